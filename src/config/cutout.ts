@@ -15,6 +15,7 @@ export const cutoutSettings = {
     list(oneOf(...EXTRA_FORMATS), `a comma-separated list of ${EXTRA_FORMATS.join(', ')}`),
     'Input types that the API accepts beside jpg, png and webp. `cutout run` accepts all of them.',
   ),
+  // CUTOUT_KEEP_* keep their names, because deployments set them.
   resultTtlSeconds: setting(
     'CUTOUT_KEEP_SECONDS',
     '600',

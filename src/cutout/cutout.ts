@@ -23,7 +23,8 @@ export interface CutoutParts extends ResultParts {
 interface CutoutCall extends ResultCall {
   readonly idempotencyKey?: string | undefined;
   /**
-   * Keeps the memory of the uploads counted until the returned function is called. Absent: nothing is counted.
+   * Keeps the memory of the uploads reserved until the returned function is called: work that is shared with other callers
+   * reads them after this caller has left. Absent: no memory is reserved for them.
    */
   readonly retainUploads?: (() => () => void) | undefined;
   /** Aborted with an AppError: the client disconnected, or time is up. */
@@ -69,9 +70,9 @@ export function createCutout(parts: CutoutParts): Cutout {
       // Step 7.
       return await answer(found, { accountId, signal, telemetry, downloads, rate, shared: !made });
     } catch (error) {
-      const answered = publicError(error, signal);
-      await downloads.end(answered);
-      throw answered;
+      const failure = publicError(error, signal);
+      await downloads.end(failure);
+      throw failure;
     }
   };
 }

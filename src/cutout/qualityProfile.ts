@@ -31,7 +31,7 @@ export interface NetworkSize extends Dimensions {
 /** Input sides are not reduced below this: small networks were made for it, and their runs are short anyway. */
 const SMALLEST_SIDE = 320;
 
-/** Input size of the network for a result of this size; never above its usual one. */
+/** Input size of the network for a result of this size; never above its usual one. The result's size: image/size.ts. */
 export function networkInput(profile: Profile, size: SizeName, network: NetworkSize): Dimensions {
   const { width, height, sizeStep = 0 } = network;
   const part = size === 'preview' ? profile.previewInput : profile.input;

@@ -163,14 +163,14 @@ async function follow(
   const { maxRedirects, totalTimeoutMs } = options;
   let url = start;
   for (let hop = 0; ; hop++) {
-    const answer = await request(url, {
+    const response = await request(url, {
       dispatcher: agent,
       signal,
       headersTimeout: totalTimeoutMs,
       bodyTimeout: totalTimeoutMs,
       headers: { accept: 'image/*,*/*;q=0.5', 'accept-encoding': 'identity', 'user-agent': 'Cutout' },
     });
-    const { statusCode, headers, body } = answer;
+    const { statusCode, headers, body } = response;
     // Unwanted bodies are cut off, not read.
     const drop = () => body.on('error', () => {}).destroy();
     if (redirects.has(statusCode) && typeof headers['location'] === 'string') {
@@ -209,7 +209,7 @@ const uploadIt = 'Upload the image instead.';
 export function createDownloader(options: DownloadOptions): Downloader {
   const ruleOf = createHostRule(options);
   /**
-   * Every connection error has the same public text; an answer about the file from a host that was reached
+   * Every connection error has the same public text; a response about the file from a host that was reached
    * may be passed on.
    */
   const publicly = (error: unknown): DownloadError => {

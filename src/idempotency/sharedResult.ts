@@ -96,7 +96,7 @@ export class ResultHandle<T> {
   }
 
   /** Another handle; always succeeds, because a result with an open handle is never void. */
-  another(): ResultHandle<T> {
+  duplicate(): ResultHandle<T> {
     const handle = this.#result.handle();
     if (!handle) throw new Error('A handle to a void result.');
     return handle;

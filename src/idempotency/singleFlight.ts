@@ -1,27 +1,28 @@
 /** A handle of which several callers may hold one each; each ends its own. */
 export interface Shared<T> {
-  another(): T;
+  /** One more handle to the same. */
+  duplicate(): T;
   /** It was not used. */
   end(how: 'unsent'): Promise<void>;
 }
 
-type Ended<T> = { readonly ok: true; readonly handle: T } | { readonly ok: false; readonly error: unknown };
+type Outcome<T> = { readonly ok: true; readonly handle: T } | { readonly ok: false; readonly error: unknown };
 
 /** Work in flight, and its waiting callers. */
 class Flight<T extends Shared<T>> {
   readonly #controller = new AbortController();
-  readonly #waiting = new Set<(ended: Ended<T>) => void>();
+  readonly #waiting = new Set<(outcome: Outcome<T>) => void>();
 
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
   /** Rejects with the signal's reason if that comes first; then no handle was given out. */
-  wait(signal: AbortSignal): Promise<Ended<T>> {
+  wait(signal: AbortSignal): Promise<Outcome<T>> {
     return new Promise((resolve, reject) => {
-      const end = (ended: Ended<T>) => {
+      const end = (outcome: Outcome<T>) => {
         signal.removeEventListener('abort', leave);
-        resolve(ended);
+        resolve(outcome);
       };
       const leave = () => {
         this.#waiting.delete(end);
@@ -35,7 +36,7 @@ class Flight<T extends Shared<T>> {
 
   /** Every waiting caller gets a handle; the given one ends unused. */
   async succeed(handle: T): Promise<void> {
-    for (const end of this.#waiting) end({ ok: true, handle: handle.another() });
+    for (const end of this.#waiting) end({ ok: true, handle: handle.duplicate() });
     await handle.end('unsent');
   }
 
@@ -59,9 +60,9 @@ export class SingleFlight<T extends Shared<T>> {
     for (;;) {
       signal.throwIfAborted();
       const running = this.#flights.get(key);
-      const ended = await (running ?? this.#start(key, work)).wait(signal);
-      if (ended.ok) return ended.handle;
-      if (!running) throw ended.error;
+      const outcome = await (running ?? this.#start(key, work)).wait(signal);
+      if (outcome.ok) return outcome.handle;
+      if (!running) throw outcome.error;
     }
   }
 

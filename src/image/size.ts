@@ -4,7 +4,11 @@ import type { Dimensions } from './types.ts';
 /** Sizes of a result; aliases and `auto` are resolved before (docs/contract.md section 5). */
 export type SizeName = 'preview' | 'medium' | 'hd' | 'full' | '50MP';
 
-/** The maximum number of pixels of the result. */
+/**
+ * The maximum number of pixels of a result, for each size. What else depends on the size of one request: cutout/plan.ts
+ * (`makePlan`). `size=auto` is decided by the balance when it is reserved (`tierFor` in billing/settlement.ts), and how large
+ * the network sees a preview by CUTOUT_PROFILE (cutout/qualityProfile.ts).
+ */
 export const SIZE_LIMITS: Readonly<Record<SizeName, number>> = {
   preview: 250_000,
   medium: 1_500_000,

@@ -34,7 +34,7 @@ interface Run {
   /** An answer with its result has ended: a crash refunds nothing. */
   final: boolean;
   /** An answer that reports the charge was sent, or is being sent. */
-  told: boolean;
+  reported: boolean;
   readonly finish: (error?: Error) => void;
 }
 
@@ -68,7 +68,7 @@ const scripted =
         resolve(number);
       };
       const state = signal?.aborted ? 'cancelled' : 'running';
-      const run: Run = { image, state, kept: false, expired: false, final: false, told: false, finish };
+      const run: Run = { image, state, kept: false, expired: false, final: false, reported: false, finish };
       runs.push(run);
       if (signal?.aborted) reject(signal.reason);
       else signal?.addEventListener('abort', cancel, { once: true });
@@ -147,12 +147,12 @@ test(`a result is paid for once and reported as such: ${steps} random steps agre
         const run = inWorld.runs[runNumberOf(result)];
         if (inWorld !== world || !run) return;
         caller.answer = { result, run };
-        const wanted = run.told ? 0 : price;
-        if (result.charged !== wanted) faults.push(`step ${step}: ${result.charged} told, not ${wanted}`);
-        if (result.replayed !== run.told) faults.push(`step ${step}: replayed is ${result.replayed}`);
+        const wanted = run.reported ? 0 : price;
+        if (result.charged !== wanted) faults.push(`step ${step}: ${result.charged} charged, not ${wanted}`);
+        if (result.replayed !== run.reported) faults.push(`step ${step}: replayed is ${result.replayed}`);
         if (caller.key === undefined && run.image !== image) faults.push(`step ${step}: another image`);
-        count(run.told ? 'answer again' : 'answer');
-        run.told = true;
+        count(run.reported ? 'answer again' : 'answer');
+        run.reported = true;
       },
       (error: { code?: string }) => {
         gone();
@@ -166,7 +166,7 @@ test(`a result is paid for once and reported as such: ${steps} random steps agre
     if (!caller.answer) throw new Error('no answer');
     const { result, run } = caller.answer;
     world.callers = world.callers.filter((other) => other !== caller);
-    if (!delivered && !result.replayed) run.told = false;
+    if (!delivered && !result.replayed) run.reported = false;
     run.final = true;
     await result.end(delivered ? 'delivered' : 'broken');
     count(delivered ? 'delivered' : 'not delivered');

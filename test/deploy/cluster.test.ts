@@ -151,19 +151,19 @@ async function settled(t: ExecutionContext, ms: number): Promise<void> {
 /** Lanes that post one image after the other until `stop`, each for an account of its own. */
 function load(lanes: number, asking: Asking) {
   let stopped = false;
-  const answered: { readonly account: Account; jobs: number; told: number }[] = [];
+  const answered: { readonly account: Account; jobs: number; reported: number }[] = [];
   const run = async () => {
-    let lane = { account: await newAccount(), jobs: 0, told: 0 };
+    let lane = { account: await newAccount(), jobs: 0, reported: 0 };
     answered.push(lane);
     while (!stopped) {
       // Below the account's limit per minute.
       if (lane.jobs === rateLimit - 10) {
-        lane = { account: await newAccount(), jobs: 0, told: 0 };
+        lane = { account: await newAccount(), jobs: 0, reported: 0 };
         answered.push(lane);
       }
       const answer = await untilAnswered(cluster.url, await newJob(lane.account), asking);
       lane.jobs++;
-      lane.told += answer.charged;
+      lane.reported += answer.charged;
     }
   };
   const all = Promise.all(Array.from({ length: lanes }, run));
@@ -245,7 +245,7 @@ inCluster('500 requests at once over all nodes, 100 of them repeats: 400 charges
   t.is(
     answers.reduce((sum, { charged }) => sum + charged, 0),
     400,
-    'told of',
+    'reported as charged',
   );
   t.is(answers.filter(({ replayed }) => replayed).length, 100);
   for (const [index, job] of jobs.entries()) {
@@ -263,8 +263,8 @@ inCluster('the same request on all nodes at once is one run and one charge', asy
     const key = round % 2 ? `key ${round}` : undefined;
     const urls = [...cluster.nodes, ...cluster.nodes].map(({ url }) => url);
     const answers = await Promise.all(urls.map((url) => ask(url, job, key)));
-    const told = answers.map((answer) => (typeof answer === 'number' ? answer : answer.charged));
-    t.deepEqual(told.sort(), [0, 0, 0, 0, 0, 1]);
+    const reported = answers.map((answer) => (typeof answer === 'number' ? answer : answer.charged));
+    t.deepEqual(reported.sort(), [0, 0, 0, 0, 0, 1]);
     t.is(new Set(answers.map((answer) => typeof answer !== 'number' && answer.image)).size, 1);
     t.is(await spent(account), round + 1);
   }

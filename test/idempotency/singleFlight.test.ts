@@ -28,7 +28,7 @@ class Counted<T> {
     this.value = value;
   }
 
-  another(): this {
+  duplicate(): this {
     this.shares++;
     return this;
   }
