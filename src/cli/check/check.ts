@@ -7,7 +7,7 @@ import { sampleBackground, sampleImage } from '../../image/sampleImage.ts';
 import type { ProbeLimits } from '../../image/types.ts';
 import { MAX_FILE_BYTES } from '../../inputLimits.ts';
 import { configureImages } from '../../server/images.ts';
-import { shown } from '../answers.ts';
+import { shown } from '../httpResponse.ts';
 import type { Output } from '../modelsProgress.ts';
 import { readInput } from '../run/files.ts';
 import { table } from '../table.ts';

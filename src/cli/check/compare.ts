@@ -1,4 +1,4 @@
-import { shown } from '../answers.ts';
+import { shown } from '../httpResponse.ts';
 import type { Observation, Planes } from './observe.ts';
 import type { CheckRequest } from './requests.ts';
 

@@ -4,7 +4,7 @@ import { decode } from '../../image/decode.ts';
 import { ImageError } from '../../image/errors.ts';
 import { probe } from '../../image/probe.ts';
 import type { ProbeLimits } from '../../image/types.ts';
-import { shown } from '../answers.ts';
+import { shown } from '../httpResponse.ts';
 import type { Answer } from './service.ts';
 
 /** One image of an answer. */

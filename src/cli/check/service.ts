@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { UserError } from '../../errors.ts';
-import { faultOf, readBody, shown } from '../answers.ts';
+import { faultOf, readBody, shown } from '../httpResponse.ts';
 import type { CheckRequest, Fields, Images } from './requests.ts';
 
 /** A service of the API of remove.bg. */

@@ -3,7 +3,7 @@ import { UserError } from '../../errors.ts';
 import { exists, writeAtomically } from '../../files.ts';
 import { makeFolder } from '../../folder.ts';
 import { sniff } from '../../image/sniff.ts';
-import { shown } from '../answers.ts';
+import { shown } from '../httpResponse.ts';
 import { writeFault } from './files.ts';
 import { RunError } from './runError.ts';
 

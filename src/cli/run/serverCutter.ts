@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import pRetry, { type RetryContext } from 'p-retry';
 import { z } from 'zod';
 import { UserError } from '../../errors.ts';
-import { faultOf, readBody, shown } from '../answers.ts';
+import { faultOf, readBody, shown } from '../httpResponse.ts';
 import type { CutoutFile, Cutter, Wanted } from './cutter.ts';
 import type { RunFormat } from './results.ts';
 import { RunError } from './runError.ts';

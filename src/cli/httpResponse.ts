@@ -3,18 +3,18 @@ import { codeOf } from '../files.ts';
 /** Longest text of a server that is shown. */
 const maxShown = 500;
 
-/** Text of a server, safe to be shown on a terminal. */
+/** Text that a server sent, safe to be shown on a terminal. */
 export const shown = (text: string): string =>
   text
     .replace(/[\p{Cc}\p{Cf}]+/gu, ' ')
     .trim()
     .slice(0, maxShown);
 
-/** The body of an answer; undefined if it is longer than `maxBytes`, of which no more is read. */
+/** The body of a response; undefined if it is longer than `maxBytes`, of which no more is read. */
 export async function readBody(response: Response, maxBytes: number): Promise<Buffer | undefined> {
   const parts: Uint8Array[] = [];
   let length = 0;
-  // Leaving the loop cancels the answer.
+  // Leaving the loop cancels the response.
   for await (const part of response.body ?? []) {
     length += part.length;
     if (length > maxBytes) return undefined;
