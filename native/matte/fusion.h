@@ -19,8 +19,8 @@ struct FusionSummary {
 /// networks"). Where they agree, and along edges that they only draw differently, the first output
 /// stands with all its detail. A *region* is a connected set of network pixels in which the second
 /// output is higher, or in which it is lower, by more than kDisagreement, and that is wider than an
-/// edge. It is given as a whole to one of the two, by a linear classifier of its features
-/// (`second_is_right`); nothing is averaged.
+/// edge. It is given as a whole to the second output where that is more confident by a margin,
+/// summed over the region (`second_is_right`); nothing is averaged.
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
@@ -30,7 +30,7 @@ struct FusionSummary {
 /// | size      | from 1 x 1, sides up to 8192                                                           |
 /// | threads   | rows over the pool; same bytes and summary for any number of threads                   |
 /// | scratch   | 6 bytes a network pixel, and connected_components.h                                    |
-/// | agreement | exact with the scalar version, but for regions whose score is within rounding of 0     |
+/// | agreement | exact with the scalar version, but for regions at the margin, within rounding         |
 FusionSummary fuse_outputs(std::span<float> first, std::span<const float> second, int width,
                            int height, ThreadPool& pool);
 

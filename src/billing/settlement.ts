@@ -11,8 +11,9 @@ import { type Payment, type ReserveRequest, type Settlement, ShortOfCredits } fr
  * transition between them (drawn in docs/credits.md). Reserving is what payment systems call authorizing; settling and
  * delivering together are their capture.
  *
- * An answer is the response to one request for a result, and its part of the ledger. Only this module changes `answer` and writes entries of the kinds reserve, settle, release and refund. A restore
- * (store/copy.ts) copies them unchanged, and migrations convert them.
+ * An answer is the response to one request for a result, and its part of the ledger. Only this module changes `answer` and
+ * writes entries of the kinds reserve, settle, release and refund. A restore (store/copy.ts) copies them unchanged, and
+ * migrations convert them.
  *
  * An answer in progress is a row of `answer`. With a reservation_id it is reserved; a reserved repeat also has a charge_id,
  * the undelivered charge that it repeats. With a charge_id alone it is settled. A charge is identified by the number of its

@@ -13,7 +13,7 @@ interface IdleUnloadOptions {
 /**
  * Unloads the networks, and frees their memory, after a time without work, and loads them for the next matte.
  * All callers that wait share one load and leave it when their signal is aborted. After a failed load the
- * next call tries again. No other operation of the engine needs a network.
+ * next call tries again. Of the engine's operations for a request only `matte` needs a network.
  */
 export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'encodePng'> {
   readonly #engine: Engine;
@@ -22,6 +22,7 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
   #loaded: Promise<unknown> | undefined = Promise.resolve();
   #unloading: Promise<unknown> = Promise.resolve();
   #working = 0;
+  #stopped = false;
   #timer: NodeJS.Timeout | undefined;
 
   /** `engine` has its networks loaded. */
@@ -49,11 +50,12 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
 
   /** Unloads nothing from now on; for shutdown. */
   stop(): void {
+    this.#stopped = true;
     clearTimeout(this.#timer);
-    this.#working++;
   }
 
   #scheduleUnload(): void {
+    if (this.#stopped) return;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#unload(), this.#options.afterMs).unref();
   }
