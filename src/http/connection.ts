@@ -46,8 +46,8 @@ const reasons: Readonly<Record<number, string>> = {
 /** A single instance: thousands of clients may leave at the same moment, and each stack trace takes time. */
 const endedInBody = fail('malformed_request', { detail: 'The request ended in the middle of its body.' });
 
-/** An answer where node:http has no response object. */
-function rawAnswer(error: AppError): string {
+/** A response in bytes, where node:http has no response object. */
+function rawResponse(error: AppError): string {
   const body = error.envelope();
   const head = [
     `HTTP/1.1 ${error.status} ${reasons[error.status] ?? 'Error'}`,
@@ -137,7 +137,7 @@ export class Connection {
     for (const exchange of this.#pending) if (!exchange.res.headersSent) endUnanswered(exchange);
     if (canAnswer) {
       const detail = `The mean length of the body's chunks is ${mean} bytes: send at least ${minChunkBytes} bytes in each, or announce a Content-Length.`;
-      socket.end(rawAnswer(fail('malformed_request', { detail })));
+      socket.end(rawResponse(fail('malformed_request', { detail })));
     }
     setTimeout(() => socket.destroy(), lingerMs).unref();
   }
@@ -172,7 +172,7 @@ export class Connection {
     const error = fail('malformed_request', {
       detail: `More than ${maxPending} unanswered requests were sent on one connection: wait for answers, or open more connections.`,
     });
-    socket.end(rawAnswer(error), () => socket.destroy());
+    socket.end(rawResponse(error), () => socket.destroy());
   }
 
   /**
@@ -186,7 +186,7 @@ export class Connection {
     const last = this.#pending.at(-1);
     const broken = last && !last.req.complete ? last : undefined;
     const before = this.#pending.filter((exchange) => exchange !== broken).at(-1);
-    const end = () => this.#end(broken?.res.headersSent ? '' : rawAnswer(error));
+    const end = () => this.#end(broken?.res.headersSent ? '' : rawResponse(error));
     if (broken && !broken.res.headersSent) endUnanswered(broken);
     // After the work of its end, so that nothing of the request is held when the client reads the answer.
     if (before) before.res.once('close', end);

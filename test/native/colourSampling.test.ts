@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { anyAnswer } from './answers.ts';
+import { anyGuide } from './guides.ts';
 import { type Guide, loadKernels, SCALAR } from './kernelsAddon.ts';
 import { paint, pixel, random } from './kernelsImages.ts';
 
@@ -8,11 +8,11 @@ const kernels = loadKernels();
 
 const bytes = (a: Float32Array) => Buffer.from(a.buffer, a.byteOffset, a.byteLength);
 
-test('a corrected answer is bit-equal to the scalar version, within 0..1, for any number of threads', (t) => {
+test('a corrected output is bit-equal to the scalar version, within 0..1, for any number of threads', (t) => {
   let changed = 0;
   t.notThrows(() =>
     fc.assert(
-      fc.property(anyAnswer, ({ guide, p }) => {
+      fc.property(anyGuide, ({ guide, p }) => {
         const scalar = kernels.sampleColours(guide, p, SCALAR);
         if (scalar.alpha.some((value, i) => Math.abs(value - (p[i] ?? 0)) > 0.01)) changed++;
         return (
@@ -41,18 +41,18 @@ const GREEN: Colour = [0.1, 0.2, 0.08];
 
 /** A body up to column 40 with thin hairs to its right: `truth` of each network pixel. */
 const hairs = (x: number, y: number) => (x < 40 ? 1 : x < 60 && y % 7 === 3 ? 0.3 : 0);
-/** The answer of a typical network: hairs nearly solid, and too wide. */
+/** The output of a typical network: hairs nearly solid, and too wide. */
 const solid = (x: number, y: number) => (x < 40 ? 1 : x < 60 && Math.abs((y % 7) - 3) <= 1 ? 0.85 : 0);
 
 type Map = (x: number, y: number) => number;
 
-function guideOf(answer: Map, colour: (x: number, y: number) => Colour) {
+function guideOf(output: Map, colour: (x: number, y: number) => Colour) {
   const each = <T>(value: (x: number, y: number) => T) =>
     Array.from({ length: width * height }, (_, i) => value(i % width, Math.floor(i / width)));
   const colours = each(colour);
   const planes = Float32Array.from([0, 1, 2].flatMap((c) => colours.map((each) => each[c] ?? 0)));
   const guide: Guide = { planes, width, height, scale: 1, offset: 0, blur: 0 };
-  return { guide, p: Float32Array.from(each(answer)) };
+  return { guide, p: Float32Array.from(each(output)) };
 }
 
 const mixed =
@@ -125,7 +125,7 @@ test("faint haze over objects of the body's colour stays faint", (t) => {
   );
 });
 
-test('network pixels well inside and well outside are unchanged, and so is an answer without either', (t) => {
+test('network pixels well inside and well outside are unchanged, and so is an output without either', (t) => {
   const next = random(7);
   const { guide, p } = guideOf(solid, () => [next(), next(), next()]);
   const { alpha } = kernels.sampleColours(guide, p, 2);

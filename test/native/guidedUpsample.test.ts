@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { anyAnswer } from './answers.ts';
+import { anyGuide } from './guides.ts';
 import { type Guide, type Image, loadKernels, SCALAR } from './kernelsAddon.ts';
 import { anyImage, copy, paddingIntact, paint, pixel, random, sameResult, whole } from './kernelsImages.ts';
 
@@ -17,11 +17,11 @@ interface Case {
 }
 
 const anyCase = (maxWidth: number, maxHeight: number): fc.Arbitrary<Case> =>
-  fc.tuple(anyImage(maxWidth, maxHeight), anyAnswer).chain(([image, answer]) =>
+  fc.tuple(anyImage(maxWidth, maxHeight), anyGuide).chain(([image, { guide, p }]) =>
     fc.record({
       image: fc.constant(image),
-      guide: fc.constant(answer.guide),
-      p: fc.constant(answer.p),
+      guide: fc.constant(guide),
+      p: fc.constant(p),
       roi: fc.oneof(
         fc.constant(whole(image)),
         fc.record({
@@ -71,7 +71,7 @@ test('a refined matte gives the same bytes and summary for any number of threads
 test('deblurring, colours and local models are bit-equal to their scalar versions', (t) => {
   t.notThrows(() =>
     fc.assert(
-      fc.property(anyAnswer, fc.nat(), ({ guide, p }, seed) => {
+      fc.property(anyGuide, fc.nat(), ({ guide, p }, seed) => {
         const enlargement = [0.5, 1, 1.7, 4, 9][seed % 5] ?? 1;
         const fast = kernels.deblurMatte(guide, p, enlargement, 2);
         const scalar = kernels.deblurMatte(guide, p, enlargement, SCALAR);
@@ -171,7 +171,7 @@ interface Scene {
   readonly back: (x: number, y: number) => readonly [number, number, number];
 }
 
-/** The scene as an image and as an answer `by` times smaller, blurred by `sigma` network pixels. */
+/** The scene as an image and as an output `by` times smaller, blurred by `sigma` network pixels. */
 function photograph(scene: Scene, by: number, sigma: number) {
   const { width, height } = scene;
   const mix = (x: number, y: number, c: number) => {
@@ -299,7 +299,7 @@ for (const [name, { alpha, mse, colour }] of Object.entries(SHARP)) {
   }
 }
 
-test('the blur of an answer is estimated from its steepest edges, whatever else in it is soft', (t) => {
+test('the blur of an output is estimated from its steepest edges, whatever else in it is soft', (t) => {
   const edges = { ...size, alpha: antialiased(disc), fore: warm, back: cold };
   const veiled = {
     ...edges,
@@ -325,7 +325,7 @@ test('colours have no influence if the alpha around a network pixel has no edge'
   let checked = 0;
   t.notThrows(() =>
     fc.assert(
-      fc.property(anyAnswer, ({ guide, p }) => {
+      fc.property(anyGuide, ({ guide, p }) => {
         const { alpha, confidence } = kernels.deblurMatte(guide, p, 4, 2);
         return confidence.every((value, i) => {
           const [x, y] = [i % guide.width, Math.floor(i / guide.width)];
@@ -350,7 +350,7 @@ test("at the network's own size a network pixel's alpha is limited by the colour
   let sharper = 0;
   t.notThrows(() =>
     fc.assert(
-      fc.property(anyAnswer, ({ guide, p }) => {
+      fc.property(anyGuide, ({ guide, p }) => {
         // Without distinct colours the models' result is a mean of the network pixels of their window.
         const flat = { ...guide, planes: new Float32Array(guide.planes.length).fill(0.25) };
         const { alpha, uncertain } = kernels.deblurMatte(flat, p, 1, 2);

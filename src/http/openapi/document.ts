@@ -1,5 +1,5 @@
-import { type Answer, components, cutoutAnswer, errorAnswer, json } from './answers.ts';
 import { type Bodies, cutoutBodies, improveBodies, type Schema } from './fields.ts';
+import { components, cutoutResponse, errorResponse, json, type ResponseObject } from './responses.ts';
 
 export interface Operation {
   readonly operationId: string;
@@ -16,7 +16,7 @@ export interface Operation {
     readonly required: boolean;
     readonly content: Readonly<Record<string, { readonly schema: Schema }>>;
   };
-  readonly responses: Readonly<Record<string, Answer>>;
+  readonly responses: Readonly<Record<string, ResponseObject>>;
 }
 
 export interface OpenApi {
@@ -32,8 +32,8 @@ export interface OpenApi {
 
 const anyKey = [{ apiKey: [] }, { bearer: [] }];
 
-const answers = (success: Answer, ...errors: readonly number[]) =>
-  Object.fromEntries([['200', success], ...errors.map((status) => [String(status), errorAnswer(status)])]);
+const responses = (success: ResponseObject, ...errors: readonly number[]) =>
+  Object.fromEntries([['200', success], ...errors.map((status) => [String(status), errorResponse(status)])]);
 
 const body = ({ multipart, urlencoded, json: object }: Bodies) => ({
   required: true,
@@ -60,14 +60,14 @@ const cutout = (operationId: string, summary: string): Operation => ({
     },
   ],
   requestBody: body(cutoutBodies),
-  responses: answers(cutoutAnswer, 400, 402, 403, 415, 429, 500, 503, 504),
+  responses: responses(cutoutResponse, 400, 402, 403, 415, 429, 500, 503, 504),
 });
 
 const health = (operationId: string, summary: string, ...errors: readonly number[]): Operation => ({
   operationId,
   summary,
   security: [],
-  responses: answers(json(summary, 'Health'), ...errors),
+  responses: responses(json(summary, 'Health'), ...errors),
 });
 
 /**
@@ -90,7 +90,7 @@ export const openApiDocument = (version: string): OpenApi => ({
         operationId: 'account',
         summary: 'Credits and free previews of the account',
         security: anyKey,
-        responses: answers(json('Credits and free previews.', 'Account'), 403, 500),
+        responses: responses(json('Credits and free previews.', 'Account'), 403, 500),
       },
     },
     '/v1.0/improve': {
@@ -100,7 +100,7 @@ export const openApiDocument = (version: string): OpenApi => ({
         description: 'Exactly one of image_file, image_file_b64 and image_url.',
         security: anyKey,
         requestBody: body(improveBodies),
-        responses: answers(json('The image is stored.', 'Improve'), 400, 403, 415, 429, 500, 503, 504),
+        responses: responses(json('The image is stored.', 'Improve'), 400, 403, 415, 429, 500, 503, 504),
       },
     },
     '/health/live': { get: health('live', 'The process is running') },

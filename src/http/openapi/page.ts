@@ -1,7 +1,7 @@
 import { apiErrors } from '../../errors.ts';
-import type { Answer, Header } from './answers.ts';
 import type { OpenApi, Operation } from './document.ts';
 import type { Properties, Schema } from './fields.ts';
+import type { Header, ResponseObject } from './responses.ts';
 import { samples } from './samples.ts';
 import { style } from './style.ts';
 
@@ -51,7 +51,7 @@ const fieldRows = ({ properties = {}, patternProperties = {} }: Schema): string[
 const headerRows = (headers: Readonly<Record<string, Header>>): string[][] =>
   Object.entries(headers).map(([name, { description }]) => [code(name), html(description)]);
 
-const errorRow = ([status, { description, headers = {} }]: readonly [string, Answer]): string[] => [
+const errorRow = ([status, { description, headers = {} }]: readonly [string, ResponseObject]): string[] => [
   code(status),
   prose(description),
   codes(Object.keys(headers).filter((name) => name !== 'X-Request-Id')),
@@ -66,7 +66,7 @@ function leaves(properties: Properties, way = ''): string[] {
   });
 }
 
-function success(document: OpenApi, { description, content = {}, headers = {} }: Answer): string {
+function success(document: OpenApi, { description, content = {}, headers = {} }: ResponseObject): string {
   const refs = Object.values(content).flatMap(({ schema }) => (schema.$ref ? [schema.$ref] : []));
   const members = refs.flatMap((ref) =>
     leaves(document.components.schemas[ref.split('/').at(-1) ?? '']?.properties ?? {}),

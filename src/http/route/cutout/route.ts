@@ -12,7 +12,7 @@ import { parseCutout } from './schema.ts';
  * The upload is no longer needed; from here on only the answer is held. A cached result costs nothing to ask for, so
  * it is sent only while there is memory for one more answer; throws 503.
  */
-function holdAnswer(hold: Hold | undefined, bytes: number, replayed: boolean): void {
+function holdResponse(hold: Hold | undefined, bytes: number, replayed: boolean): void {
   hold?.resize(replayed ? 0 : bytes);
   if (replayed && hold?.grow(bytes) === false) throw outOfMemory();
 }
@@ -43,7 +43,7 @@ export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logge
       }
     });
     const body = resultBody(ctx.get('Accept'), result);
-    holdAnswer(ctx.state.hold, body.length, result.replayed);
+    holdResponse(ctx.state.hold, body.length, result.replayed);
     present(ctx, result, body);
   };
   return { method: 'POST', paths: ['/v1.0/cutout', '/v1.0/removebg'], handlers: [...before, handler] };

@@ -3,7 +3,7 @@ import type { Guide } from './kernelsAddon.ts';
 import { random } from './kernelsImages.ts';
 
 /** Guides of any colours, with alphas from entirely certain to pure noise, including NaN and values out of range. */
-export const anyAnswer = fc
+export const anyGuide = fc
   .record({
     width: fc.integer({ min: 1, max: 75 }),
     height: fc.integer({ min: 1, max: 45 }),

@@ -9,7 +9,7 @@ export interface Header {
   readonly schema: Schema;
 }
 
-export interface Answer {
+export interface ResponseObject {
   readonly description: string;
   readonly headers?: Readonly<Record<string, Header>>;
   readonly content?: Readonly<Record<string, { readonly schema: Schema }>>;
@@ -19,7 +19,7 @@ const header = (description: string, schema: Schema): Header => ({ description, 
 const count = (description: string) => header(description, { type: 'integer', minimum: 0 });
 const pixels = (description: string) => header(description, { type: 'integer', minimum: 1 });
 
-const everyAnswer = {
+const everyResponse = {
   'X-Request-Id': header('Id of the request, also in the log of the service.', { type: 'string' }),
 };
 
@@ -84,18 +84,18 @@ export const components: Readonly<Record<string, Schema>> = {
 
 const ref = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` });
 
-export const json = (description: string, name: string): Answer => ({
+export const json = (description: string, name: string): ResponseObject => ({
   description,
-  headers: everyAnswer,
+  headers: everyResponse,
   content: { 'application/json': { schema: ref(name) } },
 });
 
 const bytes = (type: string) => ({ schema: { type: 'string', contentMediaType: type } });
 
-export const cutoutAnswer: Answer = {
+export const cutoutResponse: ResponseObject = {
   description: 'The result: an image, or JSON that contains it if Accept names application/json.',
   headers: {
-    ...everyAnswer,
+    ...everyResponse,
     'X-Type': header('Kind of the subject; absent with type_level=none.', {
       type: 'string',
       enum: [
@@ -128,11 +128,11 @@ export const cutoutAnswer: Answer = {
 };
 
 /** Reason phrase of a status, and all error codes that come with it. */
-export function errorAnswer(status: number): Answer {
+export function errorResponse(status: number): ResponseObject {
   const rows = apiErrors.filter((row) => row.status === status);
   const lines = rows.map(({ code, title }) => `\`${code}\`: ${title}`);
   const headers = {
-    ...everyAnswer,
+    ...everyResponse,
     ...(status === 429 && rate),
     ...((status === 429 || status === 503) && retry),
   };
