@@ -222,6 +222,10 @@ EngineOptions to_engine_options(const Napi::Value& value) {
                                             {"tensorrt", ort::Provider::kTensorRt}});
   options.device_id = integer(from, "deviceId", 0, 1023);
   if (!from.Get("libraries").IsUndefined()) options.libraries = strings(from, "libraries");
+  if (!from.Get("maxBatch").IsUndefined()) options.max_batch = integer(from, "maxBatch", 1, 64);
+  if (!from.Get("batchDelayMs").IsUndefined()) {
+    options.batch_delay_ms = integer(from, "batchDelayMs", 0, 1000);
+  }
   options.workers = integer(from, "workers", 1, kMaxThreads);
   options.intra_op_threads = integer(from, "intraOpThreads", 1, kMaxThreads);
   options.pixel_threads = integer(from, "pixelThreads", 1, kMaxThreads);
@@ -520,7 +524,8 @@ Napi::Value from_compose_result(Napi::Env env, const ComposeResult& result) {
   return to;
 }
 
-Napi::Value from_stats(Napi::Env env, const SchedulerStats& stats, std::size_t kept_bytes) {
+Napi::Value from_stats(Napi::Env env, const SchedulerStats& stats, const BatcherStats& batches,
+                       std::size_t kept_bytes) {
   Napi::Object result = Napi::Object::New(env);
   result.Set("queued", static_cast<double>(stats.queued));
   result.Set("running", static_cast<double>(stats.running));
@@ -528,6 +533,10 @@ Napi::Value from_stats(Napi::Env env, const SchedulerStats& stats, std::size_t k
   result.Set("failed", static_cast<double>(stats.failed));
   result.Set("cancelled", static_cast<double>(stats.cancelled));
   result.Set("keptBytes", static_cast<double>(kept_bytes));
+  Napi::Array sizes = Napi::Array::New(env, batches.batches.size());
+  for (std::uint32_t i = 0; i < batches.batches.size(); ++i)
+    sizes.Set(i, static_cast<double>(batches.batches[i]));
+  result.Set("batches", sizes);
   return result;
 }
 

@@ -65,7 +65,8 @@ Napi::Value from_subject_types_info(Napi::Env env, const SubjectTypesInfo& info)
 Napi::Value from_description(Napi::Env env, const Description& description);
 Napi::Value from_matte_result(Napi::Env env, const MatteResult& result);
 Napi::Value from_compose_result(Napi::Env env, const ComposeResult& result);
-Napi::Value from_stats(Napi::Env env, const SchedulerStats& stats, std::size_t kept_bytes);
+Napi::Value from_stats(Napi::Env env, const SchedulerStats& stats, const BatcherStats& batches,
+                       std::size_t kept_bytes);
 /// A Buffer that owns `bytes`, or a copy where the environment does not allow external memory.
 Napi::Value from_bytes(Napi::Env env, std::vector<std::uint8_t> bytes);
 

@@ -191,7 +191,8 @@ Napi::Value EngineObject::cancel(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value EngineObject::stats(const Napi::CallbackInfo& info) {
-  return from_stats(info.Env(), owner_->engine().stats(), Engine::kept_bytes());
+  return from_stats(info.Env(), owner_->engine().stats(), owner_->engine().batch_stats(),
+                    Engine::kept_bytes());
 }
 
 Napi::Value EngineObject::gpu(const Napi::CallbackInfo& info) {

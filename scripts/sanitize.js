@@ -13,6 +13,7 @@ import { SetupError } from './setup/step.js';
  */
 const programs = (sanitizer, library) => ({
   native_stress: ['10'],
+  batcher_stress: ['10'],
   faults_stress: [],
   png_stress: ['40'],
   kernels_stress: ['60'],

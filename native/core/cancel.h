@@ -28,6 +28,8 @@ class CancelToken {
     if (reason_.compare_exchange_strong(expected, reason)) source_.request_stop();
   }
 
+  [[nodiscard]] const std::optional<Clock::time_point>& deadline() const { return deadline_; }
+
   [[nodiscard]] bool stopped() const { return reason_.load() != Code::kOk; }
 
   /// Ok, or why the job has to end: kCancelled, kClosed or kDeadline. Called between the steps of a

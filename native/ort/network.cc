@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -50,12 +51,12 @@ std::size_t elements(const Shape& shape) {
   return count;
 }
 
-/// [.., h, w] with leading ones only.
-bool is_single_map(const Shape& shape) {
-  if (shape.size() < 2) return false;
+/// [.., h, w] with leading ones only, of which the first may be the batch.
+bool is_map_of_each(const Shape& shape, std::int64_t batch) {
+  if (shape.size() < (batch == 1 ? 2U : 3U)) return false;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const bool leading = i + 2 < shape.size();
-    if (leading ? shape[i] != 1 : shape[i] < 1) return false;
+    if (leading ? shape[i] != (i == 0 ? batch : 1) : shape[i] < 1) return false;
   }
   return true;
 }
@@ -99,6 +100,9 @@ struct Interruptible {
   std::stop_callback<Terminate> terminate;
   RunToken of_run;
 };
+
+/// Runs of a batch when it is opened, for its latency.
+constexpr int kTimedRuns = 3;
 
 constexpr const char* kRunFailed = "The network's run failed";
 
@@ -146,6 +150,7 @@ struct Network::Session {
   Ort::Session session{nullptr};
   Ort::MemoryInfo memory = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
   bool on_gpu = false;
+  std::int64_t batch = 1;
   /// Page-locked memory that the GPU reads and writes without a copy by the driver; empty without.
   std::optional<Ort::Allocator> pinned;
   Shape declared_shape;  // of the input; negative: free
@@ -195,10 +200,10 @@ struct Network::Session {
     return nodes_on_cpu(log.text());
   }
 
-  static void fix_shape(const NetworkOptions& options, Ort::SessionOptions& settings) {
+  void fix_shape(const NetworkOptions& options, Ort::SessionOptions& settings) const {
     // The names of src/models/onnx/{batch,size}.ts.
     const std::pair<const char*, std::int64_t> sides[] = {
-        {"batch", 1}, {"height", options.height}, {"width", options.width}};
+        {"batch", batch}, {"height", options.height}, {"width", options.width}};
     for (const auto& [name, value] : sides) {
       Ort::ThrowOnError(Ort::GetApi().AddFreeDimensionOverrideByName(settings, name, value));
     }
@@ -246,7 +251,7 @@ struct Network::Session {
       const std::string which = "output " + std::to_string(i);
       CUTOUT_RETURN_IF_ERROR(check_float(session.GetOutputTypeInfo(i), options.path, which));
     }
-    input_shape = {1, 3, options.height, options.width};
+    input_shape = {batch, 3, options.height, options.width};
     declared_shape = session.GetInputTypeInfo(0).GetTensorTypeAndShapeInfo().GetShape();
     if (!admits(declared_shape, input_shape)) {
       return {Code::kModel, "The network '" + options.path + "' wants an input of shape " +
@@ -318,7 +323,7 @@ struct Network::Session {
     run(input_name, input, output_names, outputs, token);
     const Shape given = outputs.front().GetTensorTypeAndShapeInfo().GetShape();
     const std::span<float> output = slot.outputs.front();
-    if (!is_single_map(given) || elements(given) > output.size()) {
+    if (!is_map_of_each(given, 1) || elements(given) > output.size()) {
       return {Code::kModel, "Output 0 of the network has the shape " + describe(given) +
                                 " for an input of " + describe(shape) + "."};
     }
@@ -347,7 +352,7 @@ struct Network::Session {
     run(input_name, slots.front().input_tensor, output_names, first, token);
     for (std::size_t i = 0; i < first.size(); ++i) {
       const Shape shape = first[i].GetTensorTypeAndShapeInfo().GetShape();
-      if (options.outputs == 1 ? !is_single_map(shape) : !is_single_batch(shape)) {
+      if (options.outputs == 1 ? !is_map_of_each(shape, batch) : !is_single_batch(shape)) {
         return {Code::kModel, "Output " + std::to_string(i) + " of the network '" + options.path +
                                   "' has the shape " + describe(shape) + "; " +
                                   (options.outputs == 1 ? "one map [1, 1, h, w] is needed."
@@ -366,6 +371,12 @@ struct Network::Session {
     }
     return {};
   }
+};
+
+/// A session for batches of one size, with one slot.
+struct Network::Batch {
+  std::size_t size = 0;
+  std::unique_ptr<Session> session;
 };
 
 Network::Network() : session_(std::make_unique<Session>()) {}
@@ -391,6 +402,7 @@ Status Network::open(const NetworkOptions& options, const CancelToken& token,
                                                      opened->output_shapes_));
     opened->load_ms_ = milliseconds(start, loaded);
     opened->warm_up_ms_ = milliseconds(loaded, Clock::now());
+    opened->open_batches(options, token);
     return {};
   });
   CUTOUT_RETURN_IF_ERROR(token.check());
@@ -398,6 +410,92 @@ Status Network::open(const NetworkOptions& options, const CancelToken& token,
   network = std::move(opened);
   return {};
 }
+
+void Network::open_batches(const NetworkOptions& options, const CancelToken& token) {
+  if (options.batches.empty()) return;
+  // The fastest of some, because a size that seems slow is never chosen and thus never corrected.
+  const auto timed = [&](Session& session) {
+    double fastest = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < kTimedRuns; ++i) {
+      const Clock::time_point start = Clock::now();
+      session.run(session.slots.front(), input_names_.front().c_str(), output_names_, token);
+      fastest = std::min(fastest, milliseconds(start, Clock::now()));
+    }
+    return fastest;
+  };
+  std::vector<BatchTiming> timings{{1, timed(*session_)}};
+  for (const int size : options.batches) {
+    const Status status = guarded_on(session_->on_gpu, Code::kModel, "it cannot be opened", [&] {
+      const Status opened = open_batch(options, size, token);
+      if (opened.ok()) timings.push_back({batches_.back().size, timed(*batches_.back().session)});
+      return opened;
+    });
+    if (token.stopped()) return;
+    if (status.ok()) continue;
+    batches_.resize(timings.size() - 1);
+    log_line(ORT_LOGGING_LEVEL_WARNING,
+             ("Batches of " + std::to_string(size) + " and more are not used: " + status.message())
+                 .c_str());
+    break;
+  }
+  if (timings.size() > 1) timings_ = std::move(timings);
+}
+
+Status Network::open_batch(const NetworkOptions& options, int size, const CancelToken& token) {
+  NetworkOptions of_batch = options;
+  of_batch.slots = 1;
+  of_batch.save_to.clear();
+  if (!options.gpu.engine_cache.empty()) {
+    // TensorRT's names of engines do not depend on the batch.
+    of_batch.gpu.engine_cache += "/batch-" + std::to_string(size);
+    std::filesystem::create_directories(of_batch.gpu.engine_cache);
+  }
+  Batch& batch = batches_.emplace_back();
+  batch.size = static_cast<std::size_t>(size);
+  batch.session = std::make_unique<Session>();
+  batch.session->batch = size;
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  std::vector<Shape> shapes;
+  CUTOUT_RETURN_IF_ERROR(batch.session->open(of_batch, inputs, outputs));
+  CUTOUT_RETURN_IF_ERROR(
+      batch.session->warm_up(of_batch, input_names_.front().c_str(), output_names_, token, shapes));
+  if (elements(shapes.front()) != batch.size * elements(output_shapes_.front())) {
+    return {Code::kModel, "its output has the shape " + describe(shapes.front()) + "."};
+  }
+  return {};
+}
+
+Status Network::run_batch(std::size_t size, std::span<const int> slots, const CancelToken& token,
+                          ThreadPool& pool) {
+  if (size == 1) return run(slots.front(), token);
+  const auto found = std::ranges::find(batches_, size, &Batch::size);
+  if (found == batches_.end() || slots.size() > size) {
+    return {Code::kInternal, "There are no batches of " + std::to_string(size) + "."};
+  }
+  Session& session = *found->session;
+  Session::Slot& batch = session.slots.front();
+  const auto place = [size](std::span<float> all, std::size_t i) {
+    return all.subspan(i * (all.size() / size), all.size() / size);
+  };
+  pool.parallel_for(slots.size(), 1, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i)
+      std::ranges::copy(input(slots[i]), place(batch.input, i).begin());
+  });
+  const Status status = guarded_on(session_->on_gpu, Code::kInternal, kRunFailed, [&]() -> Status {
+    session.run(batch, input_names_.front().c_str(), output_names_, token);
+    return {};
+  });
+  CUTOUT_RETURN_IF_ERROR(token.check());
+  CUTOUT_RETURN_IF_ERROR(status);
+  pool.parallel_for(slots.size(), 1, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i)
+      std::ranges::copy(place(batch.outputs.front(), i), output(slots[i]).begin());
+  });
+  return {};
+}
+
+Map Network::map(int slot) { return Session::map_of(output(slot), output_shape(0)); }
 
 std::span<float> Network::input(int slot) {
   return session_->slots[static_cast<std::size_t>(slot)].input;
@@ -436,7 +534,7 @@ Status Network::run(int slot, int width, int height, const CancelToken& token, M
   Session::Slot& buffers = session_->slots[static_cast<std::size_t>(slot)];
   if (shape == session_->input_shape) {
     CUTOUT_RETURN_IF_ERROR(run(slot, token));
-    map = Session::map_of(buffers.outputs.front(), output_shape(0));
+    map = this->map(slot);
     return {};
   }
   const Status status = guarded_on(session_->on_gpu, Code::kInternal, kRunFailed, [&]() -> Status {

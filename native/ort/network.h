@@ -8,6 +8,7 @@
 
 #include "core/cancel.h"
 #include "core/status.h"
+#include "core/thread_pool.h"
 #include "ort/options.h"
 
 namespace cutout::ort {
@@ -19,6 +20,12 @@ struct Map {
   int height = 0;
 };
 
+/// A number of images in one run, and how long that took when the network was opened.
+struct BatchTiming {
+  std::size_t size = 1;
+  double ms = 0;
+};
+
 /// One ONNX network and the buffers of its runs. The session (weights, thread pool) is shared by
 /// all slots; each slot owns one input buffer and one buffer for each output, allocated once.
 ///
@@ -28,6 +35,7 @@ struct Map {
 /// |        | free also takes smaller ones, in the same buffers                                   |
 /// | output | float32; a single one is [1, 1, h, w] or the same with fewer leading ones, and h, w |
 /// |        | may differ from the input's; several are [1, n, h, w]                               |
+/// | batches| a session of its own for each size, with a copy of the weights                      |
 /// | threads| different slots may run at the same time, one slot on one thread                    |
 class Network {
  public:
@@ -55,6 +63,20 @@ class Network {
   /// for a size that takes() refuses.
   Status run(int slot, int width, int height, const CancelToken& token, Map& map);
 
+  /// Runs the inputs of these slots as one batch, of a size of timings() that holds them, at the
+  /// usual input size, and writes the outputs of the slots. Other places of the batch are computed
+  /// from what they held before. One batch runs at a time; its slots have no other run meanwhile.
+  Status run_batch(std::size_t size, std::span<const int> slots, const CancelToken& token,
+                   ThreadPool& pool);
+
+  /// Output 0 of a slot's last run at the usual input size, which has to be one map.
+  [[nodiscard]] Map map(int slot);
+
+  /// Sizes of batches in ascending order, from 1 on; empty if there are none but single runs. Sizes
+  /// of the options that cannot be opened, for example for lack of device memory, are left out,
+  /// and the log says why.
+  [[nodiscard]] const std::vector<BatchTiming>& timings() const { return timings_; }
+
   /// All dimensions of an output, at least two.
   [[nodiscard]] const std::vector<std::int64_t>& output_shape(int index) const {
     return output_shapes_[static_cast<std::size_t>(index)];
@@ -66,8 +88,11 @@ class Network {
 
  private:
   struct Session;  // ONNX Runtime's types stay in network.cc
+  struct Batch;
 
   Network();
+  void open_batches(const NetworkOptions& options, const CancelToken& token);
+  Status open_batch(const NetworkOptions& options, int size, const CancelToken& token);
 
   std::unique_ptr<Session> session_;
   std::vector<std::string> input_names_;
@@ -75,6 +100,8 @@ class Network {
   std::vector<std::vector<std::int64_t>> output_shapes_;
   double load_ms_ = 0;
   double warm_up_ms_ = 0;
+  std::vector<Batch> batches_;
+  std::vector<BatchTiming> timings_;
 };
 
 }  // namespace cutout::ort

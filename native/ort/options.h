@@ -35,6 +35,8 @@ struct NetworkOptions {
   int intra_op_threads = 1;  // of the session's pool, the calling thread included
   int slots = 1;             // concurrent runs
   int outputs = 1;           // number of outputs that are fetched, from output 0 on
+  /// Sizes of batches that are opened beside single runs, ascending from 2 (Network::run_batch).
+  std::vector<int> batches;
   /// Runs with bound inputs and outputs, as on a GPU, where that is always done.
   bool bind = false;
 };

@@ -1,5 +1,6 @@
 #include "pipeline/engine.h"
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 #include <variant>
@@ -35,6 +36,14 @@ namespace {
 IdleWork idle_work(const EngineOptions& options) {
   if (options.idle_release_ms == 0) return {};
   return {std::chrono::milliseconds(options.idle_release_ms), &ort::release_memory};
+}
+
+/// The largest batch and its halves, ascending, without 1.
+std::vector<int> batch_sizes(int largest) {
+  std::vector<int> sizes;
+  for (int size = largest; size > 1; size /= 2) sizes.push_back(size);
+  std::ranges::reverse(sizes);
+  return sizes;
 }
 
 }  // namespace
@@ -79,10 +88,12 @@ ort::NetworkOptions Engine::network_options(const NetworkSpec& spec) const {
 
 void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
   const auto work = [this, spec](int, const CancelToken& token, NetworkInfo& info) -> Status {
-    const ort::NetworkOptions options = network_options(spec);
+    ort::NetworkOptions options = network_options(spec);
+    options.batches = batch_sizes(options_.max_batch);
     const auto loaded = std::make_shared<LoadedNetwork>();
     loaded->spec = spec;
     CUTOUT_RETURN_IF_ERROR(ort::Network::open(options, token, loaded->network));
+    loaded->batcher = make_batcher(*loaded->network);
     info = {loaded->network->input_names(), loaded->network->output_names(),
             loaded->network->load_ms(), loaded->network->warm_up_ms()};
     // Memory of the warm-up run is kept for the first request.
@@ -92,6 +103,35 @@ void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
     return {};
   };
   push<NetworkInfo>({}, Lane::kPixels, {}, work, std::move(done));
+}
+
+std::unique_ptr<Batcher> Engine::make_batcher(ort::Network& network) {
+  if (network.timings().empty()) return nullptr;
+  std::vector<BatchBucket> buckets;
+  for (const ort::BatchTiming& timing : network.timings()) {
+    const std::chrono::duration<double, std::milli> latency(timing.ms);
+    buckets.push_back({timing.size, std::chrono::duration_cast<Clock::duration>(latency)});
+  }
+  const BatchLimits limits{std::chrono::milliseconds(options_.batch_delay_ms)};
+  return std::make_unique<Batcher>(
+      std::move(buckets), limits,
+      [this, &network](std::size_t size, std::span<const int> slots, const CancelToken& token) {
+        return network.run_batch(size, slots, token, scheduler_.pool());
+      });
+}
+
+BatcherStats Engine::batch_stats() {
+  const std::lock_guard lock(mutex_);
+  BatcherStats sum;
+  for (const auto& [name, loaded] : networks_) {
+    if (!loaded->batcher) continue;
+    const BatcherStats stats = loaded->batcher->stats();
+    sum.refused += stats.refused;
+    if (sum.batches.size() < stats.batches.size()) sum.batches.resize(stats.batches.size());
+    for (std::size_t size = 0; size < stats.batches.size(); ++size)
+      sum.batches[size] += stats.batches[size];
+  }
+  return sum;
 }
 
 void Engine::load_subject_types(const SubjectTypesSpec& spec, Done<SubjectTypesInfo> done) {

@@ -33,6 +33,8 @@ struct EngineOptions {
   int pixel_threads = 1;
   int queue_limit = 0;
   int idle_release_ms = 0;
+  int max_batch = 1;
+  int batch_delay_ms = 0;
 };
 
 struct NetworkInfo {
@@ -128,6 +130,8 @@ class Engine {
   /// The GPU and its libraries; none with the provider kCpu.
   [[nodiscard]] const std::optional<ort::GpuRuntime>& gpu() const { return gpu_; }
   [[nodiscard]] SchedulerStats stats() const { return scheduler_.stats(); }
+  /// Of the networks that are loaded.
+  [[nodiscard]] BatcherStats batch_stats();
   /// Upper bound of the memory, of all engines, that is kept for the next runs of networks.
   [[nodiscard]] static std::size_t kept_bytes();
   void stop_admission() { scheduler_.stop_admission(); }
@@ -144,6 +148,7 @@ class Engine {
   std::shared_ptr<const SubjectTypes> subject_types();
   /// Null when no network of that name is loaded.
   std::shared_ptr<LoadedNetwork> find_network(const std::string& name);
+  std::unique_ptr<Batcher> make_batcher(ort::Network& network);
 
   const EngineOptions options_;
   const std::optional<ort::GpuRuntime> gpu_;

@@ -51,21 +51,32 @@ std::span<const float> values_of(ort::Network& network, int slot, const NetworkI
                                    static_cast<std::size_t>(input.height));
 }
 
-/// Runs the network on the slot's input and converts its output to 0..1.
+/// Runs the network on the slot's input and converts its output to 0..1. Adds to `waited` the wait
+/// for a batch.
 Status run_network(const LoadedNetwork& loaded, int slot, const NetworkInput& input,
-                   const CancelToken& token, ThreadPool& pool, ort::Map& alpha) {
-  CUTOUT_RETURN_IF_ERROR(loaded.network->run(slot, input.width, input.height, token, alpha));
+                   const CancelToken& token, ThreadPool& pool, ort::Map& alpha,
+                   Clock::duration& waited) {
+  const NetworkInput& usual = loaded.spec.input;
+  if (loaded.batcher && input.width == usual.width && input.height == usual.height) {
+    Clock::duration for_batch{0};
+    CUTOUT_RETURN_IF_ERROR(loaded.batcher->run({0, slot}, token, for_batch));
+    waited += for_batch;
+    alpha = loaded.network->map(slot);
+  } else {
+    CUTOUT_RETURN_IF_ERROR(loaded.network->run(slot, input.width, input.height, token, alpha));
+  }
   CUTOUT_RETURN_IF_ERROR(to_probability(alpha.values, loaded.spec.output, pool));
   return token.check();
 }
 
 /// Fuses a second network's output into the first one's.
 Status fuse_second(ImageView pixels, const LoadedNetwork& second, int slot,
-                   const CancelToken& token, ThreadPool& pool, const ort::Map& alpha) {
+                   const CancelToken& token, ThreadPool& pool, const ort::Map& alpha,
+                   Clock::duration& waited) {
   fill_network_input(pixels, second.spec.input, second.network->input(slot).data(), pool);
   CUTOUT_RETURN_IF_ERROR(token.check());
   ort::Map other;
-  CUTOUT_RETURN_IF_ERROR(run_network(second, slot, second.spec.input, token, pool, other));
+  CUTOUT_RETURN_IF_ERROR(run_network(second, slot, second.spec.input, token, pool, other, waited));
   if (other.width == alpha.width && other.height == alpha.height) {
     fuse_outputs(alpha.values, other.values, alpha.width, alpha.height, pool);
     return token.check();
@@ -184,7 +195,8 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
                      pool);
   }
   ort::Map alpha;
-  CUTOUT_RETURN_IF_ERROR(run_network(loaded, slot, input, token, pool, alpha));
+  Clock::duration waited{0};
+  CUTOUT_RETURN_IF_ERROR(run_network(loaded, slot, input, token, pool, alpha, waited));
   const auto area = [&] {
     return network_area(roi, view.width, view.height, alpha.width, alpha.height);
   };
@@ -196,11 +208,11 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
     input = default_input;
     fill_network_input(seen, input, network.input(slot).data(), pool);
     CUTOUT_RETURN_IF_ERROR(token.check());
-    CUTOUT_RETURN_IF_ERROR(run_network(loaded, slot, input, token, pool, alpha));
+    CUTOUT_RETURN_IF_ERROR(run_network(loaded, slot, input, token, pool, alpha, waited));
     result.runs = 2;
   }
   if (second != nullptr) {
-    CUTOUT_RETURN_IF_ERROR(fuse_second(seen, *second, slot, token, pool, alpha));
+    CUTOUT_RETURN_IF_ERROR(fuse_second(seen, *second, slot, token, pool, alpha, waited));
   }
   const Clock::time_point inferred = Clock::now();
 
@@ -243,7 +255,8 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
   result.width = plan.width;
   result.height = plan.height;
   result.prepare_ms = milliseconds(start, prepared);
-  result.infer_ms = milliseconds(prepared, inferred);
+  result.queue_ms += milliseconds({}, Clock::time_point(waited));
+  result.infer_ms = milliseconds(prepared + waited, inferred);
   result.subject_ms = milliseconds(filtered, classified);
   result.matte_ms = milliseconds(inferred, filtered) + milliseconds(classified, Clock::now());
   return {};

@@ -12,12 +12,14 @@
 #include "ort/network.h"
 #include "pipeline/plan.h"
 #include "pipeline/subject_detector.h"
+#include "sched/batcher.h"
 
 namespace cutout {
 
 struct LoadedNetwork {
   NetworkSpec spec;
   std::unique_ptr<ort::Network> network;
+  std::unique_ptr<Batcher> batcher;  // of runs at the usual size; null: each runs alone
 };
 
 struct MatteResult {

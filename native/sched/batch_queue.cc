@@ -93,6 +93,15 @@ BatchQueue::Ended BatchQueue::finish(std::size_t device) {
   return ended;
 }
 
+void BatchQueue::clear() {
+  waiting_.clear();
+  shares_ = {};
+  for (std::vector<Member>& members : running_) members.clear();
+  for (DeviceState& state : states_) {
+    if (state.kind == DeviceState::Kind::kBusy) state = {};
+  }
+}
+
 BatchQueue::Ended BatchQueue::lose(std::size_t device) {
   Ended ended = finish(device);
   states_[device].kind = DeviceState::Kind::kLost;

@@ -64,6 +64,8 @@ class BatchQueue {
   Ended lose(std::size_t device);
   /// A lost device works again.
   void restore(std::size_t device) { states_[device] = {}; }
+  /// Forgets all runs, without handing them back; lost devices stay lost. Does not allocate.
+  void clear();
 
   [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
 

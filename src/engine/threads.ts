@@ -16,6 +16,8 @@ interface ThreadSettings {
   readonly workers?: number | undefined;
   readonly intraOpThreads?: number | undefined;
   readonly provider?: 'cpu' | 'cuda' | 'tensorrt' | undefined;
+  /** EngineOptions.maxBatch. */
+  readonly maxBatch?: number | undefined;
 }
 
 /**
@@ -52,14 +54,15 @@ const coresOfOneRun = 8;
 export function chooseThreads(requested: ThreadSettings = {}, cores: number = availableCores()): Threads {
   const gpu = requested.provider !== undefined && requested.provider !== 'cpu';
   const threadsPerRun = requested.intraOpThreads ?? (gpu ? 1 : undefined);
-  const workers =
-    requested.workers ??
-    Math.max(
-      1,
-      gpu || threadsPerRun === undefined
-        ? Math.round(cores / coresOfOneRun)
-        : Math.floor(cores / threadsPerRun),
-    );
+  const usual = Math.max(
+    1,
+    gpu || threadsPerRun === undefined
+      ? Math.round(cores / coresOfOneRun)
+      : Math.floor(cores / threadsPerRun),
+  );
+  const { maxBatch = 1 } = requested;
+  // While one batch runs, the images of the next one are prepared.
+  const workers = requested.workers ?? (maxBatch > 1 ? Math.max(usual, 2 * maxBatch) : usual);
   return {
     workers,
     intraOpThreads: threadsPerRun ?? Math.max(1, Math.floor(cores / workers)),

@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const ABI = 11;
+export const ABI = 12;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -82,6 +82,13 @@ export interface EngineOptions {
    * never.
    */
   readonly idleReleaseMs: number;
+  /**
+   * Images in one run of a network at most, 1 to 64; default 1. Networks are opened for this number and its halves,
+   * as far as their files have a free batch and the device has memory; the fastest for what waits is used.
+   */
+  readonly maxBatch?: number;
+  /** Milliseconds that an idle device may wait for more images of a batch, at most 1000; default 0. */
+  readonly batchDelayMs?: number;
 }
 
 export interface NetworkSpec {
@@ -276,9 +283,10 @@ export interface MatteResult {
   readonly opaque: boolean;
   /** Runs of the plan's network; 2 if the matte at a smaller `input` was ambiguous. */
   readonly runs: number;
+  /** Waiting for a worker, and for the device with `maxBatch`. */
   readonly queueMs: number;
   readonly prepareMs: number;
-  /** Runs of all networks, and the fusion of their outputs. */
+  /** Runs of all networks, and the fusion of their outputs; with `maxBatch`, the time of whole batches. */
   readonly inferMs: number;
   /** Time for the classification after the network's run, waiting for the detector included. */
   readonly subjectMs: number;
@@ -376,6 +384,8 @@ export interface EngineStats {
   readonly cancelled: number;
   /** Bytes that networks on the CPU hold between runs for their next one. */
   readonly keptBytes: number;
+  /** Batches by the number of their images; index 0 is unused. Empty without `maxBatch`. */
+  readonly batches: readonly number[];
 }
 
 /**

@@ -42,6 +42,7 @@ export interface Sources {
     readonly failed: number;
     readonly cancelled: number;
     readonly keptBytes: number;
+    readonly batches: readonly number[];
   };
   readonly results: () => { readonly results: number; readonly bytes: number; readonly inFlight: number };
   readonly reservations: () => number | Promise<number>;
@@ -290,6 +291,17 @@ export class Metrics {
         this.reset();
         if (!stats) return;
         for (const outcome of ['done', 'failed', 'cancelled'] as const) this.inc({ outcome }, stats[outcome]);
+      },
+    });
+    new Counter({
+      name: 'cutout_engine_batches_total',
+      help: 'Runs of the network in batches, by the number of images.',
+      labelNames: ['images'],
+      registers,
+      collect() {
+        this.reset();
+        for (const [images, count] of (sources.engine?.().batches ?? []).entries())
+          if (images > 0) this.inc({ images }, count);
       },
     });
   }

@@ -30,11 +30,16 @@ export interface OpenedEngine {
 
 const unlessAuto = (value: number | 'auto') => (value === 'auto' ? undefined : value);
 
-export function threadsOf({ workers, threads, device }: EngineConfig): Threads {
+/** Images in one run: batches by default on a GPU only. */
+export const maxBatchOf = ({ batchMax, device }: Pick<EngineConfig, 'batchMax' | 'device'>): number =>
+  unlessAuto(batchMax) ?? (device === 'cpu' ? 1 : 8);
+
+export function threadsOf({ workers, threads, device, batchMax }: EngineConfig): Threads {
   return chooseThreads({
     workers: unlessAuto(workers),
     intraOpThreads: unlessAuto(threads),
     provider: device,
+    maxBatch: maxBatchOf({ batchMax, device }),
   });
 }
 
@@ -248,6 +253,8 @@ export async function openEngine(
       // The scheduler before it (`FairScheduler`) admits far fewer.
       queueLimit: 10_000,
       idleReleaseMs: config.idleRelease * 1000,
+      maxBatch: maxBatchOf(config),
+      batchDelayMs: config.batchDelay,
     },
     device === 'cpu' ? undefined : relayTo(observer),
   );

@@ -803,6 +803,8 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
       [{ pixelThreads: 0 }, RangeError, /pixelThreads/],
       [{ queueLimit: -1 }, RangeError, /queueLimit/],
       [{ idleReleaseMs: -1 }, RangeError, /idleReleaseMs/],
+      [{ maxBatch: 0 }, RangeError, /from 1 to 64 for maxBatch/],
+      [{ batchDelayMs: 1001 }, RangeError, /batchDelayMs/],
       [{ deviceId: undefined }, TypeError, /deviceId but received undefined/],
       [{ provider: 'gpu' }, RangeError, /one of 'cpu' 'cuda' 'tensorrt' for provider but received 'gpu'/],
       [{ provider: 3 }, TypeError, /provider/],

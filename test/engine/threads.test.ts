@@ -29,6 +29,12 @@ test('a GPU needs one thread per run', (t) => {
   t.is(chooseThreads({ provider: 'cuda' }, 16).intraOpThreads, 1);
 });
 
+test('with batches there are workers for two of them', (t) => {
+  t.is(chooseThreads({ provider: 'cuda', maxBatch: 8 }, 16).workers, 16);
+  t.is(chooseThreads({ provider: 'cuda', maxBatch: 1 }, 16).workers, 2);
+  t.is(chooseThreads({ provider: 'cuda', maxBatch: 8, workers: 5 }, 16).workers, 5);
+});
+
 test('the start-up line names every number', (t) => {
   t.is(
     describeThreads({ workers: 1, intraOpThreads: 2, pixelThreads: 2 }, 2),

@@ -1,9 +1,11 @@
 #include <napi.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "core/cancel.h"
+#include "core/thread_pool.h"
 #include "ort/driver.h"
 #include "ort/failure.h"
 #include "ort/network.h"
@@ -105,6 +107,54 @@ Napi::Value run(const Napi::CallbackInfo& info) {
   return results;
 }
 
+/// (runtimePath, file, width, height, batches: number[], members, inputs: Float32Array[]) →
+/// Float32Array[] of output 0; so many inputs at a time as members, in the smallest batch for them.
+Napi::Value run_batches(const Napi::CallbackInfo& info) {
+  const auto check = [&info](const Status& status) {
+    if (!status.ok()) throw Napi::Error::New(info.Env(), status.message());
+  };
+  check(ort::open_runtime(text(info[0])));
+  ort::NetworkOptions options;
+  options.path = text(info[1]);
+  options.width = number(info[2]);
+  options.height = number(info[3]);
+  const Napi::Array batches = info[4].As<Napi::Array>();
+  for (std::uint32_t i = 0; i < batches.Length(); ++i)
+    options.batches.push_back(number(batches.Get(i)));
+  const auto members = static_cast<std::uint32_t>(number(info[5]));
+  options.slots = static_cast<int>(members);
+  std::unique_ptr<ort::Network> network;
+  const CancelToken token;
+  check(ort::Network::open(options, token, network));
+  ThreadPool pool(1);
+  const Napi::Array inputs = info[6].As<Napi::Array>();
+  Napi::Array results = Napi::Array::New(info.Env(), inputs.Length());
+  for (std::uint32_t from = 0; from < inputs.Length(); from += members) {
+    const std::uint32_t count = std::min(members, inputs.Length() - from);
+    std::vector<int> slots;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      // Not in the order of their numbers.
+      const int slot = static_cast<int>(members - 1 - i);
+      slots.push_back(slot);
+      const Napi::Float32Array values = inputs.Get(from + i).As<Napi::Float32Array>();
+      std::copy_n(values.Data(), values.ElementLength(), network->input(slot).begin());
+    }
+    std::size_t size = 1;
+    for (const ort::BatchTiming& timing : network->timings()) {
+      size = timing.size;
+      if (size >= count) break;
+    }
+    check(network->run_batch(size, slots, token, pool));
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::span<float> output = network->output(slots[i]);
+      Napi::Float32Array copy = Napi::Float32Array::New(info.Env(), output.size());
+      std::ranges::copy(output, copy.Data());
+      results.Set(from + i, copy);
+    }
+  }
+  return results;
+}
+
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("find", Napi::Function::New<&find>(env));
   exports.Set("check", Napi::Function::New<&check>(env));
@@ -112,6 +162,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("nodes", Napi::Function::New<&nodes>(env));
   exports.Set("options", Napi::Function::New<&options>(env));
   exports.Set("run", Napi::Function::New<&run>(env));
+  exports.Set("runBatches", Napi::Function::New<&run_batches>(env));
   return exports;
 }
 

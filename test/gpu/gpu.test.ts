@@ -43,6 +43,16 @@ interface GpuTestAddon {
     bind: boolean,
     inputs: readonly Float32Array[],
   ): readonly Float32Array[];
+  /** As `run`, `members` inputs at a time as one batch of the smallest of these sizes that holds them. */
+  runBatches(
+    runtimePath: string,
+    file: string,
+    width: number,
+    height: number,
+    batches: readonly number[],
+    members: number,
+    inputs: readonly Float32Array[],
+  ): readonly Float32Array[];
 }
 
 const release = path.join(root, 'build', 'native', 'Release');
@@ -212,4 +222,38 @@ test('runs with bound inputs and outputs give the same values as others, run aft
   t.is(bound.length, inputs.length);
   for (const [at, values] of bound.entries()) t.true(bytes(values) === bytes(plain[at]), String(at));
   t.false(bytes(plain[0]) === bytes(plain[1]));
+});
+
+test('batches of 2 to 4 give the same bytes as single runs, full or padded', (t) => {
+  const networks = new Networks();
+  t.teardown(() => networks.remove());
+  const { path: file } = networks.spec('batched', { convolutions: 2, batch: true });
+  const inputs = [1, 2, 3, 4, 5, 6, 7].map((seed) =>
+    Float32Array.from({ length: 3 * 64 * 64 }, (_, at) => Math.sin(seed * 12.9898 + at * 0.017)),
+  );
+  const bytes = (values: Float32Array = new Float32Array()) =>
+    Buffer.from(values.buffer, values.byteOffset, values.byteLength);
+  const alone = addon.run(defaultRuntimePath(), file, 64, 64, false, inputs);
+  for (const [sizes, members] of [
+    [[2], 2],
+    [[2, 3], 3],
+    [[2, 4], 3],
+    [[2, 4], 4],
+  ] as const) {
+    const batched = addon.runBatches(defaultRuntimePath(), file, 64, 64, sizes, members, inputs);
+    t.is(batched.length, inputs.length);
+    for (const [at, values] of batched.entries())
+      t.true(bytes(values).equals(bytes(alone[at])), `${members} in ${sizes}: ${at}`);
+  }
+});
+
+test('a network of a fixed batch is opened without batches', (t) => {
+  const networks = new Networks();
+  t.teardown(() => networks.remove());
+  const { path: file } = networks.spec('single', { convolutions: 2 });
+  const inputs = [new Float32Array(3 * 64 * 64).fill(0.5), new Float32Array(3 * 64 * 64).fill(1)];
+  t.deepEqual(
+    addon.runBatches(defaultRuntimePath(), file, 64, 64, [2, 4], 1, inputs),
+    addon.run(defaultRuntimePath(), file, 64, 64, false, inputs),
+  );
 });

@@ -229,6 +229,7 @@ test('a token applies to the separate port as well', async (t) => {
 test('sources are read at a scrape; a missing source has no value', async (t) => {
   const seen = samplesOf(await everyMetric().text());
   t.is(seen.get('cutout_engine_jobs_total{outcome="done"}'), 5);
+  t.is(seen.get('cutout_engine_batches_total{images="2"}'), 2);
   t.is(seen.get('cutout_open_reservations'), 3);
   t.is(seen.get('cutout_admission_wait_seconds'), 6);
   t.is(seen.get('cutout_engine_kept_bytes'), 6e8);

@@ -1,0 +1,109 @@
+import test, { type ExecutionContext } from 'ava';
+import { loadAddon } from '../../src/engine/addon.ts';
+import { createEngine, type Engine } from '../../src/engine/engine.ts';
+import type { EngineOptions, NetworkSpec, Pixels } from '../../src/engine/types.ts';
+import { engineOptions, Networks, planFor } from '../fixtures/engineSetup.ts';
+
+/** Batches on the CPU, which the product uses on a GPU only: the same code but for the provider. */
+const WORKERS = 8;
+const networks = new Networks();
+test.after.always(() => networks.remove());
+
+async function open(
+  t: ExecutionContext,
+  spec: NetworkSpec,
+  changes: Partial<EngineOptions>,
+): Promise<Engine> {
+  const engine = createEngine(loadAddon(), engineOptions({ workers: WORKERS, ...changes }));
+  t.teardown(() => engine.close(0));
+  await engine.load(spec);
+  return engine;
+}
+
+/** An image of its own for each seed. */
+function image(seed: number): Pixels {
+  const data = Uint8Array.from({ length: 64 * 64 * 4 }, (_, at) =>
+    at % 4 === 3 ? 255 : 127 + 120 * Math.sin(seed * 12.9898 + at * 0.017),
+  );
+  return { data, width: 64, height: 64 };
+}
+
+const imagesOf = (counts: readonly number[]) =>
+  counts.reduce((sum, count, images) => sum + count * images, 0);
+
+test('images in batches get the bytes that they get alone', async (t) => {
+  // So small that a run costs more than its images.
+  const spec = networks.spec('batched', { width: 16, height: 16, batch: true });
+  const alone = await open(t, spec, {});
+  const batched = await open(t, spec, { maxBatch: 4, batchDelayMs: 5 });
+  for (let round = 0; round < 6; round++) {
+    const results = await Promise.all(
+      [alone, batched].map((engine) =>
+        Promise.all(
+          Array.from({ length: WORKERS }, async (_, i) => {
+            const pixels = image(round * WORKERS + i);
+            await engine.matte(pixels, planFor(spec.name, pixels));
+            return Buffer.from(pixels.data);
+          }),
+        ),
+      ),
+    );
+    const [first = [], second = []] = results;
+    for (const [i, bytes] of first.entries()) t.true(second[i]?.equals(bytes), `round ${round}: ${i}`);
+    t.false(first[0]?.equals(first[1] ?? Buffer.alloc(0)));
+  }
+  t.deepEqual(alone.stats().batches, []);
+  const { batches } = batched.stats();
+  t.is(batches.length, 5);
+  t.is(imagesOf(batches), 6 * WORKERS);
+  t.true(
+    batches.slice(2).some((count) => count > 0),
+    `${batches}`,
+  );
+  t.log(batches);
+});
+
+test('an image that is cancelled in a batch or before it does not disturb the others', async (t) => {
+  const spec = networks.spec('cancelled', { convolutions: 4, batch: true });
+  const engine = await open(t, spec, { maxBatch: 4, batchDelayMs: 2 });
+  let cancelled = 0;
+  for (let round = 0; round < 10; round++) {
+    const control = new AbortController();
+    const jobs = Array.from({ length: WORKERS }, (_, i) => {
+      const pixels = image(i);
+      const signal = i % 3 === 0 ? control.signal : undefined;
+      return engine.matte(pixels, planFor(spec.name, pixels), { signal });
+    });
+    setTimeout(() => control.abort(), round / 2);
+    for (const [i, outcome] of (await Promise.allSettled(jobs)).entries()) {
+      if (outcome.status === 'fulfilled') continue;
+      t.is(i % 3, 0, String(outcome.reason));
+      t.like(outcome.reason, { code: 'ENGINE_CANCELLED' });
+      cancelled++;
+    }
+  }
+  t.true(cancelled > 0);
+  t.is(engine.stats().done, 10 * WORKERS - cancelled + 1);
+});
+
+test('an image that the device cannot finish in time is refused before its run', async (t) => {
+  const spec = networks.spec('late', { width: 256, height: 256, convolutions: 5, batch: true });
+  const engine = await open(t, spec, { maxBatch: 2, batchDelayMs: 0 });
+  const ran = () => imagesOf(engine.stats().batches);
+  const pixels = image(1);
+  await engine.matte(pixels, planFor(spec.name, pixels));
+  t.is(ran(), 1);
+  const late = image(2);
+  await t.throwsAsync(engine.matte(late, planFor(spec.name, late, { deadlineMs: 10 })), {
+    code: 'ENGINE_DEADLINE',
+  });
+  t.is(ran(), 1);
+});
+
+test('a network of one image at a time is used without batches', async (t) => {
+  const spec = networks.spec('single');
+  const engine = await open(t, spec, { maxBatch: 4 });
+  const pixels = image(1);
+  await engine.matte(pixels, planFor(spec.name, pixels));
+  t.deepEqual(engine.stats().batches, []);
+});
