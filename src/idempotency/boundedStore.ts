@@ -1,7 +1,7 @@
 interface Slot {
   readonly entry: unknown;
   readonly bytes: number;
-  /** Unix milliseconds. */
+  /** By the store's clock. */
   readonly expiresAt: number;
 }
 
@@ -17,12 +17,19 @@ export class BoundedStore {
   readonly #slots = new Map<string, Slot>();
   readonly #maxBytes: number;
   readonly #bytesOf: (entry: unknown) => number;
+  readonly #now: () => number;
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(maxBytes: number, bytesOf: (entry: unknown) => number) {
+  /** `now`: milliseconds of a clock that nobody sets; otherwise entries would stay for as long as it is set back. */
+  constructor(
+    maxBytes: number,
+    bytesOf: (entry: unknown) => number,
+    now: () => number = () => performance.now(),
+  ) {
     this.#maxBytes = maxBytes;
     this.#bytesOf = bytesOf;
+    this.#now = now;
   }
 
   get bytes(): number {
@@ -46,7 +53,7 @@ export class BoundedStore {
     this.delete(key);
     const bytes = this.#bytesOf(entry) + slotBytes;
     if (bytes > this.#maxBytes) return;
-    this.#slots.set(key, { entry, bytes, expiresAt: Date.now() + ttl });
+    this.#slots.set(key, { entry, bytes, expiresAt: this.#now() + ttl });
     this.#bytes += bytes;
     for (const oldest of this.#slots.keys()) {
       if (this.#bytes <= this.#maxBytes) break;
@@ -76,13 +83,13 @@ export class BoundedStore {
     if (this.#timer || !oldest) return;
     const expire = () => {
       this.#timer = undefined;
-      const now = Date.now();
+      const now = this.#now();
       for (const [key, { expiresAt }] of this.#slots) {
         if (expiresAt > now) break;
         this.delete(key);
       }
       this.#schedule();
     };
-    this.#timer = setTimeout(expire, Math.max(1, oldest.expiresAt - Date.now())).unref();
+    this.#timer = setTimeout(expire, Math.max(1, oldest.expiresAt - this.#now())).unref();
   }
 }

@@ -9,6 +9,13 @@ export interface FurtherImages {
   readonly mask?: Uint8Array | undefined;
 }
 
+/** For whom a name is made. */
+interface NameCall {
+  /** Accounts take turns where names have to wait. */
+  readonly accountId?: string;
+  readonly signal?: AbortSignal;
+}
+
 /**
  * Names an image with its settings. `settings` is the canonical text of the normalised options: equal for
  * calls that ask for the same in different words. Rejects with the signal's reason soon after it aborts, because the
@@ -18,7 +25,7 @@ export type ContentIdentifier = (
   image: Uint8Array,
   settings: string,
   further?: FurtherImages,
-  signal?: AbortSignal,
+  call?: NameCall,
 ) => Promise<string>;
 
 /** The name made of the tags of the images, which `tag` computes. */
@@ -61,7 +68,7 @@ export function createContentIdentifier(key: Uint8Array = randomBytes(32)): Cont
     mac.final();
     return mac.getAuthTag().toString('base64url');
   };
-  return async (image, settings, further = {}, signal) =>
+  return async (image, settings, further = {}, { signal } = {}) =>
     contentIdOf(image, settings, further, (bytes) => tag(bytes, signal));
 }
 
@@ -73,22 +80,46 @@ const sha256 = async (bytes: Uint8Array): Promise<ArrayBuffer> => webcrypto.subt
  */
 const maxDigests = 4;
 
+/** Callers that wait, one queue for each account; the accounts take turns. */
+class Waiting {
+  readonly #queues = new Map<string, (() => void)[]>();
+
+  wait(accountId: string): Promise<void> {
+    return new Promise((turn) => {
+      const queue = this.#queues.get(accountId);
+      if (queue) queue.push(turn);
+      else this.#queues.set(accountId, [turn]);
+    });
+  }
+
+  /** The caller whose turn it is. */
+  next(): (() => void) | undefined {
+    const [first] = this.#queues;
+    if (!first) return undefined;
+    const [accountId, queue] = first;
+    const turn = queue.shift();
+    this.#queues.delete(accountId);
+    if (queue.length > 0) this.#queues.set(accountId, queue);
+    return turn;
+  }
+}
+
 /** Names that are the same on every node and after every restart. SHA-256, on libuv's pool. */
 export function createSharedContentIdentifier(digest = sha256): ContentIdentifier {
   let running = 0;
-  const waiting: (() => void)[] = [];
-  const sum = async (bytes: Uint8Array, signal?: AbortSignal): Promise<string> => {
-    if (running === maxDigests) await new Promise<void>((turn) => waiting.push(turn));
+  const waiting = new Waiting();
+  const sum = async (bytes: Uint8Array, { accountId = '', signal }: NameCall): Promise<string> => {
+    if (running === maxDigests) await waiting.wait(accountId);
     else running += 1;
     try {
       signal?.throwIfAborted();
       return Buffer.from(await digest(bytes)).toString('base64url');
     } finally {
-      const next = waiting.shift();
+      const next = waiting.next();
       if (next) next();
       else running -= 1;
     }
   };
-  return async (image, settings, further = {}, signal) =>
-    contentIdOf(image, settings, further, (bytes) => sum(bytes, signal));
+  return async (image, settings, further = {}, call = {}) =>
+    contentIdOf(image, settings, further, (bytes) => sum(bytes, call));
 }

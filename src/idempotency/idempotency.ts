@@ -118,7 +118,7 @@ export class Idempotency<T> {
   ): Promise<KeyedHandle<T>> {
     const { accountId, load, make } = request;
     const loaded = await load(signal);
-    const content = await store.contentId(loaded.image, loaded.settings, loaded, signal);
+    const content = await store.contentId(loaded.image, loaded.settings, loaded, { accountId, signal });
     const key = contentKey(accountId, content);
     const repeat = store.rememberMs === undefined ? undefined : { content, forMs: store.rememberMs };
     const work = async (sharedSignal: AbortSignal) => {

@@ -1,4 +1,5 @@
 import { mock } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import test from 'ava';
 import fc from 'fast-check';
 import { BoundedStore } from '../../src/idempotency/boundedStore.ts';
@@ -41,7 +42,7 @@ test.serial('nothing outlives its time, even if nobody asks', (t) => {
   const { timers } = mock;
   timers.enable({ apis: ['setTimeout', 'Date'] });
   t.teardown(() => timers.reset());
-  const store = new BoundedStore(1e6, bytesOf);
+  const store = new BoundedStore(1e6, bytesOf, () => Date.now());
   store.set('a', block(10), 40);
   timers.tick(25);
   store.set('b', block(10), 40);
@@ -52,6 +53,21 @@ test.serial('nothing outlives its time, even if nobody asks', (t) => {
   timers.tick(25);
   t.is(store.size, 0);
   t.is(store.bytes, 0);
+});
+
+test.serial('nothing stays longer because the clock of the machine is set back', async (t) => {
+  const store = new BoundedStore(1e6, bytesOf);
+  const { now } = Date;
+  store.set('a', block(10), 40);
+  try {
+    Date.now = () => now() - 86_400_000;
+    const before = performance.now();
+    while (store.size > 0 && performance.now() - before < 5000) await setTimeout(10);
+  } finally {
+    Date.now = now;
+  }
+  t.is(store.size, 0);
+  store.clear();
 });
 
 test('bytes are those of what is kept, and never above the bound', (t) => {

@@ -490,7 +490,7 @@ test('few shared names are made at a time, and none of an image whose callers ha
   const leave = new AbortController();
   const image = Buffer.from('image');
   const first = Array.from({ length: 4 }, () => name(image, 's'));
-  const left = Array.from({ length: 3 }, () => name(image, 's', undefined, leave.signal));
+  const left = Array.from({ length: 3 }, () => name(image, 's', undefined, { signal: leave.signal }));
   const last = name(image, 's');
   await setImmediate();
   t.is(digests.length, 4);
@@ -504,4 +504,26 @@ test('few shared names are made at a time, and none of an image whose callers ha
   const again = name(image, 's');
   digests[5]?.();
   await again;
+});
+
+test('an account waits for one name of each other account, however many those ask for', async (t) => {
+  const digests: (() => void)[] = [];
+  const name = createSharedContentIdentifier(
+    () => new Promise((made) => digests.push(() => made(new ArrayBuffer(32)))),
+  );
+  const image = Buffer.from('image');
+  let over = 0;
+  const busy = Array.from({ length: 40 }, () =>
+    name(image, 's', {}, { accountId: 'busy' }).finally(() => {
+      over += 1;
+    }),
+  );
+  const other = name(image, 's', {}, { accountId: 'other' }).then(() => over);
+  await setImmediate();
+  for (let made = 0; made < digests.length; made += 1) {
+    digests[made]?.();
+    await setImmediate();
+  }
+  t.true((await other) <= 6, `after ${await other} of the busy account`);
+  await Promise.all(busy);
 });
