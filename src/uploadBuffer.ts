@@ -1,6 +1,18 @@
 /** Initial size whatever length was announced, because announced bytes may never arrive. */
 const first = 256 * 1024;
 
+/** Smaller buffers stay: they cost little, and a parser may pass on one of its own, which it goes on using. */
+const minFreed = 16 * 1024;
+
+/**
+ * Frees the memory of a buffer that nobody reads any more; the buffer is empty afterwards. The next garbage collection
+ * would do it too, but until then the bytes count to the size at which V8 collects everything, and the next buffer
+ * needs memory that the system has to provide first (docs/decisions/0214). Memory of which the buffer is only a part stays.
+ */
+export function freeBuffer({ buffer, length }: Buffer): void {
+  if (length >= minFreed && length === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0);
+}
+
 /**
  * Collects the bytes of a file as they arrive in pieces. Pieces are copied on arrival, so that no long copy
  * remains for the end and no piece keeps the socket's memory alive. A buffer of announced length is
@@ -33,11 +45,21 @@ export class UploadBuffer {
     return this.#bytes?.subarray(0, this.#size) ?? Buffer.alloc(0);
   }
 
+  /** Frees the memory, also that of what `take` returned, which is empty afterwards. */
+  free(): void {
+    if (this.#bytes) freeBuffer(this.#bytes);
+    this.#bytes = undefined;
+    this.#size = 0;
+  }
+
   #grow(needed: number): void {
     while (this.#expected < needed)
       this.#expected = Math.min(Math.max(needed, 2 * this.#expected), this.#maxBytes);
     const bytes = Buffer.allocUnsafeSlow(needed <= first ? Math.min(first, this.#expected) : this.#expected);
-    if (this.#bytes) bytes.set(this.#bytes.subarray(0, this.#size));
+    if (this.#bytes) {
+      bytes.set(this.#bytes.subarray(0, this.#size));
+      freeBuffer(this.#bytes);
+    }
     this.#bytes = bytes;
   }
 }

@@ -14,6 +14,8 @@ export interface UploadedFile {
   readonly data: Buffer;
   /** File name given by the client; for labels only. */
   readonly name: string | undefined;
+  /** Frees the memory of `data`, which nobody may read any more: it is empty afterwards. */
+  readonly free: () => void;
 }
 
 export const emptyForm: Form = { text: new Map(), files: new Map() };

@@ -22,7 +22,7 @@ const repeats = 600;
 const atOnce = 8;
 
 test('repeated uploads cause few full garbage collections', async (t) => {
-  t.timeout(120_000);
+  t.timeout(300_000);
   const key = 'key-of-this-test-0123';
   const server = await startServing(t, {
     CUTOUT_DATA_DIR: temporaryFolder(t),
@@ -58,5 +58,5 @@ test('repeated uploads cause few full garbage collections', async (t) => {
   await postAll(repeats);
   const full = (await collections()) - before;
   t.log(`${full} full collections in ${repeats} repeats`);
-  t.true(full <= repeats / 120, `${full}`);
+  t.true(full <= 1, `${full}`);
 });

@@ -11,7 +11,10 @@ const settings = (
   const form: Form = {
     text: new Map(Object.entries({ image_url: 'http://example.com/a.jpg', ...texts })),
     files: new Map(
-      Object.entries(files).map(([name, data]) => [name, { data: Buffer.from(data), name: undefined }]),
+      Object.entries(files).map(([name, data]) => [
+        name,
+        { data: Buffer.from(data), name: undefined, free: () => {} },
+      ]),
     ),
   };
   return settingsOf(parseCutout(form), second);

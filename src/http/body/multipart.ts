@@ -2,7 +2,7 @@ import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { Dicer } from '@fastify/busboy';
 import { type AppError, fail } from '../../errors.ts';
-import { UploadBuffer } from '../../uploadBuffer.ts';
+import { freeBuffer, UploadBuffer } from '../../uploadBuffer.ts';
 import { checkName, fileFields, type UploadedFile } from '../form.ts';
 import { type BodyLimits, maxFields, maxFiles } from './limits.ts';
 import { headerValue } from './parameters.ts';
@@ -117,7 +117,8 @@ class Parts {
     const files = new Map<string, UploadedFile>();
     for (const [name, part] of this.#files) {
       const data = part.bytes.take();
-      if (data.length > 0) files.set(name, { data, name: label(part.filename) });
+      if (data.length > 0)
+        files.set(name, { data, name: label(part.filename), free: () => part.bytes.free() });
     }
     const texts = this.#texts.map(({ name, bytes }) => [name, bytes.take()] as const);
     const wide = texts.some(([, bytes]) => !isAscii(bytes));
@@ -150,6 +151,8 @@ class Parts {
       this.#fileBytes += piece.length;
       this.#kept(this.#fileBytes, this.#textBytes);
       bytes.add(piece);
+      // All of what one read returned: no other part is in it.
+      freeBuffer(piece);
     };
   }
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { type AppError, clientClosed } from '../../errors.ts';
-import { UploadBuffer } from '../../uploadBuffer.ts';
+import { freeBuffer, UploadBuffer } from '../../uploadBuffer.ts';
 import { timeSlice, timeSliced } from '../timeSlice.ts';
 
 interface ReceiveBounds {
@@ -107,6 +107,7 @@ export async function receiveBytes(
   await receive(req, bounds, () => (piece) => {
     arrived(bytes.size + piece.length);
     bytes.add(piece);
+    freeBuffer(piece);
     return undefined;
   });
   return bytes.take();

@@ -42,6 +42,8 @@ export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logge
         logger.error({ request: requestId, err: error }, 'delivered');
       }
     });
+    // Nothing was made of the upload, or that has ended.
+    if (result.replayed) for (const file of formOf(ctx).files.values()) file.free();
     const body = resultBody(ctx.get('Accept'), result);
     holdResponse(ctx.state.hold, body.length, result.replayed);
     present(ctx, result, body);
