@@ -23,7 +23,7 @@ export function builtAddons() {
  * @param {string} file
  * @param {{addons?: ReturnType<typeof builtAddons>, level?: number}} options `level`: gzip's
  */
-export async function makeArchive(file, { addons = builtAddons(), level = 9 } = {}) {
+export async function makeArchive(file, { addons = builtAddons(), level = 6 } = {}) {
   const folder = `${file}.${process.pid}`;
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(path.join(folder, 'package'), { recursive: true });
@@ -32,7 +32,7 @@ export async function makeArchive(file, { addons = builtAddons(), level = 9 } = 
     const same = ['--sort=name', '--owner=0', '--group=0', '--numeric-owner', '--mtime=1985-10-26 08:15:00Z'];
     const draft = path.join(folder, 'archive.tgz');
     await runProgram('package-archive', 'tar', [
-      ...['-c', '-I', `gzip -n -${level}`, '--mode=u=rwX,go=rX', '--hard-dereference', ...same],
+      ...['-c', '-I', `gzip -n -${level}`, '--mode=u=rwX,go=rX', ...same],
       ...['-f', draft, '-C', folder, 'package'],
     ]);
     renameSync(draft, file);

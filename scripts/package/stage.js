@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { constants, copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { inBuild, inRoot } from '../setup/paths.js';
 import { closureOf, folderOf } from './packages.js';
@@ -36,15 +36,10 @@ function isLeftOut(place, file, platforms) {
   );
 }
 
-/** Linked if both are on one disk: the files are only read. */
+/** A copy, not a link: tar fails if a program links to a file while it reads it. */
 function put(from, to) {
   mkdirSync(path.dirname(to), { recursive: true });
-  try {
-    linkSync(from, to);
-  } catch (error) {
-    if (error.code !== 'EXDEV' && error.code !== 'EPERM') throw error;
-    copyFileSync(from, to);
-  }
+  copyFileSync(from, to, constants.COPYFILE_FICLONE);
 }
 
 /** Copies a folder without nested packages, each of which is an entry of the lockfile. */
@@ -63,7 +58,6 @@ function dropOptional(file, carried) {
   const dropped = optional.filter((name) => !carried.has(name));
   if (dropped.length === 0) return;
   for (const name of dropped) delete manifest.optionalDependencies[name];
-  rmSync(file);
   writeFileSync(file, `${JSON.stringify(manifest, undefined, 2)}\n`);
 }
 
