@@ -30,10 +30,10 @@ Difference difference(float first, float second) {
 
 /// Half the width of what counts as an edge, and how far a region reaches beyond what is wider.
 int edge_radius(int width, int height) { return std::max(1, std::max(width, height) / kEdgePart); }
-int reach(int radius) { return radius + (radius + 1) / 2; }
+int dilation_radius(int radius) { return radius + (radius + 1) / 2; }
 
 /// A difference as a value of 0..1.
-float level(int difference) { return 0.5F * static_cast<float>(difference); }
+float as_value(int difference) { return 0.5F * static_cast<float>(difference); }
 
 /// Distance from 1/2, twice.
 float confidence(float alpha) { return std::abs(2 * alpha - 1); }
@@ -44,7 +44,7 @@ struct Sums {
   double second = 0;
 };
 
-bool second_is_right(const Sums& sums, int area) {
+bool prefers_second(const Sums& sums, int area) {
   return sums.second > sums.first + static_cast<double>(kMargin) * area;
 }
 
@@ -64,7 +64,7 @@ struct Or {
 /// Combines each of the first n entries of `stride` bytes with the `length` - 1 entries after it:
 /// windows of doubled lengths, then two that overlap. There are n + length - 1 entries.
 template <typename Op>
-void combine(std::uint8_t* entries, std::size_t n, std::size_t length, std::size_t stride) {
+void reduce_line(std::uint8_t* entries, std::size_t n, std::size_t length, std::size_t stride) {
   std::size_t done = 1;
   std::size_t left = n + length - 1;  // entries whose window lies inside
   const auto with = [&](std::size_t step, std::size_t count) {
@@ -78,9 +78,11 @@ void combine(std::uint8_t* entries, std::size_t n, std::size_t length, std::size
   if (done < length) with(length - done, n);
 }
 
-/// Every byte combined with all bytes at most `radius` rows and columns away, in place.
+/// Every byte combined with all bytes at most `radius` rows and columns away, in place: an erosion
+/// with And, a dilation with Or.
 template <typename Op>
-void spread(std::span<std::uint8_t> plane, int width, int height, int radius, ThreadPool& pool) {
+void reduce_windows(std::span<std::uint8_t> plane, int width, int height, int radius,
+                    ThreadPool& pool) {
   const auto w = static_cast<std::size_t>(width);
   const auto h = static_cast<std::size_t>(height);
   const auto r = static_cast<std::size_t>(radius);
@@ -90,7 +92,7 @@ void spread(std::span<std::uint8_t> plane, int width, int height, int radius, Th
     for (std::size_t y = begin; y < end; ++y) {
       std::fill(line.begin(), line.end(), Op::kNeutral);
       std::copy_n(plane.data() + y * w, w, line.data() + r);
-      combine<Op>(line.data(), w, length, 1);
+      reduce_line<Op>(line.data(), w, length, 1);
       std::copy_n(line.data(), w, plane.data() + y * w);
     }
   });
@@ -103,7 +105,7 @@ void spread(std::span<std::uint8_t> plane, int width, int height, int radius, Th
       for (std::size_t y = 0; y < h; ++y) {
         std::copy_n(plane.data() + y * w + left, columns, rows.data() + (y + r) * columns);
       }
-      combine<Op>(rows.data(), h, length, columns);
+      reduce_line<Op>(rows.data(), h, length, columns);
       for (std::size_t y = 0; y < h; ++y) {
         std::copy_n(rows.data() + y * columns, columns, plane.data() + y * w + left);
       }
@@ -111,9 +113,9 @@ void spread(std::span<std::uint8_t> plane, int width, int height, int radius, Th
   });
 }
 
-/// Gives regions to the second output where it is right.
-void decide(std::span<float> first, std::span<const float> second, const Components& found,
-            int width, FusionSummary& summary) {
+/// Gives the regions to the second output in which it is preferred.
+void select_regions(std::span<float> first, std::span<const float> second, const Components& found,
+                    int width, FusionSummary& summary) {
   std::vector<Sums> sums(found.components.size());
   const auto at = [width](const Run& run) {
     return static_cast<std::size_t>(run.y) * static_cast<std::size_t>(width);
@@ -128,7 +130,7 @@ void decide(std::span<float> first, std::span<const float> second, const Compone
   }
   std::vector<char> taken(sums.size());
   for (std::size_t i = 0; i < sums.size(); ++i) {
-    taken[i] = static_cast<char>(second_is_right(sums[i], found.components[i].area));
+    taken[i] = static_cast<char>(prefers_second(sums[i], found.components[i].area));
     summary.taken += static_cast<int>(taken[i]);
   }
   summary.regions += static_cast<int>(sums.size());
@@ -146,28 +148,28 @@ FusionSummary fuse_outputs(std::span<float> first, std::span<const float> second
   const std::size_t size = first.size();
   const auto w = static_cast<std::size_t>(width);
   const int radius = edge_radius(width, height);
-  const auto seeds = make_large_array<std::uint8_t>(size);
-  const std::span<std::uint8_t> seed{seeds.get(), size};
+  const auto cores = make_large_array<std::uint8_t>(size);
+  const std::span<std::uint8_t> core{cores.get(), size};
   const auto by_rows = [&](auto&& each) {
     pool.parallel_for(static_cast<std::size_t>(height), kGrain,
                       [&](std::size_t begin, std::size_t end) {
                         for (std::size_t i = begin * w; i < end * w; ++i) each(i);
                       });
   };
-  by_rows([&](std::size_t i) { seed[i] = difference(first[i], second[i]); });
-  spread<And>(seed, width, height, radius, pool);
-  spread<Or>(seed, width, height, reach(radius), pool);
+  by_rows([&](std::size_t i) { core[i] = difference(first[i], second[i]); });
+  reduce_windows<And>(core, width, height, radius, pool);
+  reduce_windows<Or>(core, width, height, dilation_radius(radius), pool);
 
   const auto planes = make_large_array<float>(size);
   const std::span<float> region{planes.get(), size};
-  by_rows([&](std::size_t i) { region[i] = level(seed[i] & difference(first[i], second[i])); });
+  by_rows([&](std::size_t i) { region[i] = as_value(core[i] & difference(first[i], second[i])); });
   FusionSummary summary;
   for (const Difference each : kDifferences) {
-    const float value = level(each);
-    decide(first, second,
-           find_components(region, width, {0, 0, width, height}, value, value, Neighbours::kEight,
-                           pool),
-           width, summary);
+    const float value = as_value(each);
+    select_regions(first, second,
+                   find_components(region, width, {0, 0, width, height}, value, value,
+                                   Neighbours::kEight, pool),
+                   width, summary);
   }
   return summary;
 }
@@ -199,7 +201,7 @@ FusionSummary fuse_outputs_scalar(std::span<float> first, std::span<const float>
         bool wide = true;
         around(x, y, radius, [&](int nx, int ny) { wide = wide && differs(nx, ny); });
         if (!wide) continue;
-        around(x, y, reach(radius), [&](int nx, int ny) {
+        around(x, y, dilation_radius(radius), [&](int nx, int ny) {
           if (differs(nx, ny)) inside[at(nx, ny)] = 1;
         });
       }
@@ -221,7 +223,7 @@ FusionSummary fuse_outputs_scalar(std::span<float> first, std::span<const float>
           });
         }
         ++summary.regions;
-        if (!second_is_right(sums, static_cast<int>(region.size()))) continue;
+        if (!prefers_second(sums, static_cast<int>(region.size()))) continue;
         ++summary.taken;
         for (const auto& [rx, ry] : region) first[at(rx, ry)] = second[at(rx, ry)];
       }

@@ -20,7 +20,7 @@ struct FusionSummary {
 /// stands with all its detail. A *region* is a connected set of network pixels in which the second
 /// output is higher, or in which it is lower, by more than kDisagreement, and that is wider than an
 /// edge. It is given as a whole to the second output where that is more confident by a margin,
-/// summed over the region (`second_is_right`); nothing is averaged.
+/// summed over the region (`prefers_second`); nothing is averaged.
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|

@@ -131,10 +131,10 @@ export function createAdmission({
     const ms = estimate.milliseconds(resources);
     const heavy = estimate.isHeavy(ms);
     const work = { account, ms, bytes: resources.bytes, heavy, deadline };
-    const entered = await telemetry.timed('admission', () => scheduler.enter(work, signal));
+    const entered = await telemetry.timed('admission', () => scheduler.acquire(work, signal));
     if (entered.outcome === 'busy') throw overloaded(entered);
-    if (entered.outcome === 'large') throw tooLarge();
-    return entered.leave;
+    if (entered.outcome === 'too_large') throw tooLarge();
+    return entered.release;
   }
 
   return {

@@ -9,7 +9,7 @@ export interface FairSchedulerOptions {
 }
 
 /** A job that asks for a slot. */
-export interface Work {
+export interface Job {
   readonly account: string;
   /** Estimated duration without waiting, in milliseconds. */
   readonly ms: number;
@@ -31,11 +31,11 @@ export interface Busy {
 export type FairSchedulerOutcome =
   | Busy
   /** Needs more memory than there can ever be. */
-  | { readonly outcome: 'large' }
+  | { readonly outcome: 'too_large' }
   | {
       readonly outcome: 'admitted';
       /** Frees slot and memory; may be called repeatedly. `done`: the job was completed. */
-      readonly leave: (done: boolean) => void;
+      readonly release: (done: boolean) => void;
     };
 
 interface FairSchedulerStats {
@@ -57,7 +57,7 @@ interface FairSchedulerStats {
 }
 
 interface Waiting {
-  readonly work: Work;
+  readonly job: Job;
   /** Position within the account's queue: the lowest is served first. */
   readonly rank: number;
   readonly resolve: (outcome: FairSchedulerOutcome) => void;
@@ -80,7 +80,7 @@ const ageingFactor = 4;
 const decay = 15 / 16;
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
-const lengthOf = (queue: readonly Waiting[]): number => sum(queue.map(({ work }) => work.ms));
+const lengthOf = (queue: readonly Waiting[]): number => sum(queue.map(({ job }) => job.ms));
 
 /**
  * Fair scheduler in front of memory and processors (docs/decisions/0150). A bounded number of jobs runs at a
@@ -98,7 +98,7 @@ export class FairScheduler {
   readonly #options: FairSchedulerOptions;
   readonly #now: () => number;
   readonly #accounts = new Map<string, Account>();
-  readonly #running = new Set<Work>();
+  readonly #running = new Set<Job>();
   readonly #refused = { early: 0, queue: 0, deadline: 0, memory: 0 };
   /** Virtual time of the account that was served last. */
   #virtualTime = 0;
@@ -139,20 +139,20 @@ export class FairScheduler {
   }
 
   /** Rejects with the signal's reason if it is aborted while waiting. */
-  async enter(work: Work, signal: AbortSignal): Promise<FairSchedulerOutcome> {
+  async acquire(job: Job, signal: AbortSignal): Promise<FairSchedulerOutcome> {
     signal.throwIfAborted();
-    const shortest = this.#shortestMs ?? work.ms;
-    this.#shortestMs = Math.min(work.ms, shortest + (work.ms - shortest) / 16);
-    if (work.bytes > this.#options.memory.maxWork) {
+    const shortest = this.#shortestMs ?? job.ms;
+    this.#shortestMs = Math.min(job.ms, shortest + (job.ms - shortest) / 16);
+    if (job.bytes > this.#options.memory.maxWork) {
       this.#refused.memory++;
-      return { outcome: 'large' };
+      return { outcome: 'too_large' };
     }
-    const busy = this.#predictBusy(work);
+    const busy = this.#predictBusy(job);
     if (busy) {
       this.#refused[busy.why]++;
       return busy;
     }
-    return this.#enqueue(work, signal);
+    return this.#enqueue(job, signal);
   }
 
   get #speed(): number {
@@ -167,23 +167,23 @@ export class FairScheduler {
    * Milliseconds of work before this job: the rest of what is running (half, on average), and of every other
    * account as much as of its own.
    */
-  #workAhead({ account, ms }: Work): number {
+  #workAhead({ account, ms }: Job): number {
     const own = this.#accounts.get(account)?.queue ?? [];
     const rank = this.#rankOf(ms);
     const before = lengthOf(own.filter((other) => other.rank <= rank));
     const others = this.#queues()
       .filter((queue) => queue !== own)
       .map((queue) => Math.min(lengthOf(queue), before + ms));
-    return before + sum(others) + sum([...this.#running].map((work) => work.ms / 2));
+    return before + sum(others) + sum([...this.#running].map((job) => job.ms / 2));
   }
 
   /** Defined if the job would wait too long or miss its deadline. */
-  #predictBusy(work: Work): Busy | undefined {
+  #predictBusy(job: Job): Busy | undefined {
     // An idle machine accepts a job that seems hopeless: only by running it can the estimate be corrected.
     if (this.#running.size === 0) return undefined;
     const free = this.#running.size < this.#options.running && !this.#backlogged;
-    const wait = free ? 0 : this.#workAhead(work) / this.#speed;
-    const late = this.#now() + Math.max(work.ms, wait + work.ms / this.#speed) > work.deadline;
+    const wait = free ? 0 : this.#workAhead(job) / this.#speed;
+    const late = this.#now() + Math.max(job.ms, wait + job.ms / this.#speed) > job.deadline;
     if (!late && wait <= this.#options.waitMs) return undefined;
     return busyFor(wait, late ? 'deadline' : 'queue');
   }
@@ -192,9 +192,9 @@ export class FairScheduler {
     return this.#now() + ageingFactor * ms;
   }
 
-  #enqueue(work: Work, signal: AbortSignal): Promise<FairSchedulerOutcome> {
+  #enqueue(job: Job, signal: AbortSignal): Promise<FairSchedulerOutcome> {
     return new Promise((resolve, reject) => {
-      const account = this.#accountOf(work.account);
+      const account = this.#accountOf(job.account);
       const abort = () => {
         account.queue.splice(account.queue.indexOf(waiting), 1);
         reject(signal.reason);
@@ -202,8 +202,8 @@ export class FairScheduler {
         this.#dispatch();
       };
       const waiting: Waiting = {
-        work,
-        rank: this.#rankOf(work.ms),
+        job,
+        rank: this.#rankOf(job.ms),
         resolve: (outcome) => {
           signal.removeEventListener('abort', abort);
           resolve(outcome);
@@ -237,32 +237,32 @@ export class FairScheduler {
       const slot = this.#select();
       if (!slot) return;
       const [account, waiting] = slot;
-      const { work } = waiting;
-      if (this.#running.size > 0 && this.#now() + work.ms > work.deadline) {
+      const { job } = waiting;
+      if (this.#running.size > 0 && this.#now() + job.ms > job.deadline) {
         account.queue.splice(account.queue.indexOf(waiting), 1);
         this.#refused.deadline++;
         waiting.resolve(busyFor(lengthOf(account.queue) / this.#speed, 'deadline'));
         continue;
       }
-      const free = this.#options.memory.work(work.bytes);
+      const free = this.#options.memory.work(job.bytes);
       // Running jobs will free memory soon.
       if (!free) return;
       account.queue.splice(account.queue.indexOf(waiting), 1);
       this.#virtualTime = account.served;
-      account.served += work.ms;
-      this.#running.add(work);
-      waiting.resolve({ outcome: 'admitted', leave: this.#leaveOnce(work, free) });
+      account.served += job.ms;
+      this.#running.add(job);
+      waiting.resolve({ outcome: 'admitted', release: this.#releaseOnce(job, free) });
       this.#dropIdleAccounts();
     }
   }
 
   /** The job to run next, and its account. */
   #select(): readonly [Account, Waiting] | undefined {
-    const heavy = [...this.#running].filter((work) => work.heavy).length;
+    const heavy = [...this.#running].filter((job) => job.heavy).length;
     const heavyAllowed = heavy < Math.max(1, this.#options.running - 1);
     let next: readonly [Account, Waiting] | undefined;
     for (const account of this.#accounts.values()) {
-      const first = account.queue.find(({ work }) => heavyAllowed || !work.heavy);
+      const first = account.queue.find(({ job }) => heavyAllowed || !job.heavy);
       if (first && (!next || account.served < next[0].served)) next = [account, first];
     }
     return next;
@@ -281,14 +281,14 @@ export class FairScheduler {
     this.#elapsedMs = this.#elapsedMs * decay + (this.#now() - this.#lastEnd);
   }
 
-  /** The `leave` of an admitted job. */
-  #leaveOnce(work: Work, free: () => void): (done: boolean) => void {
-    let left = false;
+  /** The `release` of an admitted job. */
+  #releaseOnce(job: Job, free: () => void): (done: boolean) => void {
+    let released = false;
     return (done) => {
-      if (left) return;
-      left = true;
-      this.#running.delete(work);
-      if (done) this.#measureSpeed(work.ms);
+      if (released) return;
+      released = true;
+      this.#running.delete(job);
+      if (done) this.#measureSpeed(job.ms);
       if (this.#backlogged) this.#lastEnd = this.#now();
       free();
       this.#dispatch();

@@ -4,7 +4,7 @@ import {
   FairScheduler,
   type FairSchedulerOptions,
   type FairSchedulerOutcome,
-  type Work,
+  type Job,
 } from '../../src/limits/fairScheduler.ts';
 import { MemoryBudget } from '../../src/limits/memoryBudget.ts';
 import { random } from '../fixtures/random.ts';
@@ -27,7 +27,7 @@ function open(options: Partial<FairSchedulerOptions> = {}) {
   };
 }
 
-const work = (more: Partial<Work> = {}): Work => ({
+const work = (more: Partial<Job> = {}): Job => ({
   account: 'a',
   ms: 1000,
   bytes: 0,
@@ -38,15 +38,15 @@ const work = (more: Partial<Work> = {}): Work => ({
 
 function leave(outcome: FairSchedulerOutcome): void {
   if (outcome.outcome !== 'admitted') throw new Error(outcome.outcome);
-  outcome.leave(true);
+  outcome.release(true);
 }
 
 /** Requests slots for these jobs, one after another, and records the order in which they get one. */
-async function orderOf(scheduler: FairScheduler, works: readonly (Work & { readonly name: string })[]) {
+async function orderOf(scheduler: FairScheduler, works: readonly (Job & { readonly name: string })[]) {
   const order: string[] = [];
-  const first = await scheduler.enter(work({ account: 'first', ms: 1 }), forever());
+  const first = await scheduler.acquire(work({ account: 'first', ms: 1 }), forever());
   const all = works.map(async (one) => {
-    const outcome = await scheduler.enter(one, forever());
+    const outcome = await scheduler.acquire(one, forever());
     order.push(one.name);
     leave(outcome);
   });
@@ -57,12 +57,12 @@ async function orderOf(scheduler: FairScheduler, works: readonly (Work & { reado
 
 test('jobs run up to the limit, wait up to the longest wait, and are refused beyond it', async (t) => {
   const { scheduler } = open({ running: 2, waitMs: 3000 });
-  const first = await scheduler.enter(work(), forever());
-  await scheduler.enter(work(), forever());
+  const first = await scheduler.acquire(work(), forever());
+  await scheduler.acquire(work(), forever());
   // Half of the two running is ahead of the first that waits: 1, 2 and 3 seconds.
-  const waiting = [1, 2, 3].map(() => scheduler.enter(work(), forever()));
+  const waiting = [1, 2, 3].map(() => scheduler.acquire(work(), forever()));
   t.like(scheduler.stats, { running: 2, waiting: 3, waitingMs: 3000 });
-  t.deepEqual(await scheduler.enter(work(), forever()), { outcome: 'busy', why: 'queue', retryAfter: 4 });
+  t.deepEqual(await scheduler.acquire(work(), forever()), { outcome: 'busy', why: 'queue', retryAfter: 4 });
   t.is(scheduler.stats.refused.queue, 1);
   leave(first);
   leave(first);
@@ -85,10 +85,10 @@ test('jobs of equal length are admitted in order of arrival', async (t) => {
 
 test('short jobs go before long ones that came a little earlier, but not before those that have waited long', async (t) => {
   const { scheduler, clock } = open();
-  const first = await scheduler.enter(work(), forever());
+  const first = await scheduler.acquire(work(), forever());
   const order: string[] = [];
   const ask = async (name: string, ms: number) => {
-    const outcome = await scheduler.enter(work({ ms }), forever());
+    const outcome = await scheduler.acquire(work({ ms }), forever());
     order.push(name);
     leave(outcome);
   };
@@ -115,13 +115,13 @@ test('accounts alternate by the work executed for them, however much they have q
 
 test('an account with few jobs is admitted while another has filled its share of the queue', async (t) => {
   const { scheduler } = open({ waitMs: 5000 });
-  await scheduler.enter(work({ account: 'greedy' }), forever());
+  await scheduler.acquire(work({ account: 'greedy' }), forever());
   const waiting: Promise<FairSchedulerOutcome>[] = [];
-  for (let i = 0; i < 5; i++) waiting.push(scheduler.enter(work({ account: 'greedy' }), forever()));
-  t.is((await scheduler.enter(work({ account: 'greedy' }), forever())).outcome, 'busy');
+  for (let i = 0; i < 5; i++) waiting.push(scheduler.acquire(work({ account: 'greedy' }), forever()));
+  t.is((await scheduler.acquire(work({ account: 'greedy' }), forever())).outcome, 'busy');
   t.truthy(scheduler.refusal('greedy', never));
   t.is(scheduler.refusal('modest', never), undefined);
-  const modest = scheduler.enter(work({ account: 'modest' }), forever());
+  const modest = scheduler.acquire(work({ account: 'modest' }), forever());
   t.is(scheduler.stats.waiting, 6);
   t.is(scheduler.stats.refused.early, 1);
   void modest;
@@ -129,26 +129,26 @@ test('an account with few jobs is admitted while another has filled its share of
 
 test('heavy jobs leave one slot to others', async (t) => {
   const { scheduler } = open({ running: 3 });
-  const heavy = () => scheduler.enter(work({ heavy: true, ms: 5000 }), forever());
+  const heavy = () => scheduler.acquire(work({ heavy: true, ms: 5000 }), forever());
   await Promise.all([heavy(), heavy()]);
   const third = heavy();
   t.like(scheduler.stats, { running: 2, waiting: 1 });
-  const light = await scheduler.enter(work({ ms: 300 }), forever());
+  const light = await scheduler.acquire(work({ ms: 300 }), forever());
   t.like(scheduler.stats, { running: 3, waiting: 1 });
   leave(light);
   t.like(scheduler.stats, { running: 2, waiting: 1 });
   void third;
   // A single slot is shared in turns.
   const { scheduler: one } = open();
-  t.is((await one.enter(work({ heavy: true }), forever())).outcome, 'admitted');
+  t.is((await one.acquire(work({ heavy: true }), forever())).outcome, 'admitted');
 });
 
 test('a job that cannot meet its deadline is refused at once', async (t) => {
   const { scheduler, clock } = open();
-  const first = await scheduler.enter(work(), forever());
-  t.like(await scheduler.enter(work({ deadline: 1200 }), forever()), { outcome: 'busy', why: 'deadline' });
+  const first = await scheduler.acquire(work(), forever());
+  t.like(await scheduler.acquire(work({ deadline: 1200 }), forever()), { outcome: 'busy', why: 'deadline' });
   t.truthy(scheduler.refusal('a', 400));
-  const inTime = scheduler.enter(work({ deadline: 2000 }), forever());
+  const inTime = scheduler.acquire(work({ deadline: 2000 }), forever());
   // Nothing else is running then, and an idle machine tries.
   clock.at = 1500;
   leave(first);
@@ -157,9 +157,9 @@ test('a job that cannot meet its deadline is refused at once', async (t) => {
 
 test('a job whose deadline passed while it waited is dropped, not started', async (t) => {
   const { scheduler, clock } = open({ running: 2 });
-  const first = await scheduler.enter(work(), forever());
-  await scheduler.enter(work(), forever());
-  const late = scheduler.enter(work({ deadline: 3000 }), forever());
+  const first = await scheduler.acquire(work(), forever());
+  await scheduler.acquire(work(), forever());
+  const late = scheduler.acquire(work({ deadline: 3000 }), forever());
   clock.at = 2500;
   leave(first);
   t.like(await late, { outcome: 'busy', why: 'deadline' });
@@ -168,39 +168,39 @@ test('a job whose deadline passed while it waited is dropped, not started', asyn
 
 test('an idle machine runs a job that seems to take too long, so that the estimate can be corrected', async (t) => {
   const { scheduler } = open();
-  t.is((await scheduler.enter(work({ ms: 60_000, deadline: 1000 }), forever())).outcome, 'admitted');
+  t.is((await scheduler.acquire(work({ ms: 60_000, deadline: 1000 }), forever())).outcome, 'admitted');
 });
 
 test('an aborted job leaves the queue', async (t) => {
   const { scheduler } = open({ waitMs: 600 });
-  const first = await scheduler.enter(work(), forever());
+  const first = await scheduler.acquire(work(), forever());
   const leaving = new AbortController();
-  const gone = scheduler.enter(work(), leaving.signal);
-  t.is((await scheduler.enter(work(), forever())).outcome, 'busy');
+  const gone = scheduler.acquire(work(), leaving.signal);
+  t.is((await scheduler.acquire(work(), forever())).outcome, 'busy');
   leaving.abort(new Error('gone'));
   await t.throwsAsync(gone, { message: 'gone' });
-  const next = scheduler.enter(work(), forever());
+  const next = scheduler.acquire(work(), forever());
   leave(first);
   leave(await next);
   t.like(scheduler.stats, { running: 0, waiting: 0 });
-  await t.throwsAsync(scheduler.enter(work(), leaving.signal), { message: 'gone' });
+  await t.throwsAsync(scheduler.acquire(work(), leaving.signal), { message: 'gone' });
 });
 
 test('a job waits for its memory, continues when some is freed, and is refused if it can never fit', async (t) => {
   const { scheduler, memory } = open({ running: 3 });
   memory.bound({ room: 1000e6, largestWork: 600e6 });
   t.is(memory.maxWork, 600e6);
-  t.deepEqual(await scheduler.enter(work({ bytes: 601e6 }), forever()), { outcome: 'large' });
-  const first = await scheduler.enter(work({ bytes: 600e6 }), forever());
-  const second = scheduler.enter(work({ bytes: 600e6 }), forever());
+  t.deepEqual(await scheduler.acquire(work({ bytes: 601e6 }), forever()), { outcome: 'too_large' });
+  const first = await scheduler.acquire(work({ bytes: 600e6 }), forever());
+  const second = scheduler.acquire(work({ bytes: 600e6 }), forever());
   t.like(scheduler.stats, { running: 1, waiting: 1 });
   leave(first);
   leave(await second);
 
   const body = memory.hold('a', 400e6);
   t.is(memory.hold('b', 1), undefined, 'bodies leave the largest work its room');
-  const third = await scheduler.enter(work({ bytes: 500e6 }), forever());
-  const fourth = scheduler.enter(work({ bytes: 200e6 }), forever());
+  const third = await scheduler.acquire(work({ bytes: 500e6 }), forever());
+  const fourth = scheduler.acquire(work({ bytes: 200e6 }), forever());
   t.is(scheduler.stats.waiting, 1);
   body?.release();
   leave(await fourth);
@@ -210,20 +210,20 @@ test('a job waits for its memory, continues when some is freed, and is refused i
 
 test('Retry-After is the time until the queue is empty at the measured speed, 1 to 60 s', async (t) => {
   const { scheduler } = open({ waitMs: 0 });
-  let place = await scheduler.enter(work({ ms: 100 }), forever());
+  let place = await scheduler.acquire(work({ ms: 100 }), forever());
   const retryAfter = async () => {
-    const outcome = await scheduler.enter(work({ account: 'b', ms: 20_000 }), forever());
+    const outcome = await scheduler.acquire(work({ account: 'b', ms: 20_000 }), forever());
     return outcome.outcome === 'busy' ? outcome.retryAfter : 0;
   };
   t.is(await retryAfter(), 1);
   leave(place);
-  place = await scheduler.enter(work({ ms: 300_000 }), forever());
+  place = await scheduler.acquire(work({ ms: 300_000 }), forever());
   t.is(await retryAfter(), 60);
   leave(place);
 
   // Jobs of a second take four.
   const slow = open();
-  const turns = Array.from({ length: 200 }, () => slow.scheduler.enter(work(), forever()));
+  const turns = Array.from({ length: 200 }, () => slow.scheduler.acquire(work(), forever()));
   for (const turn of turns) {
     const outcome = await turn;
     slow.clock.at += 4000;
@@ -274,10 +274,10 @@ async function simulate({
       const deadline = clock.at + 120_000;
       const heavy = ms > 1600;
       if (scheduler.refusal(account, deadline) === undefined)
-        void scheduler.enter(work({ account, ms, heavy, deadline }), forever()).then((outcome) => {
+        void scheduler.acquire(work({ account, ms, heavy, deadline }), forever()).then((outcome) => {
           if (outcome.outcome !== 'admitted') return;
           const left = ms * (0.7 + 0.6 * next());
-          working.set(request, { left, leave: () => outcome.leave(true) });
+          working.set(request, { left, leave: () => outcome.release(true) });
         });
     }
     await turn();
