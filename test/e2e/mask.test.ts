@@ -28,8 +28,9 @@ interface Placed {
 async function place([photo, matte]: (typeof subjects)[number], left: number): Promise<Placed> {
   const { width, height } = await sharp(path.join(data, photo)).metadata();
   const alpha = await alphaOf(path.join(data, matte), { width, height });
-  const whole = await sharp(path.join(data, photo))
-    .removeAlpha()
+  // In a step of its own: removeAlpha would drop the joined channel too.
+  const rgb = await sharp(path.join(data, photo)).removeAlpha().raw().toBuffer();
+  const whole = await sharp(rgb, { raw: { width, height, channels: 3 } })
     .joinChannel(Buffer.from(alpha.data), { raw: { width, height, channels: 1 } })
     .png()
     .toBuffer();
