@@ -372,10 +372,10 @@ test('errors are not cached', async (t) => {
 });
 
 test('a result expires', async (t) => {
-  const service = await startService(t, { ...keep, ttlSeconds: 3 });
+  const service = await startService(t, { ...keep, ttlSeconds: 8 });
   await post(service, 1, 'k');
   t.is((await post(service, 1, 'k')).headers.get('x-credits-charged'), '0');
-  await new Promise((resolve) => setTimeout(resolve, 3100));
+  await new Promise((resolve) => setTimeout(resolve, 8100));
   t.is((await post(service, 1, 'k')).headers.get('x-credits-charged'), '1');
 });
 
