@@ -126,7 +126,6 @@ BatcherStats Engine::batch_stats() {
   for (const auto& [name, loaded] : networks_) {
     if (!loaded->batcher) continue;
     const BatcherStats stats = loaded->batcher->stats();
-    sum.refused += stats.refused;
     if (sum.batches.size() < stats.batches.size()) sum.batches.resize(stats.batches.size());
     for (std::size_t size = 0; size < stats.batches.size(); ++size)
       sum.batches[size] += stats.batches[size];

@@ -10,7 +10,7 @@
 namespace cutout {
 
 /// Runs that wait for devices and those in batches, without threads and without a clock: every
-/// function is told the time. Each run that push() accepted is handed back exactly once, by
+/// function is given the time. Each run that push() accepted is handed back exactly once, by
 /// cancel(), next(), finish() or lose(). Not thread-safe.
 class BatchQueue {
  public:

@@ -121,7 +121,6 @@ void Batcher::loop() {
 /// Starts a batch and waits for its end, or waits for work.
 bool Batcher::step(std::unique_lock<std::mutex>& lock) {
   const BatchQueue::Step step = queue_.next(Clock::now());
-  stats_.refused += step.refused.size();
   for (const std::uint64_t id : step.refused) {
     answer(id, {Code::kDeadline, "The job was not started: it would have missed its deadline."});
   }

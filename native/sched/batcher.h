@@ -18,7 +18,6 @@ namespace cutout {
 struct BatcherStats {
   /// Batches by the number of their members; index 0 is unused.
   std::vector<std::uint64_t> batches;
-  std::uint64_t refused = 0;  // runs that could not be in time
 };
 
 /// One run of a network, from the thread that wants it.

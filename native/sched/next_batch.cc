@@ -128,7 +128,7 @@ class Queue {
   [[nodiscard]] bool urgent(std::size_t a, std::size_t b) const {
     const auto key = [this](std::size_t run) {
       const WaitingRun& of = waiting_[run];
-      return std::tuple(of.deadline.value_or(of.arrival + limits_.patience), of.arrival, of.id);
+      return std::tuple(of.deadline.value_or(of.arrival + limits_.ageing), of.arrival, of.id);
     };
     return key(a) < key(b);
   }

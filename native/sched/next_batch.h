@@ -41,7 +41,7 @@ struct BatchLimits {
   Clock::duration max_delay{0};
   /// Ageing: within a flow, a run without a deadline is treated as if it were due this long after
   /// its arrival.
-  Clock::duration patience = std::chrono::seconds(30);
+  Clock::duration ageing = std::chrono::seconds(30);
 };
 
 /// Device time that each flow has used, for start-time fair queueing. Idle flows accrue no credit.

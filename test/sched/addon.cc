@@ -45,7 +45,7 @@ std::vector<BatchBucket> buckets_of(const Napi::Value& value) {
 
 class Queue : public Napi::ObjectWrap<Queue> {
  public:
-  /// (devices, maxDelay, patience)
+  /// (devices, maxDelay, ageing)
   explicit Queue(const Napi::CallbackInfo& info)
       : Napi::ObjectWrap<Queue>(info),
         queue_(index(info[0]), {duration(info[1]), duration(info[2])}) {}

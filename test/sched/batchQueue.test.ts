@@ -13,11 +13,11 @@ const buckets = [
 interface Options {
   readonly devices?: number;
   readonly delay?: number;
-  readonly patience?: number;
+  readonly ageing?: number;
 }
 
-function open({ devices = 1, delay = 5, patience = second }: Options = {}) {
-  const queue = new Queue(devices, delay, patience);
+function open({ devices = 1, delay = 5, ageing = second }: Options = {}) {
+  const queue = new Queue(devices, delay, ageing);
   const shape = queue.addShape(buckets);
   return { queue, shape };
 }

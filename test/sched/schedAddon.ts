@@ -36,7 +36,7 @@ export interface BatchQueue {
 }
 
 interface SchedAddon {
-  readonly Queue: new (devices: number, maxDelay: number, patience: number) => BatchQueue;
+  readonly Queue: new (devices: number, maxDelay: number, ageing: number) => BatchQueue;
 }
 
 const file = path.join(root, 'build', 'native', 'Release', 'cutout_sched_test.node');
