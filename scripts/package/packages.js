@@ -1,9 +1,7 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { mkdir, rename, rm } from 'node:fs/promises';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { integrityOf } from '../setup/nodejs.js';
+import { fetchPackage } from '../setup/npmPackage.js';
 import { inBuild, inRoot } from '../setup/paths.js';
-import { runProgram, SetupError } from '../setup/step.js';
 
 /**
  * @typedef {{os: string, cpu: string}} Platform
@@ -56,21 +54,6 @@ export async function folderOf({ place, version, integrity }) {
   const name = place.slice(place.lastIndexOf('node_modules/') + 'node_modules/'.length);
   const target = inBuild('package', 'fetched', `${name.replace('/', '+')}@${version}`);
   if (existsSync(target)) return target;
-  const draft = `${target}.${process.pid}`;
-  await rm(draft, { recursive: true, force: true });
-  await mkdir(draft, { recursive: true });
-  try {
-    await runProgram('package-fetch', 'npm', [
-      ...['pack', `${name}@${version}`, '--ignore-scripts', '--loglevel=error', '--pack-destination', draft],
-    ]);
-    const file = path.join(draft, readdirSync(draft).find((each) => each.endsWith('.tgz')) ?? '');
-    const found = await integrityOf(file);
-    if (found !== integrity)
-      throw new SetupError(`${name}@${version} has the wrong checksum: ${found}, expected ${integrity}.`);
-    await runProgram('package-unpack', 'tar', ['-xzf', file, '-C', draft]);
-    await rename(path.join(draft, 'package'), target);
-  } finally {
-    await rm(draft, { recursive: true, force: true });
-  }
+  await fetchPackage({ name, version, integrity }, target, { log: 'package-fetch' });
   return target;
 }

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { constants, copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { inBuild, inRoot } from '../setup/paths.js';
@@ -72,20 +71,6 @@ function manifestOf(manifest, platforms) {
   };
 }
 
-/** The commit of the checkout, as `cutout --version` tells it; '' without git. */
-function commitOf() {
-  const args = ['describe', '--always', '--dirty', '--abbrev=12', '--exclude=*'];
-  try {
-    return execFileSync('git', args, {
-      cwd: inRoot(),
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
-  } catch {
-    return '';
-  }
-}
-
 /**
  * Puts everything that an installed Cutout needs into `target`, which must not exist. Set-up is complete.
  * @param {string} target
@@ -99,7 +84,8 @@ export async function stage(target, addons) {
   for (const folder of folders)
     putFolder(inRoot(folder), path.join(target, folder), (name) => !isSuperfluous(name));
   writeFileSync(path.join(target, 'package.json'), `${JSON.stringify(packed, undefined, 2)}\n`);
-  writeFileSync(path.join(target, 'build', 'commit'), commitOf());
+  const { commit } = await import(inBuild('ts', 'src', 'server', 'installation.js'));
+  writeFileSync(path.join(target, 'build', 'commit'), commit() ?? '');
 
   for (const [{ os, cpu }, addon] of addons) {
     const binaries = path.join(target, 'build', 'binaries', `${os}-${cpu}`);

@@ -1,55 +1,27 @@
 import { spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { pipeline } from 'node:stream/promises';
+import { fetchPackage } from './npmPackage.js';
 import { inBuild } from './paths.js';
 import { passSignals } from './process.js';
 import { ownRelease } from './releases.js';
 import { reportFailure } from './report.js';
 import { satisfies } from './requirements.js';
-import { runProgram, runStep, SetupError } from './step.js';
+import { runStep } from './step.js';
 import { checkSystem } from './system.js';
 
 const folder = inBuild('node');
 const fetched = path.join(folder, 'bin', 'node');
 
-/** The digest of a file in npm's notation. */
-export async function integrityOf(file) {
-  const hash = createHash('sha512');
-  await pipeline(createReadStream(file), hash);
-  return `sha512-${hash.digest('base64')}`;
-}
-
 /**
- * Fetches a release through npm and moves its `bin/node` to `target` atomically.
+ * Fetches a release through npm and puts its `bin/node` into the folder `target`.
  * @param {{version: string, integrity: Record<string, string>}} release
  */
-export async function fetchNode({ version, integrity }, target, progress) {
-  const name = `node-linux-${process.arch}@${version}`;
-  const draft = `${target}.${process.pid}`;
-  await rm(draft, { recursive: true, force: true });
-  await mkdir(draft, { recursive: true });
-  try {
-    const options = ['--ignore-scripts', '--loglevel=error', '--pack-destination', draft];
-    await runProgram('node', 'npm', ['pack', name, ...options], { progress });
-    const archive = (await readdir(draft)).find((file) => file.endsWith('.tgz'));
-    if (!archive) throw new SetupError(`\`npm pack ${name}\` left no file.`);
-    const file = path.join(draft, archive);
-    const found = await integrityOf(file);
-    if (found !== integrity[process.arch])
-      throw new SetupError(
-        `${name} has the wrong checksum: its digest is ${found}, expected ${integrity[process.arch]}.`,
-      );
-    const wanted = ['package/bin/node', 'package/LICENSE'];
-    await runProgram('node-unpack', 'tar', ['-xzf', file, '-C', draft, ...wanted], { progress });
-    await rm(target, { recursive: true, force: true });
-    await rename(path.join(draft, 'package'), target);
-  } finally {
-    await rm(draft, { recursive: true, force: true });
-  }
-}
+export const fetchNode = ({ version, integrity }, target, progress) =>
+  fetchPackage({ name: `node-linux-${process.arch}`, version, integrity: integrity[process.arch] }, target, {
+    log: 'node',
+    files: ['bin/node', 'LICENSE'],
+    progress,
+  });
 
 /** Environment in which npm and every other child process use the Node.js at `file`. */
 export const environmentOf = (file) => ({

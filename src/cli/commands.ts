@@ -6,8 +6,8 @@ import { loadAddon } from '../engine/addon.ts';
 import { UserError } from '../errors.ts';
 import { openImprove } from '../improve/open.ts';
 import { installedCatalogue } from '../models/catalogue.ts';
-import { secondModelOf } from '../models/locate.ts';
 import { onStopSignal } from '../ops/stop.ts';
+import { secondNetworkOf } from '../server/openEngine.ts';
 import { billingOf, improveOf } from '../server/options.ts';
 import { accountsCommands } from './accounts.ts';
 import { type CheckOptions, check } from './check/check.ts';
@@ -119,10 +119,7 @@ export function addCommands(
       modelsDir: config.engine.modelsDir,
       catalogueDir: installedCatalogue(),
       defaultNetwork: config.engine.model,
-      secondNetwork: async () =>
-        PROFILES[config.cutout.profile].second === 'on'
-          ? secondModelOf(config.engine.model, config.engine.secondModel)
-          : undefined,
+      secondNetwork: () => secondNetworkOf(config.engine, PROFILES[config.cutout.profile]),
       target: () => {
         const { instructionSets, operators } = loadAddon().versions();
         const { device, precision: requested, operators: requestedOperators } = config.engine;

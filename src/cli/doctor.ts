@@ -12,7 +12,7 @@ import { type CatalogueEntry, findNetwork, installedCatalogue } from '../models/
 import { ensureNetwork } from '../models/ensure.ts';
 import { ModelError } from '../models/error.ts';
 import { type Form, networkFiles, type Precision, precisionOfForm } from '../models/layout.ts';
-import { findFor, preparedFacts, secondModelOf } from '../models/locate.ts';
+import { findFor, preparedFacts } from '../models/locate.ts';
 import {
   choosePrecision,
   dotProductOf,
@@ -26,7 +26,7 @@ import {
 import { type SourceState, verifySource } from '../models/verify.ts';
 import { RuntimeError } from '../runtime/error.ts';
 import { commit, version } from '../server/installation.ts';
-import { librariesOf, relayTo, threadsOf } from '../server/openEngine.ts';
+import { librariesOf, relayTo, secondNetworkOf, threadsOf } from '../server/openEngine.ts';
 import { checkInstall } from './install/check.ts';
 import type { Finding } from './install/finding.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
@@ -228,9 +228,9 @@ class Doctor {
 
   /** The second network of this profile; undefined: none. Reports one that is missing or damaged. */
   async #lookForSecond(): Promise<Report['second'] | undefined> {
-    const { model, secondModel, modelsDir } = this.#config.engine;
-    if (PROFILES[this.#config.cutout.profile].second === 'off') return undefined;
-    const name = await secondModelOf(model, secondModel, this.#catalogueDir);
+    const { engine, cutout } = this.#config;
+    const { model, secondModel, modelsDir } = engine;
+    const name = await secondNetworkOf(engine, PROFILES[cutout.profile], this.#catalogueDir);
     if (name === undefined) return undefined;
     const { manifest } = await findFor(name, { catalogueDir: this.#catalogueDir });
     const state = await verifySource(networkFiles(modelsDir, manifest), manifest);

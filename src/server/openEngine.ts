@@ -223,6 +223,15 @@ async function openSecond(
   }
 }
 
+/** Name of the network that runs beside the first one in a profile; undefined: none. Rejects with ModelError. */
+export async function secondNetworkOf(
+  { model, secondModel }: Pick<EngineConfig, 'model' | 'secondModel'>,
+  { second }: Pick<Profile, 'second'>,
+  catalogueDir?: string,
+): Promise<string | undefined> {
+  return second === 'on' ? secondModelOf(model, secondModel, catalogueDir) : undefined;
+}
+
 /**
  * Finds (or with `pull` fetches) the network, starts the engine's threads, loads the network and warms it up.
  * Rejects with ModelError or EngineError, whose messages are for the operator, and soon after an abort with
@@ -238,7 +247,7 @@ export async function openEngine(
   const native = loadAddon();
   const versions = native.versions();
   const first = await locate(model, config, versions);
-  const beside = profile.second === 'on' ? await secondModelOf(model, config.secondModel) : undefined;
+  const beside = await secondNetworkOf(config, profile);
   const other = beside === undefined ? undefined : await locate(beside, config, versions);
   const refused = refusedText(versions);
   if (refused !== undefined) observer.notice(refused);
