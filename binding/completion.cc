@@ -12,10 +12,10 @@ Completion::Completion(Napi::Env env)
   channel_.Unref(env);
 }
 
-Napi::Promise Completion::enter(Napi::Env env, const std::vector<Napi::Object>& keep,
+Napi::Promise Completion::enter(Napi::Env env, const std::vector<Napi::Object>& pinned,
                                 std::function<void()> settled, std::unique_ptr<Outcome> outcome) {
   Waiting waiting{Napi::Promise::Deferred::New(env), {}, std::move(settled), std::move(outcome)};
-  for (const Napi::Object& object : keep) waiting.keep.push_back(Napi::Persistent(object));
+  for (const Napi::Object& object : pinned) waiting.pinned.push_back(Napi::Persistent(object));
   const Napi::Promise promise = waiting.deferred.Promise();
   const std::uint64_t number = next_++;
   waiting.outcome->number = number;

@@ -34,16 +34,16 @@ class Completion {
     std::function<void(Status, Result)> done;
   };
 
-  /// A new promise and the function that settles it. `keep` stays alive until then; `settled` is
+  /// A new promise and the function that settles it. `pinned` stays alive until then; `settled` is
   /// called just before the promise settles; `value(env, Result&)` returns what it resolves with.
   /// The process stays alive while a promise is pending. JS thread only.
   template <typename Result, typename Value>
-  Pending<Result> begin(Napi::Env env, const std::vector<Napi::Object>& keep,
+  Pending<Result> begin(Napi::Env env, const std::vector<Napi::Object>& pinned,
                         std::function<void()> settled, Value value) {
     static_assert(std::is_nothrow_move_assignable_v<Result>);
     auto outcome = std::make_unique<OutcomeOf<Result, Value>>(std::move(value));
     OutcomeOf<Result, Value>* const slot = outcome.get();
-    const Napi::Promise promise = enter(env, keep, std::move(settled), std::move(outcome));
+    const Napi::Promise promise = enter(env, pinned, std::move(settled), std::move(outcome));
     return {promise, [this, slot](Status status, Result result) {
               slot->status = std::move(status);
               slot->result = std::move(result);
@@ -72,14 +72,14 @@ class Completion {
   };
   struct Waiting {
     Napi::Promise::Deferred deferred;
-    std::vector<Napi::ObjectReference> keep;
+    std::vector<Napi::ObjectReference> pinned;
     std::function<void()> settled;
     std::unique_ptr<Outcome> outcome;
   };
   static void call_js(Napi::Env env, Napi::Function, Completion* self, Outcome* outcome);
   using Channel = Napi::TypedThreadSafeFunction<Completion, Outcome, &Completion::call_js>;
 
-  Napi::Promise enter(Napi::Env env, const std::vector<Napi::Object>& keep,
+  Napi::Promise enter(Napi::Env env, const std::vector<Napi::Object>& pinned,
                       std::function<void()> settled, std::unique_ptr<Outcome> outcome);
   void post(Outcome& outcome);
   void settle(Napi::Env env, std::uint64_t number);

@@ -56,8 +56,8 @@ Napi::Value EngineObject::async(const Napi::CallbackInfo& info) {
   }
 }
 
-void EngineObject::claim(std::uint64_t id, const std::vector<Use>& uses,
-                         std::vector<Napi::Object>& keep) {
+void EngineObject::register_buffers(std::uint64_t id, const std::vector<BufferAccess>& uses,
+                                    std::vector<Napi::Object>& pinned) {
   if (jobs_.contains(id)) {
     throw Napi::RangeError::New(Env(), "The id " + std::to_string(id) + " is in use.");
   }
@@ -69,7 +69,7 @@ void EngineObject::claim(std::uint64_t id, const std::vector<Use>& uses,
                                              " until its promise settles.");
     }
   };
-  for (const Use& use : uses) {
+  for (const BufferAccess& use : uses) {
     const auto* const first =
         static_cast<const std::uint8_t*>(use.data.ArrayBuffer().Data()) + use.data.ByteOffset();
     const Borrowed wanted{first, first + use.data.ByteLength(), use.written};
@@ -78,15 +78,16 @@ void EngineObject::claim(std::uint64_t id, const std::vector<Use>& uses,
       for (const Borrowed& taken : all) check(wanted, taken, job);
     }
     borrowed.push_back(wanted);
-    keep.push_back(use.data);
+    pinned.push_back(use.data);
   }
   jobs_.emplace(id, std::move(borrowed));
 }
 
 template <typename Result, typename Start, typename Make>
-Napi::Value EngineObject::run(const std::vector<Napi::Object>& keep, std::function<void()> settled,
-                              Start start, Make make) {
-  const auto pending = completion_.begin<Result>(Env(), keep, std::move(settled), std::move(make));
+Napi::Value EngineObject::run(const std::vector<Napi::Object>& pinned,
+                              std::function<void()> settled, Start start, Make make) {
+  const auto pending =
+      completion_.begin<Result>(Env(), pinned, std::move(settled), std::move(make));
   try {
     start(pending.done);
   } catch (const std::bad_alloc&) {
@@ -96,13 +97,13 @@ Napi::Value EngineObject::run(const std::vector<Napi::Object>& keep, std::functi
 }
 
 template <typename Result, typename Start, typename Make>
-Napi::Value EngineObject::run(std::uint64_t id, const std::vector<Use>& uses, Start start,
+Napi::Value EngineObject::run(std::uint64_t id, const std::vector<BufferAccess>& uses, Start start,
                               Make make) {
-  std::vector<Napi::Object> keep{this->Value()};
-  claim(id, uses, keep);
+  std::vector<Napi::Object> pinned{this->Value()};
+  register_buffers(id, uses, pinned);
   try {
     return run<Result>(
-        keep, [this, id] { jobs_.erase(id); }, std::move(start), std::move(make));
+        pinned, [this, id] { jobs_.erase(id); }, std::move(start), std::move(make));
   } catch (...) {
     jobs_.erase(id);
     throw;
@@ -150,7 +151,7 @@ Napi::Value EngineObject::matte(const Napi::CallbackInfo& info) {
   const Pixels pixels = to_pixels(info[1]);
   const MatteCall call = to_matte_call(info[2], pixels.view);
   const Engine::Deadline deadline = to_deadline(info[2]);
-  std::vector<Use> uses{{pixels.data, /*written=*/true}};
+  std::vector<BufferAccess> uses{{pixels.data, /*written=*/true}};
   if (call.mask) uses.push_back({*call.mask, /*written=*/false});
   return run<MatteResult>(
       id, uses,
@@ -166,7 +167,7 @@ Napi::Value EngineObject::compose(const Napi::CallbackInfo& info) {
   const Pixels pixels = to_pixels(info[1], BufferLength::kAtLeast);
   const ComposeCall call = to_compose_call(info[2], pixels);
   const Engine::Deadline deadline = to_deadline(info[2]);
-  std::vector<Use> uses{{pixels.data, /*written=*/true}};
+  std::vector<BufferAccess> uses{{pixels.data, /*written=*/true}};
   if (call.background) uses.push_back({*call.background, /*written=*/false});
   return run<ComposeResult>(
       id, uses, [&](const auto& done) { owner_->engine().compose(id, call.job, deadline, done); },

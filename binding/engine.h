@@ -39,7 +39,7 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
     const std::uint8_t* end;
     bool written;
   };
-  struct Use {
+  struct BufferAccess {
     Napi::TypedArray data;
     bool written;
   };
@@ -51,17 +51,18 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
 
   /// Registers a job and the memory it borrows. Throws RangeError when its id is in use, or when it
   /// would write to memory of another job or read memory that another job writes to.
-  void claim(std::uint64_t id, const std::vector<Use>& uses, std::vector<Napi::Object>& keep);
+  void register_buffers(std::uint64_t id, const std::vector<BufferAccess>& uses,
+                        std::vector<Napi::Object>& pinned);
 
   /// Starts a job: `start(done)` passes it to the engine, `make(env, Result&)` returns what its
   /// promise resolves with.
   template <typename Result, typename Start, typename Make>
-  Napi::Value run(const std::vector<Napi::Object>& keep, std::function<void()> settled, Start start,
-                  Make make);
+  Napi::Value run(const std::vector<Napi::Object>& pinned, std::function<void()> settled,
+                  Start start, Make make);
 
   /// The same for a job with an id that borrows pixels.
   template <typename Result, typename Start, typename Make>
-  Napi::Value run(std::uint64_t id, const std::vector<Use>& uses, Start start, Make make);
+  Napi::Value run(std::uint64_t id, const std::vector<BufferAccess>& uses, Start start, Make make);
 
   Completion& completion_;
   std::shared_ptr<EngineOwner> owner_;

@@ -21,23 +21,23 @@ namespace {
 constexpr std::size_t kGrain = 1 << 16;  // values in a range
 
 /// The matte with 0 outside `area`.
-std::vector<float> inside(std::span<const float> alpha, int width, const Box& area) {
-  std::vector<float> seen(alpha.size(), 0.0F);
+std::vector<float> zero_outside(std::span<const float> alpha, int width, const Box& area) {
+  std::vector<float> in_area(alpha.size(), 0.0F);
   for (int y = area.top; y < area.top + area.height; ++y) {
     const auto row = static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
                      static_cast<std::size_t>(area.left);
     std::copy_n(alpha.begin() + static_cast<std::ptrdiff_t>(row), area.width,
-                seen.begin() + static_cast<std::ptrdiff_t>(row));
+                in_area.begin() + static_cast<std::ptrdiff_t>(row));
   }
-  return seen;
+  return in_area;
 }
 
 Status classify(DetectorRun& detector, const SubjectTypes& types, std::span<const float> alpha,
                 int width, int height, const Box& area, Subject& subject) {
-  std::vector<float> seen;
+  std::vector<float> in_area;
   if (area != Box{0, 0, width, height}) {
-    seen = inside(alpha, width, area);
-    alpha = seen;
+    in_area = zero_outside(alpha, width, area);
+    alpha = in_area;
   }
   std::vector<float> features;
   CUTOUT_RETURN_IF_ERROR(detector.finish({alpha, width, height}, features));
@@ -56,8 +56,9 @@ std::span<const float> values_of(ort::Network& network, int slot, const NetworkI
 Status run_network(const LoadedNetwork& loaded, int slot, const NetworkInput& input,
                    const CancelToken& token, ThreadPool& pool, ort::Map& alpha,
                    Clock::duration& waited) {
-  const NetworkInput& usual = loaded.spec.input;
-  if (loaded.batcher && input.width == usual.width && input.height == usual.height) {
+  const NetworkInput& default_input = loaded.spec.input;
+  if (loaded.batcher && input.width == default_input.width &&
+      input.height == default_input.height) {
     Clock::duration for_batch{0};
     CUTOUT_RETURN_IF_ERROR(loaded.batcher->run({0, slot}, token, for_batch));
     waited += for_batch;
@@ -147,7 +148,7 @@ void filter(const ort::Map& alpha, const MattePlan& plan, const Box& view, const
 }  // namespace
 
 Status to_probability(std::span<float> values, NetworkOutput output, ThreadPool& pool) {
-  std::atomic<bool> numbers{true};
+  std::atomic<bool> all_finite{true};
   pool.parallel_for(values.size(), kGrain, [&](std::size_t begin, std::size_t end) {
     bool good = true;
     for (float& value : values.subspan(begin, end - begin)) {
@@ -155,9 +156,9 @@ Status to_probability(std::span<float> values, NetworkOutput output, ThreadPool&
       if (output == NetworkOutput::kLogit) value = 1.0F / (1.0F + std::exp(-value));
       value = std::clamp(value, 0.0F, 1.0F);
     }
-    if (!good) numbers = false;
+    if (!good) all_finite = false;
   });
-  if (!numbers)
+  if (!all_finite)
     return {Code::kModel, "The network's output holds values that are not finite numbers."};
   return {};
 }
@@ -183,15 +184,15 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
     view = whole;
     roi = plan.roi;
   }
-  const ImageView seen =
+  const ImageView crop =
       view == whole ? pixels : part_of(pixels, scaled(view, plan.width, plan.height, pixels));
-  fill_network_input(seen, input, network.input(slot).data(), pool);
+  fill_network_input(crop, input, network.input(slot).data(), pool);
   CUTOUT_RETURN_IF_ERROR(token.check());
   const Clock::time_point prepared = Clock::now();
 
   std::optional<DetectorRun> detector;
   if (plan.subject) {
-    detector.emplace(*types, slot, seen, Planes{values_of(network, slot, input), input}, token,
+    detector.emplace(*types, slot, crop, Planes{values_of(network, slot, input), input}, token,
                      pool);
   }
   ort::Map alpha;
@@ -206,13 +207,13 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
   if (smaller && !is_confident(alpha.values, alpha.width, area(), pool)) {
     if (detector) detector->complete();  // it reads the slot's input, which is overwritten now
     input = default_input;
-    fill_network_input(seen, input, network.input(slot).data(), pool);
+    fill_network_input(crop, input, network.input(slot).data(), pool);
     CUTOUT_RETURN_IF_ERROR(token.check());
     CUTOUT_RETURN_IF_ERROR(run_network(loaded, slot, input, token, pool, alpha, waited));
     result.runs = 2;
   }
   if (second != nullptr) {
-    CUTOUT_RETURN_IF_ERROR(fuse_second(seen, *second, slot, token, pool, alpha, waited));
+    CUTOUT_RETURN_IF_ERROR(fuse_second(crop, *second, slot, token, pool, alpha, waited));
   }
   const Clock::time_point inferred = Clock::now();
 

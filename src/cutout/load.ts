@@ -1,7 +1,7 @@
 import type { Content } from '../idempotency/idempotency.ts';
 import type { Probe, ProbeLimits } from '../image/types.ts';
 import type { ImageDownloads } from './imageDownloads.ts';
-import { aboutMask } from './maskError.ts';
+import { withMaskErrors } from './maskError.ts';
 import { probeImage } from './probeImage.ts';
 import { readSource } from './readSource.ts';
 import { type CutoutRequest, settingsOf } from './request.ts';
@@ -40,7 +40,7 @@ export async function load(
   return {
     image,
     background: background && (await readSource(background, from, 'bg_image_url')),
-    ...(mask && { mask: await aboutMask(readSource(mask, from)) }),
+    ...(mask && { mask: await withMaskErrors(readSource(mask, from)) }),
     settings: settingsOf(request, second),
     ...(probed && { probed }),
   };

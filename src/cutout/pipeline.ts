@@ -11,8 +11,8 @@ import { decodeMask } from '../image/mask.ts';
 import type { Dimensions, JobLimits, Raster } from '../image/types.ts';
 import type { RequestTelemetry, Stages } from '../ops/telemetry.ts';
 import { resultAttributes } from './cachedResult.ts';
-import { aboutMask } from './maskError.ts';
-import { lacksSubject, type NetworkProfile, type Plan, typeWord } from './plan.ts';
+import { withMaskErrors } from './maskError.ts';
+import { isEmptyForeground, type NetworkProfile, type Plan, typeLabel } from './plan.ts';
 import type { NetworkSize } from './qualityProfile.ts';
 
 export interface PipelineParts extends NetworkProfile {
@@ -99,18 +99,19 @@ export const createPipeline =
     let started = performance.now();
     const decoded = await decode(bytes, source, plan.decode, jobLimits);
     const mask =
-      plan.mask && (await aboutMask(decodeMask(plan.mask.bytes, plan.mask.probe, plan.mask.size, jobLimits)));
+      plan.mask &&
+      (await withMaskErrors(decodeMask(plan.mask.bytes, plan.mask.probe, plan.mask.size, jobLimits)));
     add({ decode: performance.now() - started });
 
     // Matte and subject type, off this thread; the result's pixels end up at the start of the buffer.
     const classify = plan.subject === 'classify' && subjectTypes;
     // Beside a smaller input, which is for speed, the second network would take as long as the first.
-    const usualSize = input.width === network.width && input.height === network.height;
+    const defaultSize = input.width === network.width && input.height === network.height;
     const matte = await engine.matte(
       decoded,
       {
         network: network.name,
-        ...(second !== undefined && usualSize && { second }),
+        ...(second !== undefined && defaultSize && { second }),
         ...result,
         hiddenColour,
         input,
@@ -132,7 +133,7 @@ export const createPipeline =
     const subject = namedSubject(plan) ?? matte.subject?.type ?? 'other';
     telemetry.add({ runs: matte.runs, ...(matte.subject && { type: subject }) });
     const area = roi ?? result;
-    if (lacksSubject(matte.foregroundPixels, area.width * area.height)) throw fail('unknown_foreground');
+    if (isEmptyForeground(matte.foregroundPixels, area.width * area.height)) throw fail('unknown_foreground');
 
     // Compose: crop, scale and position, shadow, background.
     const shadowOpacity = plan.shadowOpacity[subject];
@@ -172,6 +173,6 @@ export const createPipeline =
     );
     add({ encode: performance.now() - started });
     telemetry.add(resultAttributes({ ...encoded, width, height }));
-    const type = typeWord(subject, plan.typeLevel);
+    const type = typeLabel(subject, plan.typeLevel);
     return { encoded, width, height, foreground: box, type, stages };
   };

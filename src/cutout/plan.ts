@@ -135,11 +135,11 @@ export function makePlans(request: CutoutRequest, inputs: Inputs, setup: Network
  * True if too few pixels reach alpha 1/2: fewer than 16, or less than 0.02 % of the region of interest
  * (docs/contract.md section 14). `area` in pixels of the result.
  */
-export const lacksSubject = (foregroundPixels: number, area: number): boolean =>
+export const isEmptyForeground = (foregroundPixels: number, area: number): boolean =>
   foregroundPixels < Math.max(16, area * 0.0002);
 
 /** X-Type for a subject type at a level (docs/contract.md section 7.1); undefined for level `none`. */
-export function typeWord(type: SubjectType, level: TypeLevel): string | undefined {
+export function typeLabel(type: SubjectType, level: TypeLevel): string | undefined {
   if (level === 'none') return undefined;
   if (type === 'graphic') return level === '2' ? 'graphics' : 'other';
   if (type === 'transportation') return level === '2' ? 'transportation' : 'other';

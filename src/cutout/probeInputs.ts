@@ -3,7 +3,7 @@ import { probe } from '../image/probe.ts';
 import type { Dimensions, ProbeLimits } from '../image/types.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import type { Loaded } from './load.ts';
-import { aboutMask } from './maskError.ts';
+import { withMaskErrors } from './maskError.ts';
 import { hasShapeOf } from './maskShape.ts';
 import type { EncodedImage, Inputs } from './plan.ts';
 import { probeImage } from './probeImage.ts';
@@ -11,7 +11,7 @@ import type { CutoutRequest } from './request.ts';
 
 /** Rejects with `mask_shape_mismatch` for a mask that does not have the proportions of the image. */
 async function probeMask(bytes: Uint8Array, image: Dimensions, limits: ProbeLimits): Promise<EncodedImage> {
-  const probed = await aboutMask(probe(bytes, limits));
+  const probed = await withMaskErrors(probe(bytes, limits));
   if (!hasShapeOf(image, probed)) {
     const size = ({ width, height }: Dimensions) => `${width} x ${height}`;
     throw fail('mask_shape_mismatch', {

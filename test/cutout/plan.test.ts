@@ -1,11 +1,11 @@
 import test from 'ava';
 import type { Tier } from '../../src/billing/price.ts';
 import {
-  lacksSubject,
+  isEmptyForeground,
   makePlans,
   makePlan as planOf,
   sizeToReserve,
-  typeWord,
+  typeLabel,
 } from '../../src/cutout/plan.ts';
 import {
   type NetworkSize,
@@ -109,11 +109,11 @@ test('the matte alone has neither shadow nor background, except in a ZIP', (t) =
 });
 
 test('hardly any foreground counts as none: 16 pixels, or 0.02 % of the possible area', (t) => {
-  t.true(lacksSubject(15, 100));
-  t.false(lacksSubject(16, 100));
-  t.false(lacksSubject(16, 80_000));
-  t.true(lacksSubject(2399, 12_000_000));
-  t.false(lacksSubject(2400, 12_000_000));
+  t.true(isEmptyForeground(15, 100));
+  t.false(isEmptyForeground(16, 100));
+  t.false(isEmptyForeground(16, 80_000));
+  t.true(isEmptyForeground(2399, 12_000_000));
+  t.false(isEmptyForeground(2400, 12_000_000));
 });
 
 test('the subject is classified only if its type is reported or a shadow depends on it', (t) => {
@@ -136,12 +136,12 @@ test('the subject is classified only if its type is reported or a shadow depends
 });
 
 test('the reported type depends on the level', (t) => {
-  t.is(typeWord('person', 'none'), undefined);
-  t.is(typeWord('other', '2'), 'other');
-  t.is(typeWord('graphic', '1'), 'other');
-  t.is(typeWord('graphic', '2'), 'graphics');
-  t.is(typeWord('transportation', '1'), 'other');
-  t.is(typeWord('transportation', '2'), 'transportation');
+  t.is(typeLabel('person', 'none'), undefined);
+  t.is(typeLabel('other', '2'), 'other');
+  t.is(typeLabel('graphic', '1'), 'other');
+  t.is(typeLabel('graphic', '2'), 'graphics');
+  t.is(typeLabel('transportation', '1'), 'other');
+  t.is(typeLabel('transportation', '2'), 'transportation');
   for (const type of ['person', 'product', 'car', 'animal', 'other'] as const)
-    for (const level of ['1', '2'] as const) t.is(typeWord(type, level), type);
+    for (const level of ['1', '2'] as const) t.is(typeLabel(type, level), type);
 });

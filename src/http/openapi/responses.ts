@@ -1,4 +1,4 @@
-import { typeWord } from '../../cutout/plan.ts';
+import { typeLabel } from '../../cutout/plan.ts';
 import { SUBJECT_TYPES } from '../../engine/types.ts';
 import { apiErrors } from '../../errors.ts';
 import { SUBJECT_ALIASES } from '../../geometry/shadow.ts';
@@ -99,7 +99,7 @@ export const cutoutResponse: ResponseObject = {
     'X-Type': header('Kind of the subject; absent with type_level=none.', {
       type: 'string',
       enum: [
-        ...new Set([...SUBJECT_TYPES.map((type) => typeWord(type, '2')), ...Object.keys(SUBJECT_ALIASES)]),
+        ...new Set([...SUBJECT_TYPES.map((type) => typeLabel(type, '2')), ...Object.keys(SUBJECT_ALIASES)]),
       ],
     }),
     'X-Width': pixels('Width of the result.'),
