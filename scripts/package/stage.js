@@ -24,8 +24,18 @@ const folders = ['models', 'build/ts/src', 'build/web'];
 /** Declarations and source maps: not needed to run. */
 const isSuperfluous = (name) => /\.(d\.[mc]?ts|map)$/.test(name);
 
+/** What packages carry for those who work on them. npm unpacks an archive three times, and its time grows with the files. */
+const isForDevelopers = (file) =>
+  /^(tests?|__tests__|examples?|bench|benchmarks?|docs?)\//.test(file) ||
+  /(^|\/)\./.test(file) ||
+  /\.([mc]?ts|flow|yml)$/.test(file) ||
+  (/\.(md|markdown)$/i.test(file) && !/(^|\/)(licen[cs]e|notice|copying)/i.test(file));
+
 /** Whether a file of an npm package is left out: copies of the code for bundlers, sources and other systems' binaries. */
 function isLeftOut(place, file, platforms) {
+  if (isForDevelopers(file)) return true;
+  // Cutout imports the ES modules.
+  if (place === 'node_modules/stripe') return file.startsWith('cjs/');
   if (place.startsWith('node_modules/@opentelemetry/')) return /^build\/(esm|esnext)\//.test(file);
   if (place !== 'node_modules/better-sqlite3') return false;
   return (

@@ -8,6 +8,7 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -23,6 +24,8 @@ const platform = { os: 'linux', cpu: process.arch };
 const models = process.env.CUTOUT_TEST_MODELS ?? inRoot('data', 'models');
 const pulled = existsSync(path.join(models, 'isnet'));
 const { version, dependencies } = JSON.parse(readFileSync(inRoot('package.json'), 'utf8'));
+
+const bundled = Object.keys(dependencies).filter((name) => name !== 'onnxruntime-node');
 
 /** One archive of this machine's build for all tests, quickly compressed. */
 const folder = mkdtempSync(path.join(tmpdir(), 'cutout-package-'));
@@ -64,16 +67,21 @@ test('the archive has what an installed Cutout needs, and nothing of the tests, 
     packages.filter((file) => /node_modules\/(ava|typescript|vite|onnxruntime-\w+|cmake-js)\//.test(file)),
     [],
   );
+  // npm's time grows with the number of files.
+  t.deepEqual(
+    packages.filter((file) => /\.([mc]?ts|yml|map)$|(?<!licen[cs]e)\.md$/i.test(file)),
+    [],
+  );
+  t.true(packages.some((file) => /licen[cs]e\.md$/i.test(file)));
   const libraries = packages.filter((file) => /\.(node|so|dylib|dll)(\.[\d.]+)?$/.test(file));
   t.is(libraries.length, 3, libraries.join());
   for (const file of libraries) t.regex(file, new RegExp(`linux-${process.arch}`));
 });
 
 test("the packages are the lockfile's, for one system or both", (t) => {
-  const names = Object.keys(dependencies).filter((name) => name !== 'onnxruntime-node');
   const places = (...cpus) =>
     closureOf(
-      names,
+      bundled,
       cpus.map((cpu) => ({ os: 'linux', cpu })),
     ).map(({ place }) => place);
   const sharp = (cpu) => [
@@ -84,7 +92,7 @@ test("the packages are the lockfile's, for one system or both", (t) => {
   t.deepEqual(native(places('x64')), sharp('x64'));
   t.deepEqual(native(places('arm64')), sharp('arm64'));
   t.deepEqual(native(places('x64', 'arm64')), [...sharp('arm64'), ...sharp('x64')].sort());
-  for (const name of names) t.true(places('x64').includes(`node_modules/${name}`), name);
+  for (const name of bundled) t.true(places('x64').includes(`node_modules/${name}`), name);
 });
 
 test('every binary runs on the oldest supported C library; the addon needs no C++ library of the system', (t) => {
@@ -163,6 +171,12 @@ test('the installed archive serves and cuts out an image, without compiler and r
     unpack(app);
   }
   const cutout = path.join(app, 'node_modules', '.bin', 'cutout');
+  // No package misses a file that it loads.
+  const place = path.join(app, 'node_modules', 'cutout');
+  const script = `const bundled = ${JSON.stringify(bundled)};
+    await Promise.all(bundled.map((name) => import(name)));`;
+  writeFileSync(path.join(place, 'importAll.mjs'), script);
+  t.is(run('node', path.join(place, 'importAll.mjs')).stderr, '');
   t.false(existsSync(path.join(app, 'node_modules', 'onnxruntime-node')));
 
   t.regex(run(cutout, '--version').stdout, new RegExp(`^${version} \\([0-9a-f]{12}(-dirty)?\\)\n$`));
