@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { serve } from './cli/serve.ts';
-import { type Config, InvalidSettings, loadConfig } from './config/readConfig.ts';
+import { type Config, InvalidSettings, loadConfig, withModel } from './config/readConfig.ts';
 import { EngineError } from './engine/types.ts';
 import { UserError } from './errors.ts';
 import { ModelError } from './models/error.ts';
@@ -39,18 +39,22 @@ async function main(): Promise<void> {
     .description('Self-hosted background removal.')
     .version(asked ? release() : version(), '-V, --version', 'output version and commit');
   const pull = ['--pull', 'download the network if it is missing'] as const;
+  const model = ['--model <name>', 'network to run (default: CUTOUT_MODEL)'] as const;
 
   program
     .command('serve')
     .description('serve the HTTP API; downloads the network at the first start')
+    .option(...model)
     .option('--pull', 'download the network if it is missing (default)')
     .option('--no-pull', 'fail if the network is missing')
-    .action(({ pull = true }: { pull?: boolean }) => serve(config, { pull, out: stderr }));
+    .action(({ pull = true, model }: { pull?: boolean; model?: string }) =>
+      serve(withModel(config, model), { pull, out: stderr }),
+    );
 
   // Other commands import much that a server does not need and that would delay its start.
   if (argv[2] !== 'serve') {
     const { addCommands } = await import('./cli/commands.ts');
-    addCommands(program, config, { pull });
+    addCommands(program, config, { pull, model });
   }
   await program.parseAsync();
 }

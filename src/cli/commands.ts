@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { openStores } from '../billing/stores.ts';
-import { type Config, describeConfig } from '../config/readConfig.ts';
+import { type Config, describeConfig, withModel } from '../config/readConfig.ts';
 import { PROFILES } from '../cutout/qualityProfile.ts';
 import { loadAddon } from '../engine/addon.ts';
 import { UserError } from '../errors.ts';
@@ -36,11 +36,11 @@ function addField(text: string, fields: Readonly<Record<string, string>>): Reado
   return { ...fields, [name]: value };
 }
 
-/** Adds every command but `serve`. `pull` is the option that they share with it. */
+/** Adds every command but `serve`. `pull` and `model` are the options that they share with it. */
 export function addCommands(
   program: Command,
   config: Config,
-  { pull }: { pull: readonly [string, string] },
+  { pull, model }: Readonly<Record<'pull' | 'model', readonly [string, string]>>,
 ): void {
   program
     .command('run')
@@ -69,9 +69,13 @@ export function addCommands(
       'image that says where the subject of the one input is: white in, black out, gray undecided',
     )
     .option('--report <file>', 'CSV file with a line for each input')
+    .option(...model)
     .option(...pull, false)
-    .action(async (inputs: string[], options: RunOptions) => {
-      if (!(await run(inputs, options, config, { stdin, stdout, err: stderr }))) process.exitCode = 1;
+    .action(async (inputs: string[], options: RunOptions & { model?: string }) => {
+      if (options.server !== undefined && options.model !== undefined)
+        throw new UserError('--model has no effect with --server.');
+      if (!(await run(inputs, options, withModel(config, options.model), { stdin, stdout, err: stderr })))
+        process.exitCode = 1;
     });
 
   program
@@ -116,16 +120,17 @@ export function addCommands(
 
   program.addCommand(
     modelsCommand({
-      modelsDir: config.engine.modelsDir,
+      config,
       catalogueDir: installedCatalogue(),
-      defaultNetwork: config.engine.model,
       secondNetwork: () => secondNetworkOf(config.engine, PROFILES[config.cutout.profile]),
       target: () => {
         const { instructionSets, operators } = loadAddon().versions();
         const { device, precision: requested, operators: requestedOperators } = config.engine;
         return { device, requested, requestedOperators, instructionSets, operators };
       },
+      stdin,
       out: stdout,
+      err: stderr,
     }),
   );
 

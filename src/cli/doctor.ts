@@ -8,11 +8,12 @@ import { createEngine } from '../engine/engine.ts';
 import { availableCores, describeThreads } from '../engine/threads.ts';
 import { EngineError, type Gpu, type NativeModule } from '../engine/types.ts';
 import { UserError } from '../errors.ts';
-import { type CatalogueEntry, findNetwork, installedCatalogue } from '../models/catalogue.ts';
+import { type CatalogueEntry, catalogueWith, findNetwork } from '../models/catalogue.ts';
 import { ensureNetwork } from '../models/ensure.ts';
 import { ModelError } from '../models/error.ts';
 import { type Form, networkFiles, type Precision, precisionOfForm } from '../models/layout.ts';
 import { findFor, preparedFacts } from '../models/locate.ts';
+import { rememberRun } from '../models/measured.ts';
 import {
   choosePrecision,
   dotProductOf,
@@ -129,7 +130,6 @@ const median = (values: readonly number[]): number => {
 class Doctor {
   readonly #config: Config;
   readonly #dependencies: DoctorDependencies;
-  readonly #catalogueDir: string;
   readonly problems: string[] = [];
   readonly warnings: string[] = [];
   #gpu: Gpu | null = null;
@@ -137,7 +137,6 @@ class Doctor {
   constructor(config: Config, dependencies: DoctorDependencies) {
     this.#config = config;
     this.#dependencies = dependencies;
-    this.#catalogueDir = dependencies.catalogueDir ?? installedCatalogue();
   }
 
   async #try<T>(work: () => T | Promise<T>): Promise<T | undefined> {
@@ -160,7 +159,9 @@ class Doctor {
       this.problems.push(`The ONNX Runtime library '${runtimeFile}' does not exist.`);
     }
     const versions = native?.versions();
-    const entry = await this.#try(() => findNetwork(this.#catalogueDir, config.model));
+    const entry = await this.#try(() =>
+      findNetwork(catalogueWith(config.modelsDir, this.#dependencies.catalogueDir), config.model),
+    );
     const choice =
       entry &&
       versions &&
@@ -230,9 +231,10 @@ class Doctor {
   async #lookForSecond(): Promise<Report['second'] | undefined> {
     const { engine, cutout } = this.#config;
     const { model, secondModel, modelsDir } = engine;
-    const name = await secondNetworkOf(engine, PROFILES[cutout.profile], this.#catalogueDir);
+    const place = { ...engine, catalogueDir: this.#dependencies.catalogueDir };
+    const name = await secondNetworkOf(place, PROFILES[cutout.profile]);
     if (name === undefined) return undefined;
-    const { manifest } = await findFor(name, { catalogueDir: this.#catalogueDir });
+    const { manifest } = await findFor(name, place);
     const state = await verifySource(networkFiles(modelsDir, manifest), manifest);
     if (state !== 'ok') {
       const what = state === 'missing' ? `is not in ${modelsDir}` : 'is damaged';
@@ -289,7 +291,8 @@ class Doctor {
   ): Promise<Measured> {
     const { modelsDir, device, deviceId } = this.#config.engine;
     const observer = progressOn(this.#dependencies.err, manifest.name);
-    const place = { modelsDir, device, form, catalogueDir: this.#catalogueDir };
+    const { catalogueDir } = this.#dependencies;
+    const place = { modelsDir, device, form, ...(catalogueDir !== undefined && { catalogueDir }) };
     const found = await ensureNetwork(manifest.name, { ...place, pull: false, observer }).finally(() =>
       observer.done(),
     );
@@ -319,6 +322,8 @@ class Doctor {
         const plan = { network: network.name, hiddenColour: 'clear', ...size } as const;
         runs.push((await engine.matte({ data, ...size }, plan)).inferMs);
       }
+      const runMs = median(runs);
+      if (used) await rememberRun(modelsDir, manifest, { device, file: network.path, runMs });
       return {
         precision: precisionOfForm(form),
         operators: operators ?? null,
@@ -327,7 +332,7 @@ class Doctor {
         bytes: (await stat(network.path)).size,
         openMs: loadMs,
         firstRunMs: warmUpMs,
-        runMs: median(runs),
+        runMs,
         memoryBytes: process.memoryUsage.rss() - before,
       };
     } finally {

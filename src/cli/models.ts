@@ -1,7 +1,9 @@
-import { Command, Option } from 'commander';
-import { exists } from '../files.ts';
-import { type CatalogueEntry, findNetwork, listCatalogue } from '../models/catalogue.ts';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import type { Config } from '../config/readConfig.ts';
+import { UserError } from '../errors.ts';
+import { type CatalogueEntry, catalogueWith, findNetwork, listCatalogue } from '../models/catalogue.ts';
 import { ModelError } from '../models/error.ts';
+import { NORMALISATIONS } from '../models/guess.ts';
 import { FORMS, type Form, networkFiles } from '../models/layout.ts';
 import type { PreparedRecord } from '../models/prepare.ts';
 import { choosePrecision, formFor, type PrecisionQuestion } from '../models/preparedForm.ts';
@@ -13,50 +15,64 @@ import {
   pullNetwork,
   removeNetwork,
 } from '../models/pull.ts';
-import { readRecord, verifyPrepared, verifySource } from '../models/verify.ts';
+import { verifyPrepared, verifySource } from '../models/verify.ts';
+import { onStopSignal } from '../ops/stop.ts';
+import { type AddOptions, addNetwork, askOnTerminal, parseSize } from './modelsAdd.ts';
+import { compareNetworks } from './modelsCompare.ts';
+import { listNetworks, listTable, preparedIn } from './modelsList.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
 import { table } from './table.ts';
 
 interface ModelsCommandDependencies {
-  readonly modelsDir: string;
+  readonly config: Config;
   readonly catalogueDir: string;
-  /** Network of commands that name none. */
-  readonly defaultNetwork: string;
-  /** The network beside it; undefined: none. */
+  /** The network beside that of CUTOUT_MODEL; undefined: none. */
   readonly secondNetwork: () => Promise<string | undefined>;
   /**
    * The device that networks are prepared for. A function, because it loads the addon and only some commands
    * need it.
    */
   readonly target: () => PrecisionQuestion;
-  readonly out: Output;
+  readonly stdin: NodeJS.ReadStream;
+  readonly out: NodeJS.WriteStream;
+  /** Progress of `compare`. */
+  readonly err: Output;
   readonly pull?: PullDependencies;
+}
+
+function sizeArgument(text: string) {
+  const size = parseSize(text);
+  if (size === undefined)
+    throw new InvalidArgumentError('It must be WIDTHxHEIGHT in pixels, e.g. 1024x1024.');
+  return size;
+}
+
+function channelsArgument(text: string): [number, number, number] {
+  const [red, green, blue, more] = text.split(',').map(Number);
+  const valid = (value: number | undefined): value is number => Number.isFinite(value);
+  if (!valid(red) || !valid(green) || !valid(blue) || more !== undefined)
+    throw new InvalidArgumentError('It must be three numbers, e.g. 123.675,116.28,103.53.');
+  return [red, green, blue];
+}
+
+/** Aborted by the first stop signal. */
+function stopSignal(): AbortSignal {
+  const stopping = new AbortController();
+  onStopSignal(() => stopping.abort(new UserError('Stopped.')));
+  return stopping.signal;
 }
 
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
 
-/** Forms whose prepared files exist; their contents are not checked. */
-async function preparedIn(modelsDir: string, { manifest }: CatalogueEntry): Promise<Form[]> {
-  const found: Form[] = [];
-  for (const form of FORMS) {
-    const files = networkFiles(modelsDir, manifest, form);
-    if ((await readRecord(files)) && (await exists(files.prepared))) found.push(form);
-  }
-  return found;
-}
-
-/** State of a network, judged by the existence of its files. */
-async function stateOf(modelsDir: string, entry: CatalogueEntry): Promise<string> {
-  const prepared = await preparedIn(modelsDir, entry);
-  if (prepared.length > 0) return `prepared (${prepared.join(', ')})`;
-  return (await exists(networkFiles(modelsDir, entry.manifest).source)) ? 'pulled' : 'available';
-}
-
 /** `cutout models …`. Actions reject with ModelError, whose message is one sentence for the operator. */
 export function modelsCommand(dependencies: ModelsCommandDependencies): Command {
-  const { modelsDir, catalogueDir, defaultNetwork, secondNetwork, target, out } = dependencies;
-  const command = new Command('models').description('networks: list, pull, verify, prepare, remove');
-  const entryOf = (name: string) => findNetwork(catalogueDir, name);
+  const { config, catalogueDir, secondNetwork, target, stdin, out, err } = dependencies;
+  const { modelsDir, device, model: defaultNetwork } = config.engine;
+  const catalogue = catalogueWith(modelsDir, catalogueDir);
+  const command = new Command('models').description(
+    'networks: list, pull, verify, prepare, compare, add, remove',
+  );
+  const entryOf = (name: string) => findNetwork(catalogue, name);
   const usual = ({ manifest }: CatalogueEntry) => formFor(choosePrecision(manifest, target()));
   const precisionOption = () =>
     new Option('--precision <form>', 'form to prepare (default: the one that this machine will use)').choices(
@@ -90,24 +106,13 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
 
   command
     .command('list')
-    .description('list the catalogue and what is installed')
-    .action(async () => {
-      const entries = await listCatalogue(catalogueDir);
+    .description('list all networks: licence, size, time of a run here, quality, and what is installed')
+    .option('--json', 'as JSON', false)
+    .action(async ({ json }: { json: boolean }) => {
       // This list is where the name of a network that does not exist is corrected.
       const second = await secondNetwork().catch(() => undefined);
-      const rows = await Promise.all(
-        entries.map(async (entry) => {
-          const { name, role, licence, file, input } = entry.manifest;
-          const mark = name === defaultNetwork ? '*' : name === second ? '+' : ' ';
-          const limits = licence.restricted ? `${licence.name} (restricted)` : licence.name;
-          const state = `${await stateOf(modelsDir, entry)}${role === 'detector' ? ', for subject types' : ''}`;
-          return [`${mark} ${name}`, limits, `${input.width}x${input.height}`, megabytes(file.bytes), state];
-        }),
-      );
-      out.write(table([['  NAME', 'LICENCE', 'INPUT', 'DOWNLOAD', 'STATE'], ...rows]));
-      out.write(
-        '\n* the network in use (CUTOUT_MODEL), + the second one (CUTOUT_SECOND_MODEL). Restricted: read models/<name>/CARD.md first.\n',
-      );
+      const networks = await listNetworks({ catalogue, modelsDir, device, defaultNetwork, second });
+      out.write(json ? `${JSON.stringify(networks, undefined, 2)}\n` : listTable(networks));
     });
 
   command
@@ -124,7 +129,7 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
       if (name !== undefined || options.from !== undefined) return;
       const second = await secondNetwork();
       if (second !== undefined) ready(second, await run(second, {}, pullNetwork));
-      for (const { manifest } of await listCatalogue(catalogueDir)) {
+      for (const { manifest } of await listCatalogue(catalogue)) {
         if (manifest.role === 'detector') ready(manifest.name, await run(manifest.name, {}, pullNetwork));
       }
     });
@@ -160,8 +165,56 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     });
 
   command
+    .command('compare')
+    .description('run all installed networks on photos, and write one page with their results')
+    .argument('<photos...>', 'images')
+    .option('-o, --out <file>', 'the page', 'cutout-compare.html')
+    .option('--force', 'replace an existing page', false)
+    .option('--networks <list>', 'only these, separated by commas', (text: string) => text.split(','))
+    .action(
+      async (photos: string[], options: { out: string; force: boolean; networks?: readonly string[] }) => {
+        const streams = { out, err, signal: stopSignal() };
+        if (!(await compareNetworks(photos, options, config, streams))) process.exitCode = 1;
+      },
+    );
+
+  command
+    .command('add')
+    .description(
+      'add a network of your own: guesses what its file says, asks for the rest, checks it on an image',
+    )
+    .argument('<file>', 'ONNX file: one image [1, 3, height, width] in, one matte out')
+    .option('--name <name>', "name for CUTOUT_MODEL (default: the file's)")
+    .option('--title <title>', "title for lists (default: the file's name)")
+    .option('--size <WxH>', 'input size; the image is stretched to it', sizeArgument)
+    .addOption(
+      new Option('--normalise <values>', 'what the network expects of a channel').choices(
+        Object.keys(NORMALISATIONS),
+      ),
+    )
+    .option('--mean <r,g,b>', 'or its mean, of values in 0..255 …', channelsArgument)
+    .option('--std <r,g,b>', '… and its standard deviation', channelsArgument)
+    .addOption(new Option('--output <kind>', 'what output 0 is').choices(['probability', 'logit']))
+    .addOption(
+      new Option(
+        '--taught-on <kind>',
+        'what it was trained on: masks make hair too solid, which is corrected',
+      )
+        .choices(['masks', 'mattes'])
+        .default('masks'),
+    )
+    .option('--licence <name>', 'licence of its weights')
+    .option('--photo <file>', 'image to check it on (default: a drawn one)')
+    .option('-y, --yes', 'take guesses that are not certain', false)
+    .action(async (file: string, options: AddOptions) => {
+      const signal = stopSignal();
+      const ask = askOnTerminal(stdin, out, signal);
+      await addNetwork(file, options, config, { out, signal, ...(ask && { ask }) });
+    });
+
+  command
     .command('remove')
-    .description('delete the files of a network')
+    .description('delete the files of a network; one that was added is forgotten')
     .argument('<name>', 'network')
     .action(async (name: string) => {
       const removed = await run(name, { precision: 'fp32' }, removeNetwork);

@@ -178,6 +178,17 @@ export function loadConfig(env: Environment = process.env): Config {
   return Object.freeze({ ...withFolders(readParts(env)), sources: sourcesOf(env) });
 }
 
+/**
+ * The configuration with the network that a command line names; undefined: as it is. Throws UserError if the second
+ * network is that one.
+ */
+export function withModel(config: Config, model: string | undefined): Config {
+  if (model === undefined) return config;
+  const engine = Object.freeze({ ...config.engine, model });
+  checkSecondModel(engine);
+  return Object.freeze({ ...config, engine });
+}
+
 export interface ConfigLine {
   readonly variable: string;
   readonly value: unknown;

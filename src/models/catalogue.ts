@@ -1,6 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { codeOf } from '../files.ts';
 import { ModelError } from './error.ts';
 import { type Manifest, readManifest } from './manifest.ts';
 
@@ -15,8 +16,16 @@ export interface CatalogueEntry {
   readonly folder: string;
 }
 
-async function readEntry(catalogueDir: string, name: string): Promise<CatalogueEntry> {
-  const folder = path.join(catalogueDir, name);
+/** Folders with networks. Where several have one of the same name, the first folder's counts. */
+export type Catalogue = string | readonly string[];
+
+/** The networks of an installation, and after them those that were added to its models folder (add.ts). */
+export const catalogueWith = (
+  modelsDir: string,
+  catalogueDir: string = installedCatalogue(),
+): readonly string[] => [catalogueDir, modelsDir];
+
+async function readEntry(folder: string, name: string): Promise<CatalogueEntry> {
   const file = path.join(folder, 'model.json');
   const manifest = await readManifest(file);
   if (manifest.name !== name) {
@@ -28,27 +37,37 @@ async function readEntry(catalogueDir: string, name: string): Promise<CatalogueE
   return { manifest, folder };
 }
 
-async function names(catalogueDir: string): Promise<string[]> {
-  const found: string[] = [];
-  for (const name of await readdir(catalogueDir)) {
-    const manifest = await stat(path.join(catalogueDir, name, 'model.json')).catch(() => undefined);
-    if (manifest?.isFile()) found.push(name);
+/** Folders of all networks by their names, sorted. */
+async function foldersOf(catalogue: Catalogue): Promise<ReadonlyMap<string, string>> {
+  const found = new Map<string, string>();
+  for (const dir of [catalogue].flat()) {
+    const there = await readdir(dir).catch((error: unknown) => {
+      // The models folder is made by the first pull.
+      if (codeOf(error) === 'ENOENT') return [];
+      throw error;
+    });
+    for (const name of there) {
+      const folder = path.join(dir, name);
+      const manifest = await stat(path.join(folder, 'model.json')).catch(() => undefined);
+      if (manifest?.isFile() && !found.has(name)) found.set(name, folder);
+    }
   }
-  return found.sort();
+  return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 /** All networks of a catalogue, by name. Rejects with ModelError for an invalid manifest. */
-export async function listCatalogue(catalogueDir: string): Promise<CatalogueEntry[]> {
-  const found = await names(catalogueDir);
-  return Promise.all(found.map((name) => readEntry(catalogueDir, name)));
+export async function listCatalogue(catalogue: Catalogue): Promise<CatalogueEntry[]> {
+  const found = await foldersOf(catalogue);
+  return Promise.all([...found].map(([name, folder]) => readEntry(folder, name)));
 }
 
 /** One network of a catalogue. Rejects with ModelError `model_unknown`, whose message lists the known names. */
-export async function findNetwork(catalogueDir: string, name: string): Promise<CatalogueEntry> {
-  const known = await names(catalogueDir);
-  if (known.includes(name)) return readEntry(catalogueDir, name);
+export async function findNetwork(catalogue: Catalogue, name: string): Promise<CatalogueEntry> {
+  const known = await foldersOf(catalogue);
+  const folder = known.get(name);
+  if (folder !== undefined) return readEntry(folder, name);
   throw new ModelError(
     'model_unknown',
-    `There is no network named "${name}"; there are ${known.join(', ')}.`,
+    `There is no network named "${name}"; there are ${[...known.keys()].join(', ')}.`,
   );
 }

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import type { NetworkSpec, Provider } from '../engine/types.ts';
-import { type CatalogueEntry, findNetwork, installedCatalogue } from './catalogue.ts';
+import { type CatalogueEntry, catalogueWith, findNetwork } from './catalogue.ts';
 import { ModelError } from './error.ts';
 import { type Form, networkFiles } from './layout.ts';
 import type { Manifest } from './manifest.ts';
@@ -33,9 +33,9 @@ export const specOf = ({ input, output, taughtOn }: Manifest, name: string, path
 /** A network of the catalogue that fits role, device and precision. Rejects with ModelError. */
 export async function findFor(
   name: string,
-  { catalogueDir, role = 'matte' }: Pick<Place, 'catalogueDir' | 'role'>,
+  { modelsDir, catalogueDir, role = 'matte' }: Pick<Place, 'modelsDir' | 'catalogueDir' | 'role'>,
 ): Promise<CatalogueEntry> {
-  const entry = await findNetwork(catalogueDir ?? installedCatalogue(), name);
+  const entry = await findNetwork(catalogueWith(modelsDir, catalogueDir), name);
   const made = entry.manifest.role;
   if (made === role) return entry;
   const use = made === 'detector' ? 'determines subject types and makes no matte' : 'makes mattes';
@@ -45,17 +45,25 @@ export async function findFor(
   );
 }
 
+/** The networks of the settings, and where they are. */
+export interface ConfiguredModels {
+  readonly model: string;
+  readonly secondModel: string;
+  readonly modelsDir: string;
+  readonly catalogueDir?: string | undefined;
+}
+
 /**
- * The network that runs beside another one: by `wanted` itself, or for `auto` by that one's manifest; undefined: none.
- * Rejects with ModelError.
+ * The network that runs beside `model`: `secondModel` itself, or for `auto` by the manifest of `model`; undefined:
+ * none. Rejects with ModelError.
  */
-export async function secondModelOf(
-  name: string,
-  wanted: string,
-  catalogueDir?: string,
-): Promise<string | undefined> {
-  if (wanted === 'off') return undefined;
-  return wanted === 'auto' ? (await findFor(name, { catalogueDir })).manifest.second : wanted;
+export async function secondModelOf({
+  model,
+  secondModel,
+  ...place
+}: ConfiguredModels): Promise<string | undefined> {
+  if (secondModel === 'off') return undefined;
+  return secondModel === 'auto' ? (await findFor(model, place)).manifest.second : secondModel;
 }
 
 /**

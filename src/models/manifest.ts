@@ -105,6 +105,15 @@ export const manifestSchema = z.strictObject({
    * can be computed in bf16.
    */
   bf16: z.number().min(0).max(1).optional(),
+  /** Figures of the network's card, measured as docs/decisions/0232 says. */
+  quality: z
+    .strictObject({
+      /** Median correlation of whole results with masks by people (`bench quality --manifest`). */
+      correlation: z.number().min(-1).max(1),
+      /** Photos that it is the median of. */
+      photos: z.number().int().positive(),
+    })
+    .optional(),
 });
 
 export type Manifest = Readonly<z.infer<typeof manifestSchema>>;

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { type CatalogueEntry, findNetwork, installedCatalogue } from './catalogue.ts';
+import { type CatalogueEntry, catalogueWith, findNetwork } from './catalogue.ts';
 import { digestFile } from './files.ts';
 import { type Form, type NetworkFiles, networkFiles, precisionOfForm } from './layout.ts';
 import { floatFormFor, type Place } from './locate.ts';
@@ -70,7 +70,7 @@ export async function isPreparedCurrent(
   name: string,
   { modelsDir, device, catalogueDir, ...place }: Place,
 ): Promise<boolean> {
-  const entry = await findNetwork(catalogueDir ?? installedCatalogue(), name);
+  const entry = await findNetwork(catalogueWith(modelsDir, catalogueDir), name);
   const form = place.form ?? floatFormFor(entry.manifest, device);
   const record = await readRecord(networkFiles(modelsDir, entry.manifest, form));
   return record !== undefined && isCurrent(record, entry, form);

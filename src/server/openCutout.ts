@@ -41,6 +41,8 @@ interface OpenedCutout {
   readonly cutout: Cutout;
   /** Images processed at a time. */
   readonly jobs: number;
+  /** File of the prepared network. */
+  readonly network: string;
   close(): Promise<void>;
 }
 
@@ -60,6 +62,7 @@ export async function openCutout(
   return {
     cutout: cutoutOver(opened, config.cutout.profile, rest),
     jobs,
+    network: opened.network.path,
     close: () => opened.engine.close(0),
   };
 }

@@ -5,7 +5,13 @@ import { createEngine, type Engine } from '../engine/engine.ts';
 import { chooseThreads, type Threads } from '../engine/threads.ts';
 import type { NativeModule, NetworkInfo, NetworkSpec, RuntimeMessage } from '../engine/types.ts';
 import type { Form } from '../models/layout.ts';
-import { findFor, locateNetwork, preparedFacts, secondModelOf } from '../models/locate.ts';
+import {
+  type ConfiguredModels,
+  findFor,
+  locateNetwork,
+  preparedFacts,
+  secondModelOf,
+} from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
 import { draftOptimised, findOptimised, type Maker, processorKey } from '../models/optimised.ts';
 import { choosePrecision, formFor, type PrecisionChoice, refusedText } from '../models/preparedForm.ts';
@@ -56,7 +62,7 @@ async function locate(
   { modelsDir, device, precision: requested, operators: requestedOperators }: EngineConfig,
   { instructionSets, operators: known }: ReturnType<NativeModule['versions']>,
 ): Promise<Located> {
-  const { manifest } = await findFor(name, {});
+  const { manifest } = await findFor(name, { modelsDir });
   const question = { device, requested, requestedOperators, instructionSets, operators: known };
   const choice = choosePrecision(manifest, question);
   const form = formFor(choice);
@@ -225,11 +231,10 @@ async function openSecond(
 
 /** Name of the network that runs beside the first one in a profile; undefined: none. Rejects with ModelError. */
 export async function secondNetworkOf(
-  { model, secondModel }: Pick<EngineConfig, 'model' | 'secondModel'>,
+  models: ConfiguredModels,
   { second }: Pick<Profile, 'second'>,
-  catalogueDir?: string,
 ): Promise<string | undefined> {
-  return second === 'on' ? secondModelOf(model, secondModel, catalogueDir) : undefined;
+  return second === 'on' ? secondModelOf(models) : undefined;
 }
 
 /**

@@ -34,7 +34,7 @@ test('list, pull, verify, prepare and remove one network', async (t) => {
   await place.entry({ kind: 'file', path: 'published.onnx' });
   const listed = async () => (await cli(place, 'list')).out.split('\n')[1]?.replace(/ +/g, ' ');
 
-  t.is(await listed(), '* tiny AGPL-3.0 (restricted) 32x32 0 MB available');
+  t.is(await listed(), '* tiny AGPL-3.0! 0.0 not measured – absent');
   const missing = await cli(place, 'verify');
   t.is(missing.status, 1);
   t.is(missing.errors, 'tiny is not ready for use. Run `cutout models pull tiny`.\n');
@@ -43,7 +43,7 @@ test('list, pull, verify, prepare and remove one network', async (t) => {
   t.is(pull.status, 0, pull.errors);
   t.regex(pull.out, /^The weights of tiny are under AGPL-3\.0\. A note\./);
   t.regex(pull.out, /tiny is ready: 0 MB, fp32, any batch size\.\n$/);
-  t.regex((await listed()) ?? '', / prepared \(fp32\)$/);
+  t.regex((await listed()) ?? '', / ready$/);
 
   const verify = await cli(place, 'verify', 'tiny');
   t.is(verify.status, 0);
@@ -58,7 +58,7 @@ test('list, pull, verify, prepare and remove one network', async (t) => {
 
   t.regex((await cli(place, 'remove', 'tiny')).out, /^tiny was removed/);
   t.regex((await cli(place, 'remove', 'tiny')).out, /^tiny was not in/);
-  t.regex((await listed()) ?? '', / available$/);
+  t.regex((await listed()) ?? '', / absent$/);
   t.deepEqual(await place.files(), []);
 });
 
@@ -76,7 +76,7 @@ test('the second network is marked in the list, and pulled with the first one', 
   t.is(status, 0, errors);
   t.regex(out, /tiny is ready: /);
   t.regex(out, /other is ready: /);
-  for (const line of await listed()) t.regex(line, / prepared \(fp32\)$/);
+  for (const line of await listed()) t.regex(line, / ready$/);
 });
 
 test('a wrong checksum is reported with both checksums and a failing exit status', async (t) => {
@@ -120,7 +120,7 @@ test('a pull killed half-way leaves nothing that counts as a network, and the ne
   await writer.close();
 
   t.deepEqual(await place.files(), ['.lock', '.pull-part', '.pull-part.json']);
-  t.regex((await cli(place, 'list')).out.split('\n')[1] ?? '', / available$/);
+  t.regex((await cli(place, 'list')).out.split('\n')[1] ?? '', / absent$/);
   t.is((await cli(place, 'verify')).status, 1);
 
   const again = await cli(place, 'pull');

@@ -1,11 +1,11 @@
 /** `cutout models …` as a program, for tests: node cliChild.js MODELS_DIR CATALOGUE_DIR ARGUMENTS… */
 import { modelsCommand } from '../../src/cli/models.ts';
+import { loadConfig } from '../../src/config/readConfig.ts';
 
 const [modelsDir = '', catalogueDir = '', ...args] = process.argv.slice(2);
 const command = modelsCommand({
-  modelsDir,
+  config: loadConfig({ CUTOUT_MODELS_DIR: modelsDir, CUTOUT_MODEL: 'tiny' }),
   catalogueDir,
-  defaultNetwork: 'tiny',
   secondNetwork: async () => process.env['CUTOUT_TEST_SECOND'],
   target: () => ({
     device: 'cpu',
@@ -14,7 +14,9 @@ const command = modelsCommand({
     instructionSets: ['avx512_vnni'],
     operators: [],
   }),
+  stdin: process.stdin,
   out: process.stdout,
+  err: process.stderr,
 });
 try {
   await command.parseAsync(args, { from: 'user' });

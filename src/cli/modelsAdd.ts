@@ -1,0 +1,289 @@
+import path from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import type { Config } from '../config/readConfig.ts';
+import { plainRequest } from '../cutout/request.ts';
+import { loadAddon } from '../engine/addon.ts';
+import { createEngine } from '../engine/engine.ts';
+import type { Pixels } from '../engine/types.ts';
+import { UserError } from '../errors.ts';
+import { writeAtomically } from '../files.ts';
+import { decode } from '../image/decode.ts';
+import { probe } from '../image/probe.ts';
+import { sampleImage } from '../image/sampleImage.ts';
+import { resultSize, SIZE_LIMITS } from '../image/size.ts';
+import type { ProbeLimits } from '../image/types.ts';
+import { MAX_FILE_BYTES } from '../inputLimits.ts';
+import { checkName, describeAdded, inspectFile, keepManifest, nameFrom } from '../models/add.ts';
+import { type CatalogueEntry, catalogueWith } from '../models/catalogue.ts';
+import { ModelError } from '../models/error.ts';
+import { type Guess, NORMALISATIONS, type Normalisation } from '../models/guess.ts';
+import { networkFiles } from '../models/layout.ts';
+import { floatFormFor, specOf } from '../models/locate.ts';
+import type { Manifest } from '../models/manifest.ts';
+import { rememberRun } from '../models/measured.ts';
+import { pullDependencies, pullNetwork, removeNetwork } from '../models/pull.ts';
+import { type Trial, tryNetwork } from '../models/trial.ts';
+import { RequestTelemetry } from '../ops/telemetry.ts';
+import { configureLocalImages } from '../server/images.ts';
+import { openCutout } from '../server/openCutout.ts';
+import { librariesOf, threadsOf } from '../server/openEngine.ts';
+import { type Output, progressOn } from './modelsProgress.ts';
+import { photoFault } from './photoFault.ts';
+import { readInput } from './run/files.ts';
+
+type Size = Readonly<{ width: number; height: number }>;
+type Channels = Manifest['input']['mean'];
+
+/** Options of `cutout models add`: each one that is given is not guessed. */
+export interface AddOptions {
+  readonly name?: string;
+  readonly title?: string;
+  readonly size?: Size;
+  readonly normalise?: Normalisation;
+  readonly mean?: Channels;
+  readonly std?: Channels;
+  readonly output?: Manifest['output'];
+  readonly taughtOn: Manifest['taughtOn'];
+  readonly licence?: string;
+  /** Image to check the network on; default: a drawn one. */
+  readonly photo?: string;
+  /** Takes guesses that are not certain. */
+  readonly yes: boolean;
+}
+
+/** Asks a person; '' takes what was suggested. */
+export type Ask = (question: string) => Promise<string>;
+
+interface AddStreams {
+  readonly out: Output;
+  readonly signal: AbortSignal;
+  /** Absent where nobody can answer. */
+  readonly ask?: Ask;
+}
+
+/** Asks on the terminal; undefined where standard input or output is none. */
+export function askOnTerminal(
+  stdin: NodeJS.ReadStream,
+  stdout: NodeJS.WriteStream,
+  signal: AbortSignal,
+): Ask | undefined {
+  if (!stdin.isTTY || !stdout.isTTY) return undefined;
+  return async (question) => {
+    const lines = createInterface({ input: stdin, output: stdout });
+    try {
+      return (await lines.question(question, { signal })).trim();
+    } finally {
+      lines.close();
+    }
+  };
+}
+
+/** `640x480`, or `320` for a square. */
+export function parseSize(text: string): Size | undefined {
+  const [, width, height = width] = /^(\d{2,4})(?:x(\d{2,4}))?$/.exec(text) ?? [];
+  return width === undefined ? undefined : { width: Number(width), height: Number(height) };
+}
+
+export const isNormalisation = (text: string): text is Normalisation => Object.hasOwn(NORMALISATIONS, text);
+
+const sizeText = ({ width, height }: Size) => `${width}x${height}`;
+
+interface Question<T> {
+  readonly title: string;
+  readonly option: string;
+  readonly choices: string;
+  readonly text: (value: T) => string;
+  readonly parse: (text: string) => T | undefined;
+}
+
+const sizeQuestion: Question<Size> = {
+  title: 'input size',
+  option: '--size',
+  choices: 'WIDTHxHEIGHT',
+  text: sizeText,
+  parse: parseSize,
+};
+
+const normalisationQuestion: Question<Normalisation> = {
+  title: 'normalisation',
+  option: '--normalise',
+  choices: Object.keys(NORMALISATIONS).join(', '),
+  text: (value) => value,
+  parse: (text) => (isNormalisation(text) ? text : undefined),
+};
+
+interface Decided<T> {
+  readonly value: T;
+  readonly because: string;
+}
+
+/** What was given, else a certain guess, else an answer. Rejects with ModelError `model_undecided`. */
+async function decide<T>(
+  given: T | undefined,
+  { value, sure, because }: Guess<T>,
+  { title, option, choices, text, parse }: Question<T>,
+  { yes, ask }: { readonly yes: boolean; readonly ask: Ask | undefined },
+): Promise<Decided<T>> {
+  if (given !== undefined) return { value: given, because: 'given' };
+  if (sure || yes) return { value, because };
+  if (!ask) {
+    throw new ModelError(
+      'model_undecided',
+      `The file does not say the ${title}; probably ${text(value)}, because ${because}. Give ${option} (${choices}), or --yes to take what is probable.`,
+    );
+  }
+  for (;;) {
+    const answer = await ask(`The ${title} (${choices}) [${text(value)}, because ${because}]: `);
+    const parsed = answer === '' ? value : parse(answer);
+    if (parsed !== undefined) return { value: parsed, because: 'given' };
+  }
+}
+
+/** The image to check a network on, as a file and decoded. */
+async function readCheckImage(
+  photo: string | undefined,
+  limits: ProbeLimits,
+): Promise<{ readonly file: Uint8Array; readonly pixels: Pixels }> {
+  try {
+    const file = photo === undefined ? await sampleImage() : await readInput(photo, MAX_FILE_BYTES);
+    const header = await probe(file, limits);
+    return { file, pixels: await decode(file, header, resultSize(header, SIZE_LIMITS.preview)) };
+  } catch (error) {
+    throw photoFault(photo ?? 'drawn for the check', error);
+  }
+}
+
+/** Runs the prepared network once. Rejects with ModelError or EngineError. */
+async function check(
+  entry: CatalogueEntry,
+  stated: { readonly value: Manifest['output'] | undefined; readonly because: string | undefined },
+  pixels: Pixels,
+  { engine: config }: Config,
+): Promise<Trial & { readonly file: string }> {
+  const { manifest } = entry;
+  const form = floatFormFor(manifest, config.device);
+  const file = networkFiles(config.modelsDir, manifest, form).prepared;
+  const engine = createEngine(loadAddon(), {
+    ...threadsOf(config),
+    ...(await librariesOf(config)),
+    provider: config.device,
+    deviceId: config.deviceId,
+    queueLimit: 1,
+    idleReleaseMs: 0,
+  });
+  try {
+    const spec = { ...specOf(manifest, manifest.name, file), fp16: form === 'fp16' };
+    return { ...(await tryNetwork(engine, spec, stated.value, stated.because, pixels)), file };
+  } finally {
+    await engine.close(0);
+  }
+}
+
+/** Cuts out the image as a server would, and writes the result beside the network. */
+async function writePreview(
+  entry: CatalogueEntry,
+  image: Uint8Array,
+  limits: ProbeLimits,
+  config: Config,
+  { out, signal }: AddStreams,
+): Promise<string> {
+  const { name } = entry.manifest;
+  const observer = progressOn(out, name);
+  const engine = { ...config.engine, model: name, secondModel: 'off' };
+  const opened = await openCutout(
+    { ...config, engine },
+    { limits, jobs: 1, pull: false, observer, signal },
+  ).finally(() => observer.done());
+  try {
+    const { bytes } = await opened.cutout(
+      { ...plainRequest, source: { kind: 'bytes', bytes: image }, format: 'png', typeLevel: 'none' },
+      { accountId: 'local', requestId: 'add', signal, telemetry: new RequestTelemetry() },
+    );
+    const file = path.join(entry.folder, 'preview.png');
+    await writeAtomically(file, bytes, 'replace');
+    return file;
+  } finally {
+    await opened.close();
+  }
+}
+
+/**
+ * `cutout models add`: describes a network of the operator's own, checks it on an image and keeps it in the models
+ * folder. Nothing stays of one that is refused. Rejects with ModelError, EngineError or UserError.
+ */
+export async function addNetwork(
+  given: string,
+  options: AddOptions,
+  config: Config,
+  streams: AddStreams,
+): Promise<void> {
+  const { out, signal, ask } = streams;
+  const { modelsDir } = config.engine;
+  const name = options.name ?? nameFrom(given);
+  await checkName(catalogueWith(modelsDir), name);
+  if ((options.mean === undefined) !== (options.std === undefined))
+    throw new UserError('--mean and --std belong together.');
+  if (options.mean !== undefined && options.normalise !== undefined)
+    throw new UserError('Give either --normalise or --mean and --std.');
+  const limits = configureLocalImages();
+  const image = await readCheckImage(options.photo, limits);
+  const inspected = await inspectFile(given);
+  const { guesses } = inspected;
+  const answers = { yes: options.yes, ask };
+  const size = await decide(options.size, guesses.size, sizeQuestion, answers);
+  const { mean, std } = options;
+  const values =
+    mean && std
+      ? {
+          value: { mean, std },
+          title: `mean ${mean.join(', ')}, deviation ${std.join(', ')}`,
+          because: 'given',
+        }
+      : await decide(options.normalise, guesses.normalisation, normalisationQuestion, answers).then(
+          ({ value, because }) => ({ value: NORMALISATIONS[value], title: value, because }),
+        );
+  const description = {
+    name,
+    title: options.title ?? path.basename(given),
+    input: { ...size.value, ...values.value },
+    taughtOn: options.taughtOn,
+    licence: options.licence,
+  };
+  const describe = (output: Manifest['output']) =>
+    describeAdded(modelsDir, inspected, { ...description, output });
+  // The check says what the output is, before the manifest is kept.
+  const draft = describe('probability');
+  const observer = progressOn(out, name);
+  const form = floatFormFor(draft.manifest, config.engine.device);
+  const pull = { modelsDir, form, observer, dependencies: pullDependencies(), signal };
+  try {
+    await pullNetwork(draft, pull).finally(() => observer.done());
+    const stated =
+      options.output === undefined
+        ? { value: guesses.output.value, because: guesses.output.because }
+        : { value: options.output, because: undefined };
+    const trial = await check(draft, stated, image.pixels, config);
+    const entry = describe(trial.output);
+    await keepManifest(entry);
+    const { device } = config.engine;
+    await rememberRun(modelsDir, entry.manifest, { device, file: trial.file, runMs: trial.runMs });
+    const preview = await writePreview(entry, image.file, limits, config, streams);
+    const outputReason = options.output === undefined ? guesses.output.because : 'given';
+    out.write(
+      [
+        `${name} was added to ${modelsDir}; one run takes ${trial.runMs.toFixed(0)} ms.`,
+        `  input          ${sizeText(size.value)} (${size.because})`,
+        `  normalisation  ${values.title} (${values.because})`,
+        `  output         ${trial.output} (${outputReason})`,
+        `  preview        ${preview}`,
+        'Look at the preview: wrong guesses give a wrong matte without an error.',
+        `Use it: CUTOUT_MODEL=${name}, or \`cutout run --model ${name}\`.`,
+        '',
+      ].join('\n'),
+    );
+  } catch (error) {
+    // The folder is then another process's.
+    if (!(error instanceof ModelError && error.code === 'model_exists')) await removeNetwork(draft, pull);
+    throw error;
+  }
+}

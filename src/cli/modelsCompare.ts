@@ -1,0 +1,181 @@
+import os from 'node:os';
+import path from 'node:path';
+import type { Config } from '../config/readConfig.ts';
+import { plainRequest } from '../cutout/request.ts';
+import { UserError } from '../errors.ts';
+import { codeOf, exists, writeAtomically } from '../files.ts';
+import { inputThumbnail, resultThumbnail } from '../image/thumbnail.ts';
+import type { ProbeLimits } from '../image/types.ts';
+import { MAX_FILE_BYTES } from '../inputLimits.ts';
+import { type CatalogueEntry, catalogueWith, findNetwork, listCatalogue } from '../models/catalogue.ts';
+import { networkFiles } from '../models/layout.ts';
+import { rememberRun } from '../models/measured.ts';
+import { RequestTelemetry } from '../ops/telemetry.ts';
+import { configureLocalImages } from '../server/images.ts';
+import { openCutout } from '../server/openCutout.ts';
+import {
+  type ComparedNetwork,
+  type ComparedPhoto,
+  type ComparedResult,
+  comparisonPage,
+} from './modelsPage.ts';
+import { type Output, progressOn } from './modelsProgress.ts';
+import { photoFault, reasonOf } from './photoFault.ts';
+import { readInput, reasonToWrite } from './run/files.ts';
+
+export interface CompareOptions {
+  readonly out: string;
+  /** Replaces an existing page. */
+  readonly force: boolean;
+  /** Default: all that are installed. */
+  readonly networks?: readonly string[];
+}
+
+interface CompareStreams {
+  readonly out: Output;
+  /** Progress. */
+  readonly err: Output;
+  readonly signal: AbortSignal;
+}
+
+/** Pixels of the longer side of an embedded image. */
+const maxSide = 720;
+
+interface Photo extends ComparedPhoto {
+  readonly file: Uint8Array;
+}
+
+async function readPhoto(file: string, limits: ProbeLimits): Promise<Photo> {
+  try {
+    const bytes = await readInput(file, MAX_FILE_BYTES);
+    return {
+      name: path.basename(file),
+      file: bytes,
+      image: await inputThumbnail(bytes, limits, maxSide),
+    };
+  } catch (error) {
+    throw photoFault(file, error);
+  }
+}
+
+/** Networks that make mattes and whose files are here, or those that are named. */
+async function chosenEntries(
+  modelsDir: string,
+  names: readonly string[] | undefined,
+): Promise<CatalogueEntry[]> {
+  const catalogue = catalogueWith(modelsDir);
+  if (names !== undefined) return Promise.all(names.map((name) => findNetwork(catalogue, name)));
+  const found: CatalogueEntry[] = [];
+  for (const entry of await listCatalogue(catalogue)) {
+    if (entry.manifest.role !== 'matte') continue;
+    if (await exists(networkFiles(modelsDir, entry.manifest).source)) found.push(entry);
+  }
+  if (found.length > 0) return found;
+  throw new UserError(`No network is in ${modelsDir}. Run \`cutout models pull\`.`);
+}
+
+const median = (values: readonly number[]): number | undefined => {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[sorted.length >> 1];
+};
+
+async function runNetwork(
+  { manifest }: CatalogueEntry,
+  photos: readonly Photo[],
+  config: Config,
+  limits: ProbeLimits,
+  { err, signal }: CompareStreams,
+): Promise<Pick<ComparedNetwork, 'fault' | 'results'>> {
+  const { name } = manifest;
+  const engine = { ...config.engine, model: name, secondModel: 'off' };
+  const observer = progressOn(err, name);
+  const results: ComparedResult[] = [];
+  try {
+    const opened = await openCutout(
+      { ...config, engine },
+      { limits, jobs: 1, pull: false, observer, signal },
+    ).finally(() => observer.done());
+    try {
+      for (const { name: photo, file } of photos) {
+        const started = performance.now();
+        const telemetry = new RequestTelemetry();
+        try {
+          const { bytes } = await opened.cutout(
+            {
+              ...plainRequest,
+              source: { kind: 'bytes', bytes: file },
+              size: '50MP',
+              format: 'png',
+              typeLevel: 'none',
+            },
+            { accountId: 'local', requestId: 'compare', signal, telemetry },
+          );
+          const wholeMs = performance.now() - started;
+          const runMs = telemetry.spans
+            .filter(({ stage }) => stage === 'infer')
+            .reduce((sum, { ms }) => sum + ms, 0);
+          results.push({ image: await resultThumbnail(bytes, maxSide), runMs, wholeMs });
+          err.write(`${name}: ${photo} in ${(wholeMs / 1000).toFixed(1)} s\n`);
+        } catch (error) {
+          signal.throwIfAborted();
+          results.push({ fault: reasonOf(error) });
+          err.write(`${name}: ${photo} failed: ${reasonOf(error)}\n`);
+        }
+      }
+      const runMs = median(results.flatMap((result) => ('fault' in result ? [] : [result.runMs])));
+      const { modelsDir, device } = config.engine;
+      if (runMs !== undefined)
+        await rememberRun(modelsDir, manifest, { device, file: opened.network, runMs });
+    } finally {
+      await opened.close();
+    }
+    return { results };
+  } catch (error) {
+    signal.throwIfAborted();
+    const fault = reasonOf(error);
+    err.write(`${name} cannot be used: ${fault}\n`);
+    return { fault, results: photos.map(() => ({ fault })) };
+  }
+}
+
+/**
+ * `cutout models compare`: one page with the results of several networks. A network or photo that fails is shown with
+ * the reason. Resolves with false if anything failed. Rejects with UserError if a photo cannot be read or the page not
+ * be written; nothing is run then.
+ */
+export async function compareNetworks(
+  files: readonly string[],
+  { out: page, force, networks }: CompareOptions,
+  config: Config,
+  streams: CompareStreams,
+): Promise<boolean> {
+  const { out, err } = streams;
+  const taken = `${page} exists already; --force replaces it.`;
+  if (!force && (await exists(page))) throw new UserError(taken);
+  const limits = configureLocalImages();
+  const photos: Photo[] = [];
+  for (const file of files) photos.push(await readPhoto(file, limits));
+  const entries = await chosenEntries(config.engine.modelsDir, networks);
+  const compared: ComparedNetwork[] = [];
+  for (const [at, entry] of entries.entries()) {
+    const { name, title, licence, file } = entry.manifest;
+    err.write(`${name} (${at + 1} of ${entries.length})\n`);
+    compared.push({
+      name,
+      title,
+      licence: licence.restricted ? `${licence.name} (restricted)` : licence.name,
+      bytes: file.bytes,
+      ...(await runNetwork(entry, photos, config, limits, streams)),
+    });
+  }
+  const processor = os.cpus()[0]?.model.trim() ?? 'an unknown processor';
+  const about = `Times of one run of the network and of the whole image, decoding and encoding included, on ${processor}, ${config.engine.device}.`;
+  await writeAtomically(page, comparisonPage(photos, compared, about), force ? 'replace' : 'new').catch(
+    (error: unknown) => {
+      if (codeOf(error) === 'EEXIST') throw new UserError(taken);
+      throw new UserError(`The page ${page} cannot be written: ${reasonToWrite(error)}.`);
+    },
+  );
+  out.write(`${page}\n`);
+  return compared.every(({ results }) => results.every((result) => !('fault' in result)));
+}

@@ -1,0 +1,125 @@
+import path from 'node:path';
+import type { Provider } from '../engine/types.ts';
+import { exists } from '../files.ts';
+import { type Catalogue, type CatalogueEntry, listCatalogue } from '../models/catalogue.ts';
+import { FORMS, type Form, networkFiles } from '../models/layout.ts';
+import type { Manifest } from '../models/manifest.ts';
+import { measuredRun } from '../models/measured.ts';
+import { readRecord } from '../models/verify.ts';
+import { table } from './table.ts';
+
+/** Forms whose prepared files exist; their contents are not checked. */
+export async function preparedIn(modelsDir: string, { manifest }: CatalogueEntry): Promise<Form[]> {
+  const found: Form[] = [];
+  for (const form of FORMS) {
+    const files = networkFiles(modelsDir, manifest, form);
+    if ((await readRecord(files)) && (await exists(files.prepared))) found.push(form);
+  }
+  return found;
+}
+
+/** Judged by the existence of files. */
+export type NetworkState = 'ready' | 'pulled' | 'absent';
+
+async function stateOf(
+  modelsDir: string,
+  { manifest }: CatalogueEntry,
+  prepared: readonly Form[],
+): Promise<NetworkState> {
+  if (prepared.length > 0) return 'ready';
+  return (await exists(networkFiles(modelsDir, manifest).source)) ? 'pulled' : 'absent';
+}
+
+/** A network of `cutout models list --json`. */
+export interface ListedNetwork {
+  readonly name: string;
+  readonly title: string;
+  readonly role: Manifest['role'];
+  readonly licence: Manifest['licence'];
+  readonly input: { readonly width: number; readonly height: number };
+  /** Length of the published file. */
+  readonly bytes: number;
+  readonly state: NetworkState;
+  readonly prepared: readonly Form[];
+  /** Whether it is CUTOUT_MODEL. */
+  readonly inUse: boolean;
+  /** Whether it runs beside that one (CUTOUT_SECOND_MODEL). */
+  readonly second: boolean;
+  /** Whether `cutout models add` added it. */
+  readonly added: boolean;
+  /** Milliseconds of a run on this machine; null: not measured. */
+  readonly runMs: number | null;
+  readonly quality: NonNullable<Manifest['quality']> | null;
+}
+
+export interface ListOptions {
+  readonly catalogue: Catalogue;
+  readonly modelsDir: string;
+  readonly device: Provider;
+  readonly defaultNetwork: string;
+  /** Name of the network beside it; undefined: none. */
+  readonly second?: string | undefined;
+}
+
+/** Whether the network is one of the operator's own. */
+export const isAdded = (modelsDir: string, { manifest, folder }: CatalogueEntry): boolean =>
+  path.resolve(folder) === path.resolve(modelsDir, manifest.name);
+
+async function describe(
+  entry: CatalogueEntry,
+  { modelsDir, device, defaultNetwork, second }: ListOptions,
+): Promise<ListedNetwork> {
+  const { name, title, role, licence, file, input, quality } = entry.manifest;
+  const prepared = await preparedIn(modelsDir, entry);
+  return {
+    name,
+    title,
+    role,
+    licence,
+    input: { width: input.width, height: input.height },
+    bytes: file.bytes,
+    state: await stateOf(modelsDir, entry, prepared),
+    prepared,
+    inUse: name === defaultNetwork,
+    second: name === second,
+    added: isAdded(modelsDir, entry),
+    runMs: (await measuredRun(modelsDir, entry.manifest, device)) ?? null,
+    quality: quality ?? null,
+  };
+}
+
+/** Every network, by name. Rejects with ModelError for an invalid manifest. */
+export async function listNetworks(options: ListOptions): Promise<ListedNetwork[]> {
+  const entries = await listCatalogue(options.catalogue);
+  return Promise.all(entries.map((entry) => describe(entry, options)));
+}
+
+/** Widths of the columns that may hold long text, so that a line has at most 80 characters. */
+const maxName = 24;
+const maxLicence = 14;
+
+const cut = (text: string, length: number) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
+
+const notes = [
+  '* in use (CUTOUT_MODEL), + the second one (CUTOUT_SECOND_MODEL), # added by you.',
+  '! restricted: read models/<name>/CARD.md first.',
+  'RUN HERE: one run of the network, kept by `cutout models compare` and `doctor`.',
+  'QUALITY: median correlation with masks by people; 1 is perfect (see the cards).',
+];
+
+export function listTable(networks: readonly ListedNetwork[]): string {
+  const rows = networks.map(({ name, licence, bytes, runMs, quality, state, inUse, second, added }) => {
+    const mark = inUse ? '*' : second ? '+' : added ? '#' : ' ';
+    const restricted = licence.restricted ? '!' : '';
+    return [
+      `${mark} ${cut(name, maxName)}`,
+      `${cut(licence.name, maxLicence - restricted.length)}${restricted}`,
+      (bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0).padStart(4),
+      runMs === null ? 'not measured' : `${runMs.toFixed(0)} ms`,
+      quality === null ? '–' : quality.correlation.toFixed(3),
+      state,
+    ];
+  });
+  const head = ['  NAME', 'LICENCE', '  MB', 'RUN HERE', 'QUALITY', 'STATE'];
+  return `${table([head, ...rows])}\n${notes.join('\n')}\n`;
+}

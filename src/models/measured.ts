@@ -1,0 +1,71 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { z } from 'zod';
+import type { Provider } from '../engine/types.ts';
+import { exists, writeAtomically } from '../files.ts';
+import { FORMS, networkFiles, UNFINISHED } from './layout.ts';
+import type { Manifest } from './manifest.ts';
+import { processorKey } from './optimised.ts';
+import { readRecord } from './verify.ts';
+
+/** The time that one run of a network took on this machine, kept beside its files. */
+const measuredSchema = z.strictObject({
+  runMs: z.number().nonnegative(),
+  device: z.enum(['cpu', 'cuda', 'tensorrt']),
+  /** Result of `processorKey`; empty where it is unknown. */
+  processor: z.string(),
+  /** Of the prepared file that was run. */
+  sha256: z.string(),
+});
+
+interface MeasuredRun {
+  readonly device: Provider;
+  /** The prepared file that was run. */
+  readonly file: string;
+  readonly runMs: number;
+}
+
+const fileOf = (modelsDir: string, manifest: Manifest) =>
+  path.join(networkFiles(modelsDir, manifest).folder, 'measured.json');
+
+/** Keeps the time of a run for `measuredRun`. Where the folder cannot be written, nothing is kept. */
+export async function rememberRun(
+  modelsDir: string,
+  manifest: Manifest,
+  { device, file, runMs }: MeasuredRun,
+): Promise<void> {
+  const prepared = FORMS.map((form) => networkFiles(modelsDir, manifest, form)).find(
+    (files) => files.prepared === file,
+  );
+  const sha256 = prepared && (await readRecord(prepared))?.sha256;
+  if (sha256 === undefined) return;
+  const processor = (await processorKey()) ?? '';
+  const content = `${JSON.stringify({ runMs, device, processor, sha256 })}\n`;
+  await writeAtomically(fileOf(modelsDir, manifest), content, 'replace', { prefix: UNFINISHED }).catch(
+    () => {},
+  );
+}
+
+/**
+ * Milliseconds of a run that was measured on this processor and device with a file that is still there; undefined
+ * without one.
+ */
+export async function measuredRun(
+  modelsDir: string,
+  manifest: Manifest,
+  device: Provider,
+): Promise<number | undefined> {
+  let kept: z.infer<typeof measuredSchema>;
+  try {
+    kept = measuredSchema.parse(JSON.parse(await readFile(fileOf(modelsDir, manifest), 'utf8')));
+  } catch {
+    return undefined;
+  }
+  if (kept.device !== device || kept.processor !== ((await processorKey()) ?? '')) return undefined;
+  for (const form of FORMS) {
+    const files = networkFiles(modelsDir, manifest, form);
+    const record = await readRecord(files);
+    if (record?.sha256 === kept.sha256 && (await exists(files.prepared))) return kept.runMs;
+  }
+  return undefined;
+}

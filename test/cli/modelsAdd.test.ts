@@ -1,0 +1,245 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { PassThrough } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import test, { type ExecutionContext } from 'ava';
+import { freePort } from '../../bench/lib/freePort.ts';
+import { type AddOptions, type Ask, addNetwork } from '../../src/cli/modelsAdd.ts';
+import { compareNetworks } from '../../src/cli/modelsCompare.ts';
+import { listNetworks, listTable } from '../../src/cli/modelsList.ts';
+import { type RunOptions, run } from '../../src/cli/run/run.ts';
+import { type Config, loadConfig, withModel } from '../../src/config/readConfig.ts';
+import { sampleImage } from '../../src/image/sampleImage.ts';
+import { catalogueWith, findNetwork } from '../../src/models/catalogue.ts';
+import { ModelProtoSchema, StringStringEntryProtoSchema } from '../../src/models/onnx/onnx_pb.ts';
+import { pullDependencies, removeNetwork } from '../../src/models/pull.ts';
+import { deformableNetwork } from '../fixtures/deformable.ts';
+import { Recorder } from '../fixtures/networks.ts';
+import { tinyNetwork } from '../fixtures/tinyNetwork.ts';
+
+interface Desk {
+  readonly folder: string;
+  readonly config: Config;
+  readonly modelsDir: string;
+  /** Writes a file and returns its path. */
+  file(name: string, bytes: Uint8Array): Promise<string>;
+  add(file: string, options?: Partial<AddOptions>, ask?: Ask): Promise<string>;
+}
+
+async function desk(t: ExecutionContext): Promise<Desk> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'cutout-add-'));
+  t.teardown(() => rm(folder, { recursive: true }));
+  const modelsDir = path.join(folder, 'models');
+  const config = loadConfig({
+    CUTOUT_DATA_DIR: folder,
+    CUTOUT_MODELS_DIR: modelsDir,
+    CUTOUT_PORT: String(await freePort()),
+    CUTOUT_SUBJECT_TYPES: 'off',
+  });
+  return {
+    folder,
+    config,
+    modelsDir,
+    async file(name, bytes) {
+      const file = path.join(folder, name);
+      await writeFile(file, bytes);
+      return file;
+    },
+    async add(file, options = {}, ask) {
+      const out = new PassThrough();
+      const written = text(out);
+      const { signal } = new AbortController();
+      const all = { taughtOn: 'masks', yes: false, ...options } as const;
+      await addNetwork(file, all, config, { out, signal, ...(ask && { ask }) }).finally(() => out.end());
+      return written;
+    },
+  };
+}
+
+/** Bright is the subject. */
+const bright = (more: Partial<Parameters<typeof tinyNetwork>[0]> = {}) =>
+  tinyNetwork({ width: 64, height: 64, gain: 2, bias: 0, sigmoid: true, ...more });
+
+const names = async (folder: string) => (await readdir(folder).catch(() => [])).sort();
+
+test.serial('a network is added, checked, listed, compared, run by its name, and removed', async (t) => {
+  t.timeout(300_000);
+  const { folder, config, modelsDir, file, add } = await desk(t);
+  const out = await add(await file('My Net (v2).onnx', bright()), {
+    normalise: 'imagenet',
+    licence: 'MIT',
+    title: '<My & net>',
+  });
+  t.regex(out, /my-net-v2 was added/);
+  t.regex(out, /input {10}64x64 \(the file declares it\)/);
+  t.regex(out, /output {9}probability \(it ends in Sigmoid\)/);
+  const { manifest } = await findNetwork(catalogueWith(modelsDir), 'my-net-v2');
+  t.like(manifest, { licence: { name: 'MIT', restricted: false }, output: 'probability', taughtOn: 'masks' });
+  t.true(existsSync(path.join(modelsDir, 'my-net-v2', 'preview.png')));
+
+  const wanted = {
+    catalogue: catalogueWith(modelsDir),
+    modelsDir,
+    device: 'cpu',
+    defaultNetwork: 'isnet',
+  } as const;
+  const listed = await listNetworks(wanted);
+  const mine = listed.find(({ name }) => name === 'my-net-v2');
+  t.like(mine, { state: 'ready', prepared: ['fp32'], added: true, inUse: false, quality: null });
+  t.true((mine?.runMs ?? -1) >= 0);
+  t.like(
+    listed.find(({ name }) => name === 'isnet'),
+    { state: 'absent', runMs: null, inUse: true },
+  );
+  const lines = listTable(listed).split('\n');
+  t.true(
+    lines.every((line) => line.length <= 80),
+    lines.find((line) => line.length > 80),
+  );
+  t.regex(
+    lines.find((line) => line.includes('my-net-v2')) ?? '',
+    /^# my-net-v2 +MIT +0\.\d +\d+ ms +– +ready$/,
+  );
+  t.regex(lines.find((line) => line.includes('* isnet')) ?? '', /GPL! +88 +not measured .* absent$/);
+
+  const photo = await file('photo <1>.jpg', await sampleImage());
+  const streams = {
+    out: new PassThrough().resume(),
+    err: new PassThrough(),
+    signal: new AbortController().signal,
+  };
+  const progress = text(streams.err);
+  const page = path.join(folder, 'page.html');
+  await writeFile(path.join(modelsDir, 'my-net-v2', 'prepared.onnx'), 'junk');
+  await rm(path.join(modelsDir, 'my-net-v2', 'prepared.optimised'), { recursive: true, force: true });
+  await add(await file('second.onnx', bright({ gain: 1 })), { normalise: 'unit' });
+  t.false(await compareNetworks([photo], { out: page, force: false }, config, streams));
+  const html = await readFile(page, 'utf8');
+  t.regex(html, /my-net-v2 <span>MIT · 0\.0 MB<\/span><\/h3><p class="fault">.*is damaged/);
+  t.regex(html, /&lt;My &amp; net&gt;/);
+  t.regex(html, /<h2>photo &lt;1&gt;\.jpg<\/h2>/);
+  t.regex(
+    html,
+    /second <span>unknown terms \(restricted\) · 0\.0 MB · run \d+\.\d\d s · whole image \d+\.\d\d s/,
+  );
+  for (const ground of ['white', 'black', 'green', 'checker', 'matte'])
+    t.true(html.includes(`"image ${ground}"`));
+  t.is(html.match(/url\(data:image\/webp;base64,/g)?.length, 2);
+  t.notRegex(html, /<script|https?:/);
+  await t.throwsAsync(compareNetworks([photo], { out: page, force: false }, config, streams), {
+    message: /exists already; --force replaces it/,
+  });
+  await t.throwsAsync(
+    compareNetworks([path.join(folder, 'no.jpg')], { out: page, force: true }, config, streams),
+    { message: /no\.jpg cannot be read: there is no such file\.$/ },
+  );
+  t.true(await compareNetworks([photo], { out: page, force: true, networks: ['second'] }, config, streams));
+  streams.err.end();
+  const said = await progress;
+  t.regex(said, /my-net-v2 \(1 of 2\)\nmy-net-v2 cannot be used: /);
+  t.regex(said, /second \(2 of 2\)\nsecond: photo <1>\.jpg in \d+\.\d s\n/);
+
+  const options = { out: path.join(folder, 'cut'), format: 'auto', size: '50MP', lossless: false } as const;
+  const rest: RunOptions = { ...options, overwrite: false, pull: false };
+  const io = { stdin: new PassThrough(), stdout: new PassThrough(), err: new PassThrough().resume() };
+  t.true(await run([photo], rest, withModel(config, 'second'), io));
+  t.true((await stat(path.join(folder, 'cut', 'photo <1>.png'))).size > 1000);
+
+  const entry = await findNetwork(catalogueWith(modelsDir), 'second');
+  const pull = {
+    modelsDir,
+    form: 'fp32',
+    observer: new Recorder(),
+    dependencies: pullDependencies(),
+  } as const;
+  t.true(await removeNetwork(entry, pull));
+  await t.throwsAsync(findNetwork(catalogueWith(modelsDir), 'second'), { code: 'model_unknown' });
+});
+
+test.serial(
+  'a network in float16 with DeformConv and a free size is added once its size is said',
+  async (t) => {
+    t.timeout(300_000);
+    const { modelsDir, file, add } = await desk(t);
+    const given = await file('deform.onnx', deformableNetwork({ precision: 'fp16', kind: 'still' }));
+    await t.throwsAsync(add(given), { code: 'model_undecided', message: /--size \(WIDTHxHEIGHT\)/ });
+    t.deepEqual(await names(modelsDir), []);
+    const asked: string[] = [];
+    const answers = ['large', '128x64'];
+    const out = await add(given, { output: 'logit' }, (question) => {
+      asked.push(question);
+      return Promise.resolve(answers.shift() ?? '');
+    });
+    t.is(asked.length, 2);
+    t.regex(
+      asked[0] ?? '',
+      /^The input size \(WIDTHxHEIGHT\) \[1024x1024, because the file leaves it free\]: $/,
+    );
+    t.regex(out, /normalisation {2}imagenet \(it has deformable convolutions, as BiRefNet\)/);
+    const { manifest } = await findNetwork(catalogueWith(modelsDir), 'deform');
+    t.like(manifest.input, { width: 128, height: 64 });
+    t.is(manifest.file.precision, 'fp16');
+  },
+);
+
+test.serial('what a run shows to be no matte is refused, and nothing of it stays', async (t) => {
+  t.timeout(300_000);
+  const { modelsDir, file, add } = await desk(t);
+  const known = { normalise: 'imagenet' } as const;
+  const constant = await file('constant.onnx', bright({ gain: 0, bias: 0.25 }));
+  await t.throwsAsync(add(constant, known), {
+    code: 'model_check',
+    message: /same value \(about 0\.6\) everywhere/,
+  });
+  const infinite = await file('infinite.onnx', bright({ gain: Number.POSITIVE_INFINITY, sigmoid: false }));
+  await t.throwsAsync(add(infinite, known), { code: 'ENGINE_MODEL' });
+  const logit = await file('logit.onnx', bright({ sigmoid: false, gain: 10 }));
+  await t.throwsAsync(add(logit, { ...known, output: 'probability' }), {
+    code: 'model_check',
+    message: /a probability is between 0 and 1/,
+  });
+  // Values in 0..1 without an operator that says so.
+  const unit = await file('unit.onnx', bright({ sigmoid: false, gain: 1 }));
+  await t.throwsAsync(add(unit, { normalise: 'unit' }), {
+    code: 'model_check',
+    message: /look like probabilities, although it ends in Conv\. Give --output/,
+  });
+  await t.throwsAsync(add(unit, { normalise: 'unit', photo: constant }), {
+    message: /^The photo .*constant\.onnx cannot be read: .*received unknown/,
+  });
+  t.deepEqual(await names(modelsDir), []);
+  t.regex(await add(logit, known), /output {9}logit/);
+  await add(unit, { normalise: 'unit', output: 'probability' });
+  const { manifest } = await findNetwork(catalogueWith(modelsDir), 'unit');
+  t.is(manifest.output, 'probability');
+});
+
+test.serial('damaged and hostile files, names and values have codes', async (t) => {
+  const { folder, modelsDir, file, add } = await desk(t);
+  const good = await file('good.onnx', bright());
+  const model = fromBinary(ModelProtoSchema, bright());
+  const elsewhere = create(StringStringEntryProtoSchema, { key: 'location', value: '/etc/passwd' });
+  model.graph?.initializer[0]?.externalData.push(elsewhere);
+  const refusals: readonly [string, Partial<AddOptions>, string][] = [
+    [path.join(folder, 'none.onnx'), {}, 'model_missing'],
+    [folder, { name: 'folder' }, 'model_damaged'],
+    [await file('text.onnx', Buffer.from('not a network')), {}, 'model_damaged'],
+    [await file('empty.onnx', Buffer.alloc(0)), {}, 'model_damaged'],
+    [await file('cut.onnx', bright().subarray(0, 90)), {}, 'model_damaged'],
+    [await file('elsewhere.onnx', toBinary(ModelProtoSchema, model)), {}, 'model_external_data'],
+    [await file('channels.onnx', bright({ channels: 2 })), {}, 'model_unsupported'],
+    [await file('inputs.onnx', bright({ secondInput: true })), {}, 'model_unsupported'],
+    [good, { name: '../evil' }, 'model_unsupported'],
+    [good, { name: 'isnet' }, 'model_exists'],
+    [good, {}, 'model_undecided'],
+    [good, { normalise: 'unit', size: { width: 10, height: 10 } }, 'model_unsupported'],
+  ];
+  for (const [given, options, code] of refusals) {
+    await t.throwsAsync(add(given, options), { code }, `${path.basename(given)} ${JSON.stringify(options)}`);
+  }
+  await t.throwsAsync(add(good, { mean: [0, 0, 0] }), { message: /--mean and --std belong together/ });
+  t.deepEqual(await names(modelsDir), []);
+});
