@@ -71,7 +71,7 @@ export async function buildImage(file, given, progress) {
     const made = existsSync(stamp) && readFileSync(stamp, 'utf8') === key;
     if (!made) {
       rmSync(stamp, { force: true });
-      await cloneRoot(await baseRoot(progress), image.root);
+      await cloneRoot(await baseRoot('npm run image', progress), image.root);
     }
     for (const [index, { op, text }] of steps.entries()) {
       progress(`${name} ${index + 1}/${steps.length}: ${op} ${text}${made ? ' (made before)' : ''}`);

@@ -17,16 +17,18 @@ const release = 'bookworm';
 export const certificates = '/etc/ssl/certs/ca-certificates.crt';
 const systemPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** The folder of the npm that started this program. */
-function npmFolder() {
-  const program = process.env.npm_execpath;
+/** The folder of the npm that started this program by `command`. Throws SetupError if npm did not start it. */
+export function npmFolder(command, program = process.env.npm_execpath) {
   if (!program || path.basename(program) !== 'npm-cli.js')
-    throw new SetupError('Start this through npm: `npm run image`.');
+    throw new SetupError(`Start this through npm: \`${command}\`.`);
   return path.dirname(path.dirname(program));
 }
 
-/** Replaces an image of Node.js on Debian: a fresh Debian with the Node.js and npm that run this program. Made once for each. */
-export async function baseRoot(progress) {
+/**
+ * Replaces an image of Node.js on Debian: a fresh Debian with the Node.js and npm that run this program by `command`.
+ * Made once for each.
+ */
+export async function baseRoot(command, progress) {
   const folder = inBuild('image', `base-${process.version}`);
   if (existsSync(folder)) return folder;
   const source = machineSources().find(({ uri, suites }) => uri && suites.includes(release));
@@ -50,7 +52,7 @@ export async function baseRoot(progress) {
   // Path of Node.js in the image.
   const local = (...parts) => path.join(draft, 'usr/local', ...parts);
   cpSync(process.execPath, local('bin', 'node'), { dereference: true });
-  cpSync(npmFolder(), local('lib', 'node_modules', 'npm'), { recursive: true });
+  cpSync(npmFolder(command), local('lib', 'node_modules', 'npm'), { recursive: true });
   for (const tool of ['npm', 'npx'])
     writeFileSync(
       local('bin', tool),

@@ -100,7 +100,7 @@ async function serve(root, work) {
  * that time; starts it there and cuts out an image. Throws if anything fails.
  */
 export async function prove(archive) {
-  const base = await baseRoot(() => {});
+  const base = await baseRoot('npm run package -- --prove', () => {});
   const work = mkdtempSync(path.join(tmpdir(), 'cutout-package-'));
   const root = path.join(work, 'root');
   try {

@@ -7,6 +7,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import test from 'ava';
 import { expand, pairs, parseDockerfile } from '../../scripts/image/dockerfile.js';
+import { npmFolder } from '../../scripts/image/root.js';
 import { build, inBuild, inRoot } from '../../scripts/setup/paths.js';
 
 const read = (name) => readFileSync(inRoot('deploy', name), 'utf8');
@@ -34,6 +35,13 @@ test('stages, their bases and their steps, with arguments substituted', (t) => {
 test('values', (t) => {
   t.is(expand('a $B ${C}d $E', { B: '1', C: '2' }), 'a 1 2d ');
   t.deepEqual(pairs('A=1 B="two words" C='), { A: '1', B: 'two words', C: '' });
+});
+
+test('a program that npm did not start names the command that starts it', (t) => {
+  for (const command of ['npm run image', 'npm run package -- --prove'])
+    for (const program of ['', '/usr/bin/yarn.js'])
+      t.throws(() => npmFolder(command, program), { message: `Start this through npm: \`${command}\`.` });
+  t.is(npmFolder('npm run image', '/a/npm/bin/npm-cli.js'), '/a/npm');
 });
 
 for (const file of ['Dockerfile', 'Dockerfile.cuda'])
