@@ -5,6 +5,7 @@ import { type CatalogueEntry, catalogueWith, findNetwork, listCatalogue } from '
 import { ModelError } from '../models/error.ts';
 import { NORMALISATIONS } from '../models/guess.ts';
 import { FORMS, type Form, networkFiles } from '../models/layout.ts';
+import type { Observer } from '../models/observer.ts';
 import type { PreparedRecord } from '../models/prepare.ts';
 import { choosePrecision, formFor, type PrecisionQuestion } from '../models/preparedForm.ts';
 import {
@@ -83,10 +84,21 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     name: string,
     { from, precision: wanted }: { from?: string; precision?: Form },
     work: (entry: CatalogueEntry, options: PullOptions) => Promise<T>,
+    stopped = 'Stopped.',
   ): Promise<T> => {
     const entry = await entryOf(name);
-    const observer = progressOn(out, name);
+    const shown = progressOn(out, name);
     const form = wanted ?? usual(entry);
+    const stopping = new AbortController();
+    const letStop = onStopSignal(() => stopping.abort(new UserError(stopped)));
+    const observer: Observer = {
+      notice: shown.notice,
+      progress(step) {
+        // Preparation computes without a pause in which it could be aborted: the signal then ends the process.
+        if (step.phase === 'prepare') letStop();
+        shown.progress(step);
+      },
+    };
     try {
       return await work(entry, {
         modelsDir,
@@ -94,11 +106,20 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
         observer,
         from,
         dependencies: dependencies.pull ?? pullDependencies(),
+        signal: stopping.signal,
       });
     } finally {
-      observer.done();
+      letStop();
+      shown.done();
     }
   };
+  const pull = (name: string, options: { from?: string; precision?: Form }) =>
+    run(
+      name,
+      options,
+      pullNetwork,
+      `Stopped: ${name} is not complete. Run \`cutout models pull ${name}\` to continue.`,
+    );
   const ready = (name: string, record: PreparedRecord) => {
     const batch = record.freeBatch ? 'any batch size' : 'one image at a time';
     out.write(`${name} is ready: ${megabytes(record.bytes)}, ${record.precision}, ${batch}.\n`);
@@ -125,12 +146,12 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     .option('--from <place>', 'https URL or path of the file; its checksum must match')
     .addOption(precisionOption())
     .action(async (name: string | undefined, options: { from?: string; precision?: Form }) => {
-      ready(name ?? defaultNetwork, await run(name ?? defaultNetwork, options, pullNetwork));
+      ready(name ?? defaultNetwork, await pull(name ?? defaultNetwork, options));
       if (name !== undefined || options.from !== undefined) return;
       const second = await secondNetwork();
-      if (second !== undefined) ready(second, await run(second, {}, pullNetwork));
+      if (second !== undefined) ready(second, await pull(second, {}));
       for (const { manifest } of await listCatalogue(catalogue)) {
-        if (manifest.role === 'detector') ready(manifest.name, await run(manifest.name, {}, pullNetwork));
+        if (manifest.role === 'detector') ready(manifest.name, await pull(manifest.name, {}));
       }
     });
 

@@ -14,7 +14,7 @@ import { resultSize, SIZE_LIMITS } from '../image/size.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import { MAX_FILE_BYTES } from '../inputLimits.ts';
 import { checkName, describeAdded, inspectFile, keepManifest, nameFrom } from '../models/add.ts';
-import { type CatalogueEntry, catalogueWith } from '../models/catalogue.ts';
+import type { CatalogueEntry } from '../models/catalogue.ts';
 import { ModelError } from '../models/error.ts';
 import { type Guess, NORMALISATIONS, type Normalisation } from '../models/guess.ts';
 import { networkFiles } from '../models/layout.ts';
@@ -220,7 +220,7 @@ export async function addNetwork(
   const { out, signal, ask } = streams;
   const { modelsDir } = config.engine;
   const name = options.name ?? nameFrom(given);
-  await checkName(catalogueWith(modelsDir), name);
+  await checkName(modelsDir, name);
   if ((options.mean === undefined) !== (options.std === undefined))
     throw new UserError('--mean and --std belong together.');
   if (options.mean !== undefined && options.normalise !== undefined)

@@ -1,3 +1,4 @@
+import { access, constants, stat } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import type { Config } from '../config/readConfig.ts';
@@ -7,8 +8,9 @@ import { codeOf, exists, writeAtomically } from '../files.ts';
 import { inputThumbnail, resultThumbnail } from '../image/thumbnail.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import { MAX_FILE_BYTES } from '../inputLimits.ts';
-import { type CatalogueEntry, catalogueWith, findNetwork, listCatalogue } from '../models/catalogue.ts';
+import { type CatalogueEntry, catalogueWith, listCatalogue } from '../models/catalogue.ts';
 import { networkFiles } from '../models/layout.ts';
+import { findFor } from '../models/locate.ts';
 import { rememberRun } from '../models/measured.ts';
 import { RequestTelemetry } from '../ops/telemetry.ts';
 import { configureLocalImages } from '../server/images.ts';
@@ -58,18 +60,27 @@ async function readPhoto(file: string, limits: ProbeLimits): Promise<Photo> {
   }
 }
 
-/** Networks that make mattes and whose files are here, or those that are named. */
+/** Networks that make mattes and whose files are here, or those that are named. Rejects if one of these is not here. */
 async function chosenEntries(
   modelsDir: string,
   names: readonly string[] | undefined,
 ): Promise<CatalogueEntry[]> {
   const catalogue = catalogueWith(modelsDir);
-  if (names !== undefined) return Promise.all(names.map((name) => findNetwork(catalogue, name)));
+  const isHere = ({ manifest }: CatalogueEntry) => exists(networkFiles(modelsDir, manifest).source);
   const found: CatalogueEntry[] = [];
-  for (const entry of await listCatalogue(catalogue)) {
-    if (entry.manifest.role !== 'matte') continue;
-    if (await exists(networkFiles(modelsDir, entry.manifest).source)) found.push(entry);
+  if (names !== undefined) {
+    for (const name of names) {
+      const entry = await findFor(name, { modelsDir });
+      if (!(await isHere(entry)))
+        throw new UserError(
+          `The network ${name} is not in ${modelsDir}. Run \`cutout models pull ${name}\`.`,
+        );
+      found.push(entry);
+    }
+    return found;
   }
+  for (const entry of await listCatalogue(catalogue))
+    if (entry.manifest.role === 'matte' && (await isHere(entry))) found.push(entry);
   if (found.length > 0) return found;
   throw new UserError(`No network is in ${modelsDir}. Run \`cutout models pull\`.`);
 }
@@ -138,6 +149,22 @@ async function runNetwork(
   }
 }
 
+const taken = (page: string) => new UserError(`${page} exists already; --force replaces it.`);
+const unwritable = (page: string, reason: string) =>
+  new UserError(`The page ${page} cannot be written: ${reason}.`);
+
+/** Rejects with UserError where the page cannot be written. */
+async function checkPage(page: string, force: boolean): Promise<void> {
+  const found = await stat(page).catch(() => undefined);
+  if (found?.isDirectory()) throw unwritable(page, 'it is a folder');
+  if (found && !force) throw taken(page);
+  const folder = path.dirname(path.resolve(page));
+  await access(folder, constants.W_OK).catch((error: unknown) => {
+    const reason = codeOf(error) === 'ENOENT' ? `there is no folder ${folder}` : reasonToWrite(error);
+    throw unwritable(page, reason);
+  });
+}
+
 /**
  * `cutout models compare`: one page with the results of several networks. A network or photo that fails is shown with
  * the reason. Resolves with false if anything failed. Rejects with UserError if a photo cannot be read or the page not
@@ -150,8 +177,7 @@ export async function compareNetworks(
   streams: CompareStreams,
 ): Promise<boolean> {
   const { out, err } = streams;
-  const taken = `${page} exists already; --force replaces it.`;
-  if (!force && (await exists(page))) throw new UserError(taken);
+  await checkPage(page, force);
   const limits = configureLocalImages();
   const photos: Photo[] = [];
   for (const file of files) photos.push(await readPhoto(file, limits));
@@ -172,8 +198,7 @@ export async function compareNetworks(
   const about = `Times of one run of the network and of the whole image, decoding and encoding included, on ${processor}, ${config.engine.device}.`;
   await writeAtomically(page, comparisonPage(photos, compared, about), force ? 'replace' : 'new').catch(
     (error: unknown) => {
-      if (codeOf(error) === 'EEXIST') throw new UserError(taken);
-      throw new UserError(`The page ${page} cannot be written: ${reasonToWrite(error)}.`);
+      throw codeOf(error) === 'EEXIST' ? taken(page) : unwritable(page, reasonToWrite(error));
     },
   );
   out.write(`${page}\n`);

@@ -1,7 +1,6 @@
-import path from 'node:path';
 import type { Provider } from '../engine/types.ts';
 import { exists } from '../files.ts';
-import { type Catalogue, type CatalogueEntry, listCatalogue } from '../models/catalogue.ts';
+import { type Catalogue, type CatalogueEntry, isAdded, listCatalogue } from '../models/catalogue.ts';
 import { FORMS, type Form, networkFiles } from '../models/layout.ts';
 import type { Manifest } from '../models/manifest.ts';
 import { measuredRun } from '../models/measured.ts';
@@ -60,10 +59,6 @@ export interface ListOptions {
   /** Name of the network beside it; undefined: none. */
   readonly second?: string | undefined;
 }
-
-/** Whether the network is one of the operator's own. */
-export const isAdded = (modelsDir: string, { manifest, folder }: CatalogueEntry): boolean =>
-  path.resolve(folder) === path.resolve(modelsDir, manifest.name);
 
 async function describe(
   entry: CatalogueEntry,

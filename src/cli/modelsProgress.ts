@@ -8,6 +8,7 @@ export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean };
 const TITLES: Record<Phase, string> = {
   wait: 'waiting for another process that downloads this network',
   download: 'downloading',
+  copy: 'copying',
   unpack: 'unpacking',
   prepare: 'preparing',
 };

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { exists, writeAtomically } from '../files.ts';
-import { type Catalogue, type CatalogueEntry, findNetwork } from './catalogue.ts';
+import { type CatalogueEntry, catalogueWith, findNetwork, isAdded } from './catalogue.ts';
 import { ModelError } from './error.ts';
 import { type Guesses, guess } from './guess.ts';
 import { UNFINISHED } from './layout.ts';
@@ -24,6 +24,7 @@ export async function inspectFile(given: string): Promise<Inspected> {
   const found = await stat(file).catch((cause: unknown) => {
     throw new ModelError('model_missing', `There is no file ${file}.`, { cause });
   });
+  if (found.isDirectory()) throw new ModelError('model_damaged', `${file} is a folder, not an ONNX file.`);
   if (!found.isFile()) throw new ModelError('model_damaged', `${file} is not a regular file.`);
   if (found.size > MAX_MODEL_BYTES) {
     throw new ModelError(
@@ -49,26 +50,23 @@ export const nameFrom = (file: string): string =>
     .slice(0, maxName);
 
 /** Rejects with ModelError for a name that no network may have, or that one has. */
-export async function checkName(catalogue: Catalogue, name: string): Promise<void> {
+export async function checkName(modelsDir: string, name: string): Promise<void> {
   if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(name)) {
     throw new ModelError(
       'model_unsupported',
       `A network cannot be named "${name}": a name has up to 64 lower-case letters, digits, dots, hyphens and underscores. Give another --name.`,
     );
   }
-  const taken = await findNetwork(catalogue, name).then(
-    () => true,
-    (error: unknown) => {
-      if (error instanceof ModelError && error.code === 'model_unknown') return false;
-      throw error;
-    },
+  const taken = await findNetwork(catalogueWith(modelsDir), name).catch((error: unknown) => {
+    if (error instanceof ModelError && error.code === 'model_unknown') return undefined;
+    throw error;
+  });
+  if (!taken) return;
+  const removable = isAdded(modelsDir, taken) ? `, or run \`cutout models remove ${name}\` first` : '';
+  throw new ModelError(
+    'model_exists',
+    `There is a network named ${name} already. Give another --name${removable}.`,
   );
-  if (taken) {
-    throw new ModelError(
-      'model_exists',
-      `There is a network named ${name} already. Give another --name, or remove it first.`,
-    );
-  }
 }
 
 /** What the operator says of a network, or its graph. */

@@ -25,6 +25,10 @@ export const catalogueWith = (
   catalogueDir: string = installedCatalogue(),
 ): readonly string[] => [catalogueDir, modelsDir];
 
+/** Whether the network was added to the models folder by its operator. */
+export const isAdded = (modelsDir: string, { manifest, folder }: CatalogueEntry): boolean =>
+  path.resolve(folder) === path.resolve(modelsDir, manifest.name);
+
 async function readEntry(folder: string, name: string): Promise<CatalogueEntry> {
   const file = path.join(folder, 'model.json');
   const manifest = await readManifest(file);

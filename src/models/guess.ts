@@ -183,7 +183,10 @@ function clipsToUnit(node: NodeProto, known: ReadonlyMap<string, TensorProto>): 
  */
 export function guess({ graph }: ModelProto): Guesses {
   if (!graph || graph.node.length === 0) {
-    throw new ModelError('model_damaged', 'The file is not a complete ONNX file: it has no graph.');
+    throw new ModelError(
+      'model_damaged',
+      'The file is not an ONNX file, or not a complete one: it has no graph.',
+    );
   }
   const nodes = [...allNodes(graph)];
   const foreign = nodes.find(({ domain }) => !DOMAINS.has(domain));

@@ -1,4 +1,4 @@
-export type Phase = 'wait' | 'download' | 'unpack' | 'prepare';
+export type Phase = 'wait' | 'download' | 'copy' | 'unpack' | 'prepare';
 
 export interface Progress {
   readonly phase: Phase;

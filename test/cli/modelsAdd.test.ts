@@ -136,9 +136,21 @@ test.serial('a network is added, checked, listed, compared, run by its name, and
     compareNetworks([path.join(folder, 'no.jpg')], { out: page, force: true }, config, streams),
     { message: /no\.jpg cannot be read: there is no such file\.$/ },
   );
+  // Nothing is run for a page that cannot be written, or with a network that cannot be compared.
+  const refusals: readonly [out: string, networks: readonly string[] | undefined, message: RegExp][] = [
+    [path.join(folder, 'none', 'page.html'), undefined, /cannot be written: there is no folder .*none\.$/],
+    [folder, undefined, /cannot be written: it is a folder\.$/],
+    [page, ['second', 'u2netp'], /u2netp is not in .*Run `cutout models pull u2netp`\.$/],
+    [page, ['centernet'], /makes no matte/],
+  ];
+  for (const [to, networks, message] of refusals) {
+    const wanted = { out: to, force: true, ...(networks && { networks }) };
+    await t.throwsAsync(compareNetworks([photo], wanted, config, streams), { message });
+  }
   t.true(await compareNetworks([photo], { out: page, force: true, networks: ['second'] }, config, streams));
   streams.err.end();
   const said = await progress;
+  t.is(said.match(/\(1 of \d\)/g)?.length, 2);
   t.regex(said, /my-net-v2 \(1 of 2\)\nmy-net-v2 cannot be used: /);
   t.regex(said, /second \(2 of 2\)\nsecond: photo <1>\.jpg in \d+\.\d s\n/);
 
@@ -211,7 +223,13 @@ test.serial('what a run shows to be no matte is refused, and nothing of it stays
     message: /^The photo .*constant\.onnx cannot be read: .*received unknown/,
   });
   t.deepEqual(await names(modelsDir), []);
-  t.regex(await add(logit, known), /output {9}logit/);
+  const added = await add(logit, known);
+  t.regex(added, /logit: copying: 0\.0 of 0\.0 MB\n/);
+  t.regex(added, /output {9}logit/);
+  await t.throwsAsync(add(logit, known), {
+    code: 'model_exists',
+    message: /Give another --name, or run `cutout models remove logit` first\.$/,
+  });
   await add(unit, { normalise: 'unit', output: 'probability' });
   const { manifest } = await findNetwork(catalogueWith(modelsDir), 'unit');
   t.is(manifest.output, 'probability');
@@ -223,22 +241,28 @@ test.serial('damaged and hostile files, names and values have codes', async (t) 
   const model = fromBinary(ModelProtoSchema, bright());
   const elsewhere = create(StringStringEntryProtoSchema, { key: 'location', value: '/etc/passwd' });
   model.graph?.initializer[0]?.externalData.push(elsewhere);
-  const refusals: readonly [string, Partial<AddOptions>, string][] = [
-    [path.join(folder, 'none.onnx'), {}, 'model_missing'],
-    [folder, { name: 'folder' }, 'model_damaged'],
-    [await file('text.onnx', Buffer.from('not a network')), {}, 'model_damaged'],
+  const refusals: readonly [string, Partial<AddOptions>, string, RegExp?][] = [
+    [path.join(folder, 'none.onnx'), {}, 'model_missing', /^There is no file /],
+    [folder, { name: 'folder' }, 'model_damaged', /is a folder, not an ONNX file\.$/],
+    [
+      await file('text.onnx', Buffer.from('not a network')),
+      {},
+      'model_damaged',
+      /^The file is not an ONNX file/,
+    ],
     [await file('empty.onnx', Buffer.alloc(0)), {}, 'model_damaged'],
     [await file('cut.onnx', bright().subarray(0, 90)), {}, 'model_damaged'],
     [await file('elsewhere.onnx', toBinary(ModelProtoSchema, model)), {}, 'model_external_data'],
     [await file('channels.onnx', bright({ channels: 2 })), {}, 'model_unsupported'],
     [await file('inputs.onnx', bright({ secondInput: true })), {}, 'model_unsupported'],
     [good, { name: '../evil' }, 'model_unsupported'],
-    [good, { name: 'isnet' }, 'model_exists'],
+    [good, { name: 'isnet' }, 'model_exists', /Give another --name\.$/],
     [good, {}, 'model_undecided'],
     [good, { normalise: 'unit', size: { width: 10, height: 10 } }, 'model_unsupported'],
   ];
-  for (const [given, options, code] of refusals) {
-    await t.throwsAsync(add(given, options), { code }, `${path.basename(given)} ${JSON.stringify(options)}`);
+  for (const [given, options, code, message] of refusals) {
+    const expected = { code, ...(message && { message }) };
+    await t.throwsAsync(add(given, options), expected, `${path.basename(given)} ${JSON.stringify(options)}`);
   }
   await t.throwsAsync(add(good, { mean: [0, 0, 0] }), { message: /--mean and --std belong together/ });
   t.deepEqual(await names(modelsDir), []);

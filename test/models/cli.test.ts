@@ -1,7 +1,8 @@
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { open, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
@@ -102,10 +103,8 @@ test('an unknown network is reported with the known ones', async (t) => {
   t.is(errors, 'There is no network named "huge"; there are tiny.\n');
 });
 
-test('a pull killed half-way leaves nothing that counts as a network, and the next one succeeds', async (t) => {
-  const place = await workplace(t);
-  await place.entry({ kind: 'file', path: 'published.onnx' });
-  // A named pipe as the source stops the pull exactly half-way.
+/** Starts a pull whose source, a named pipe, delivers half of the file and waits. */
+async function pullHalf(place: Workplace) {
   const pipe = path.join(place.catalogueDir, 'pipe');
   execFileSync('mkfifo', [pipe]);
   const pull = spawn(process.execPath, [child, place.modelsDir, place.catalogueDir, 'pull', '--from', pipe]);
@@ -115,6 +114,38 @@ test('a pull killed half-way leaves nothing that counts as a network, and the ne
   await writer.write(published.subarray(0, half));
   const part = path.join(place.modelsDir, 'tiny', '.pull-part');
   while ((await stat(part).catch(() => ({ size: 0 }))).size < half) await sleep(10);
+  return { pull, closed, writer };
+}
+
+test('a pull stopped half-way says so, and the next one continues it', async (t) => {
+  const place = await workplace(t);
+  await place.entry({ kind: 'file', path: 'published.onnx' });
+  const { pull, closed, writer } = await pullHalf(place);
+  const errors = text(pull.stderr);
+  pull.kill('SIGINT');
+  // The read that is under way ends with the pipe.
+  await sleep(500);
+  await writer.close();
+  t.deepEqual(await closed, [1, null]);
+  t.is(await errors, 'Stopped: tiny is not complete. Run `cutout models pull tiny` to continue.\n');
+  t.deepEqual(await place.files(), ['.pull-part', '.pull-part.json']);
+  const again = await cli(place, 'pull');
+  t.is(again.status, 0, again.errors);
+  t.deepEqual(await place.files(), READY);
+});
+
+test('removing what an interrupted pull left removes its empty folder', async (t) => {
+  const place = await workplace(t);
+  await place.entry({ kind: 'file', path: 'published.onnx' });
+  await mkdir(path.join(place.modelsDir, 'tiny'), { recursive: true });
+  t.is((await cli(place, 'remove', 'tiny')).status, 0);
+  t.deepEqual(await readdir(place.modelsDir), []);
+});
+
+test('a pull killed half-way leaves nothing that counts as a network, and the next one succeeds', async (t) => {
+  const place = await workplace(t);
+  await place.entry({ kind: 'file', path: 'published.onnx' });
+  const { pull, closed, writer } = await pullHalf(place);
   pull.kill('SIGKILL');
   await closed;
   await writer.close();

@@ -60,7 +60,8 @@ class Scan {
         if (reader.int32() !== 0) throw external();
         continue;
       }
-      if (wire === WireType.StartGroup || wire === WireType.EndGroup) throw new RangeError('it has a group');
+      if (wire === WireType.StartGroup || wire === WireType.EndGroup)
+        throw new RangeError('it has a field of a kind that ONNX does not use');
       if (wire !== WireType.LengthDelimited) {
         reader.skip(wire, number);
         continue;
@@ -109,6 +110,8 @@ export function readUntrusted(file: Uint8Array): ModelProto {
   } catch (cause) {
     if (cause instanceof ModelError) throw cause;
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ModelError('model_damaged', `The file is not a complete ONNX file: ${reason}.`, { cause });
+    throw new ModelError('model_damaged', `The file is not an ONNX file, or not a complete one: ${reason}.`, {
+      cause,
+    });
   }
 }
