@@ -18,6 +18,7 @@ constexpr int kMaxSide = 65535;
 constexpr std::int64_t kMaxPixels = (std::int64_t{1} << 29) - 1;
 constexpr int kMaxMilliseconds = std::numeric_limits<std::int32_t>::max();
 constexpr int kMaxThreads = 1024;
+constexpr std::uint32_t kMaxPoints = 1024;
 
 std::string shown(const Napi::Value& value) {
   if (value.IsString()) return std::string("'") + value.As<Napi::String>().Utf8Value() + "'";
@@ -210,6 +211,18 @@ Napi::Array from_strings(Napi::Env env, const std::vector<std::string>& strings)
   return result;
 }
 
+NetworkInput to_network_input(const Napi::Object& from) {
+  NetworkInput input;
+  input.width = integer(from, "width", 1, 8192);
+  input.height = integer(from, "height", 1, 8192);
+  input.mean = triple(from, "mean");
+  input.std = triple(from, "std");
+  if (std::ranges::any_of(input.std, [](float part) { return part <= 0; })) {
+    wrong_value(from.Get("std"), "numbers above 0", "std");
+  }
+  return input;
+}
+
 }  // namespace
 
 EngineOptions to_engine_options(const Napi::Value& value) {
@@ -243,13 +256,7 @@ NetworkSpec to_network_spec(const Napi::Value& value) {
   if (!from.Get("operators").IsUndefined()) spec.operators = text(from, "operators");
   if (!from.Get("fp16").IsUndefined()) spec.fp16 = boolean(from, "fp16");
   if (!from.Get("engineCache").IsUndefined()) spec.engine_cache = text(from, "engineCache");
-  spec.input.width = integer(from, "width", 1, 8192);
-  spec.input.height = integer(from, "height", 1, 8192);
-  spec.input.mean = triple(from, "mean");
-  spec.input.std = triple(from, "std");
-  if (std::ranges::any_of(spec.input.std, [](float part) { return part <= 0; })) {
-    wrong_value(from.Get("std"), "numbers above 0", "std");
-  }
+  spec.input = to_network_input(from);
   spec.output = choice<NetworkOutput>(
       from, "output",
       {{"probability", NetworkOutput::kProbability}, {"logit", NetworkOutput::kLogit}});
@@ -331,6 +338,49 @@ SubjectTypesSpec to_subject_types_spec(const Napi::Value& value) {
   const Napi::Value head = from.Get("head");
   if (!head.IsUndefined()) spec.head = to_head(object(head, "head"));
   return spec;
+}
+
+SelectorSpec to_selector_spec(const Napi::Value& value) {
+  const Napi::Object from = object(value, "spec");
+  SelectorSpec spec;
+  spec.encoder = text(from, "encoder");
+  spec.decoder = text(from, "decoder");
+  spec.input = to_network_input(from);
+  return spec;
+}
+
+SelectCall to_select_call(const Napi::Value& value) {
+  const Napi::Object from = object(value, "plan");
+  SelectCall call;
+  call.embedding = typed_array<std::uint8_t>(from, "embedding", napi_uint8_array, "a Uint8Array");
+  const std::uint8_t* const bytes = call.embedding.Data();
+  const std::size_t length = call.embedding.ByteLength();
+  if (length % sizeof(float) != 0 ||
+      reinterpret_cast<std::uintptr_t>(bytes) % alignof(float) != 0) {
+    wrong_value(Napi::Number::New(value.Env(), static_cast<double>(length)),
+                "whole, aligned numbers of 4 bytes", "embedding.length");
+  }
+  call.job.embedding = {reinterpret_cast<const float*>(bytes), length / sizeof(float)};
+  const auto add = [&call](const Napi::Object& at, const char* x, const char* y, float label) {
+    call.job.points.push_back({number_in(at, x, 0, 1), number_in(at, y, 0, 1), label});
+  };
+  const Napi::Value points = from.Get("points");
+  if (!points.IsArray() || points.As<Napi::Array>().Length() > kMaxPoints) {
+    wrong_type(points, "an array of at most " + std::to_string(kMaxPoints) + " points", "points");
+  }
+  for (std::uint32_t i = 0; i < points.As<Napi::Array>().Length(); ++i) {
+    const Napi::Object point = object(points.As<Napi::Array>().Get(i), "points");
+    add(point, "x", "y", boolean(point, "include") ? 1 : 0);
+  }
+  if (const Napi::Value given = from.Get("box"); !given.IsUndefined()) {
+    const Napi::Object box = object(given, "box");
+    add(box, "x1", "y1", 2);
+    add(box, "x2", "y2", 3);
+  } else {
+    // The network was trained with this in place of a box.
+    call.job.points.push_back({0, 0, -1});
+  }
+  return call;
 }
 
 DescribeCall to_describe_call(const Napi::Value& value, const ImageView& pixels) {
@@ -441,6 +491,25 @@ std::chrono::milliseconds to_grace(const Napi::Value& value) {
   return std::chrono::milliseconds(integer(value, "graceMs", 0, kMaxMilliseconds));
 }
 
+namespace {
+
+template <typename T>
+Napi::Value from_vector(Napi::Env env, std::vector<T> values) {
+  auto owned = std::make_unique<std::vector<T>>(std::move(values));
+  T* const data = owned->data();
+  const std::size_t size = owned->size();
+  const Napi::Value buffer = Napi::Buffer<T>::NewOrCopy(
+      env, data, size,
+      [](Napi::BasicEnv, T*, std::vector<T>* hint) {
+        const std::unique_ptr<std::vector<T>> freed(hint);
+      },
+      owned.get());
+  static_cast<void>(owned.release());
+  return buffer;
+}
+
+}  // namespace
+
 Napi::Value from_network_info(Napi::Env env, const std::string& name, const NetworkInfo& info) {
   Napi::Object result = Napi::Object::New(env);
   result.Set("name", name);
@@ -487,6 +556,34 @@ Napi::Value from_subject_types_info(Napi::Env env, const SubjectTypesInfo& info)
   result.Set("loadMs", info.load_ms);
   result.Set("warmUpMs", info.warm_up_ms);
   return result;
+}
+
+Napi::Value from_selector_info(Napi::Env env, const SelectorInfo& info) {
+  Napi::Object result = Napi::Object::New(env);
+  result.Set("embeddingBytes", static_cast<double>(info.embedding_bytes));
+  result.Set("loadMs", info.load_ms);
+  return result;
+}
+
+Napi::Value from_embedding(Napi::Env env, Embedding& embedding) {
+  Napi::Object result = Napi::Object::New(env);
+  result.Set("data", from_vector(env, std::move(embedding.values)));
+  result.Set("queueMs", embedding.queue_ms);
+  result.Set("embedMs", embedding.embed_ms);
+  return result;
+}
+
+Napi::Value from_select_result(Napi::Env env, SelectResult& result) {
+  Napi::Object to = Napi::Object::New(env);
+  Napi::Object mask = Napi::Object::New(env);
+  mask.Set("data", from_vector(env, std::move(result.selection.mask)));
+  mask.Set("width", result.selection.side);
+  mask.Set("height", result.selection.side);
+  to.Set("mask", mask);
+  to.Set("score", static_cast<double>(result.selection.score));
+  to.Set("queueMs", result.queue_ms);
+  to.Set("selectMs", result.select_ms);
+  return to;
 }
 
 Napi::Value from_description(Napi::Env env, const Description& description) {
@@ -541,16 +638,7 @@ Napi::Value from_stats(Napi::Env env, const SchedulerStats& stats, const Batcher
 }
 
 Napi::Value from_bytes(Napi::Env env, std::vector<std::uint8_t> bytes) {
-  using Bytes = std::vector<std::uint8_t>;
-  auto owned = std::make_unique<Bytes>(std::move(bytes));
-  std::uint8_t* const data = owned->data();
-  const std::size_t size = owned->size();
-  const Napi::Value buffer = Napi::Buffer<std::uint8_t>::NewOrCopy(
-      env, data, size,
-      [](Napi::BasicEnv, std::uint8_t*, Bytes* hint) { const std::unique_ptr<Bytes> freed(hint); },
-      owned.get());
-  static_cast<void>(owned.release());
-  return buffer;
+  return from_vector(env, std::move(bytes));
 }
 
 }  // namespace cutout::binding

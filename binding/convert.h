@@ -37,6 +37,14 @@ MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels);
 
 SubjectTypesSpec to_subject_types_spec(const Napi::Value& value);
 
+SelectorSpec to_selector_spec(const Napi::Value& value);
+
+struct SelectCall {
+  SelectJob job;
+  Napi::Uint8Array embedding;  // borrowed by job.embedding
+};
+SelectCall to_select_call(const Napi::Value& value);
+
 struct DescribeCall {
   DescribeJob job;
   Napi::Float32Array alpha;  // borrowed by job.matte
@@ -62,6 +70,9 @@ Napi::Value from_network_info(Napi::Env env, const std::string& name, const Netw
 Napi::Value from_gpu(Napi::Env env, const std::optional<ort::GpuRuntime>& gpu);
 Napi::Value from_log(Napi::Env env, const std::vector<ort::LogLine>& lines);
 Napi::Value from_subject_types_info(Napi::Env env, const SubjectTypesInfo& info);
+Napi::Value from_selector_info(Napi::Env env, const SelectorInfo& info);
+Napi::Value from_embedding(Napi::Env env, Embedding& embedding);
+Napi::Value from_select_result(Napi::Env env, SelectResult& result);
 Napi::Value from_description(Napi::Env env, const Description& description);
 Napi::Value from_matte_result(Napi::Env env, const MatteResult& result);
 Napi::Value from_compose_result(Napi::Env env, const ComposeResult& result);

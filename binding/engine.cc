@@ -31,6 +31,9 @@ Napi::Function EngineObject::define(Napi::Env env) {
       {InstanceMethod<&EngineObject::async<&EngineObject::load>>("load"),
        InstanceMethod<&EngineObject::async<&EngineObject::matte>>("matte"),
        InstanceMethod<&EngineObject::async<&EngineObject::load_subject_types>>("loadSubjectTypes"),
+       InstanceMethod<&EngineObject::async<&EngineObject::load_selector>>("loadSelector"),
+       InstanceMethod<&EngineObject::async<&EngineObject::embed>>("embed"),
+       InstanceMethod<&EngineObject::async<&EngineObject::select>>("select"),
        InstanceMethod<&EngineObject::async<&EngineObject::unload>>("unload"),
        InstanceMethod<&EngineObject::async<&EngineObject::describe>>("describe"),
        InstanceMethod<&EngineObject::async<&EngineObject::compose>>("compose"),
@@ -124,6 +127,33 @@ Napi::Value EngineObject::load_subject_types(const Napi::CallbackInfo& info) {
   return run<SubjectTypesInfo>(
       {Value()}, [] {}, [&](const auto& done) { owner_->engine().load_subject_types(spec, done); },
       from_subject_types_info);
+}
+
+Napi::Value EngineObject::load_selector(const Napi::CallbackInfo& info) {
+  const SelectorSpec spec = to_selector_spec(info[0]);
+  return run<SelectorInfo>(
+      {Value()}, [] {}, [&](const auto& done) { owner_->engine().load_selector(spec, done); },
+      from_selector_info);
+}
+
+Napi::Value EngineObject::embed(const Napi::CallbackInfo& info) {
+  const std::uint64_t id = to_id(info[0]);
+  const Pixels pixels = to_pixels(info[1]);
+  const Engine::Deadline deadline = to_deadline(info[2]);
+  return run<Embedding>(
+      id, {{pixels.data, /*written=*/false}},
+      [&](const auto& done) { owner_->engine().embed(id, pixels.view, deadline, done); },
+      from_embedding);
+}
+
+Napi::Value EngineObject::select(const Napi::CallbackInfo& info) {
+  const std::uint64_t id = to_id(info[0]);
+  SelectCall call = to_select_call(info[1]);
+  const Engine::Deadline deadline = to_deadline(info[1]);
+  return run<SelectResult>(
+      id, {{call.embedding, /*written=*/false}},
+      [&](const auto& done) { owner_->engine().select(id, std::move(call.job), deadline, done); },
+      from_select_result);
 }
 
 Napi::Value EngineObject::unload(const Napi::CallbackInfo&) {

@@ -61,6 +61,12 @@ export const catalogue = {
     'Multiple masks given: Please provide either the mask_file or the mask_file_b64 parameter.',
     'Both mask_file and mask_file_b64 were received.',
   ),
+  multiple_subject_sources: row(
+    'multiple_subject_sources',
+    400,
+    'Multiple ways to choose the subject given: Please provide either a mask or subject_points and subject_box.',
+    'A mask was received together with subject_points or subject_box.',
+  ),
   invalid_image_url: row(
     'invalid_image_url',
     400,
@@ -156,6 +162,14 @@ export const catalogue = {
     400,
     'Mask does not have the shape of the image',
     'The mask has to have the proportions of the upright image.',
+  ),
+  invalid_subject_points: invalid('subject_points'),
+  invalid_subject_box: invalid('subject_box'),
+  subject_selection_unavailable: row(
+    'subject_selection_unavailable',
+    400,
+    'Points and boxes are not available',
+    'This installation does not choose the subject by subject_points and subject_box. A mask works: mask_file.',
   ),
   malformed_request: row(
     'malformed_request',

@@ -10,7 +10,6 @@
 #include <limits>
 #include <optional>
 #include <span>
-#include <stop_token>
 #include <system_error>
 #include <utility>
 
@@ -20,12 +19,12 @@
 #include "ort/provider.h"
 #include "ort/runtime.h"
 #include "ort/runtime_log.h"
+#include "ort/session.h"
+#include "ort/tensor_network.h"
 
 namespace cutout::ort {
 
 namespace {
-
-using Shape = std::vector<std::int64_t>;
 
 std::string describe(const Shape& shape) {
   std::string text = "[";
@@ -45,12 +44,6 @@ bool admits(const Shape& declared, const Shape& wanted) {
   return true;
 }
 
-std::size_t elements(const Shape& shape) {
-  std::size_t count = 1;
-  for (const std::int64_t side : shape) count *= static_cast<std::size_t>(side);
-  return count;
-}
-
 /// [.., h, w] with leading ones only, of which the first may be the batch.
 bool is_map_of_each(const Shape& shape, std::int64_t batch) {
   if (shape.size() < (batch == 1 ? 2U : 3U)) return false;
@@ -65,41 +58,6 @@ bool is_map_of_each(const Shape& shape, std::int64_t batch) {
 bool is_single_batch(const Shape& shape) {
   return shape.size() == 4 && shape[0] == 1 && elements(shape) > 0;
 }
-
-Ort::SessionOptions session_options(int intra_op_threads) {
-  Ort::SessionOptions options;
-  options.SetIntraOpNumThreads(intra_op_threads);
-  options.SetInterOpNumThreads(1);
-  options.SetExecutionMode(ORT_SEQUENTIAL);
-  options.SetGraphOptimizationLevel(ORT_ENABLE_ALL);
-  options.SetLogSeverityLevel(ORT_LOGGING_LEVEL_FATAL);
-  options.AddConfigEntry(kOrtSessionOptionsConfigUseEnvAllocators, "1");  // LargeMemory
-  // Idle threads must sleep: Node, libvips and the pixel pool share the cores.
-  options.AddConfigEntry(kOrtSessionOptionsConfigAllowIntraOpSpinning, "0");
-  options.AddConfigEntry(kOrtSessionOptionsConfigAllowInterOpSpinning, "0");
-  // On x86 without dot products of 8 bits, sums of two products saturate at 16 otherwise.
-  options.AddConfigEntry(kOrtSessionOptionsAvx2PrecisionMode, "1");
-  return options;
-}
-
-/// Options of one run, which ends early when the token is stopped.
-struct Interruptible {
-  explicit Interruptible(const CancelToken& token)
-      : terminate(token.stop_token(), Terminate{&options}), of_run(token) {}
-
-  struct Terminate {
-    Ort::RunOptions* options;
-    void operator()() const {
-      // Fails only when ONNX Runtime is out of memory; the run then completes.
-      OrtStatus* const status = Ort::GetApi().RunOptionsSetTerminate(*options);
-      if (status != nullptr) Ort::GetApi().ReleaseStatus(status);
-    }
-  };
-  // SetTerminate ends every run that shares the object, so each run has its own.
-  Ort::RunOptions options;
-  std::stop_callback<Terminate> terminate;
-  RunToken of_run;
-};
 
 /// Runs of a batch when it is opened, for its latency.
 constexpr int kTimedRuns = 3;

@@ -151,16 +151,33 @@ void Engine::load_subject_types(const SubjectTypesSpec& spec, Done<SubjectTypesI
   push<SubjectTypesInfo>({}, Lane::kPixels, {}, work, std::move(done));
 }
 
+void Engine::load_selector(const SelectorSpec& spec, Done<SelectorInfo> done) {
+  const auto work = [this, spec](int, const CancelToken& token, SelectorInfo& info) -> Status {
+    const Clock::time_point start = Clock::now();
+    std::shared_ptr<SubjectSelector> opened;
+    CUTOUT_RETURN_IF_ERROR(SubjectSelector::open(spec, options_.intra_op_threads, opened));
+    CUTOUT_RETURN_IF_ERROR(token.check());
+    info = {opened->embedding_size() * sizeof(float), milliseconds(start, Clock::now())};
+    ort::trim_heap();
+    const std::lock_guard lock(mutex_);
+    selector_ = opened;
+    return {};
+  };
+  push<SelectorInfo>({}, Lane::kPixels, {}, work, std::move(done));
+}
+
 void Engine::unload(std::function<void(Status)> done) {
   struct Loaded {
     std::map<std::string, std::shared_ptr<LoadedNetwork>> networks;
     std::shared_ptr<const SubjectTypes> subject_types;
+    std::shared_ptr<const SubjectSelector> selector;
   };
   const auto loaded = std::make_shared<Loaded>();
   {
     const std::lock_guard lock(mutex_);
     loaded->networks.swap(networks_);
     loaded->subject_types.swap(subject_types_);
+    loaded->selector.swap(selector_);
   }
   // Closing a session takes tens of milliseconds: not on the caller's thread.
   const auto work = [loaded](int, const CancelToken&, std::monostate&) -> Status {
@@ -203,6 +220,46 @@ std::shared_ptr<LoadedNetwork> Engine::find_network(const std::string& name) {
   const std::lock_guard lock(mutex_);
   const auto found = networks_.find(name);
   return found == networks_.end() ? nullptr : found->second;
+}
+
+template <typename Result>
+std::shared_ptr<const SubjectSelector> Engine::selector(const Done<Result>& done) {
+  std::shared_ptr<const SubjectSelector> found;
+  {
+    const std::lock_guard lock(mutex_);
+    found = selector_;
+  }
+  if (found == nullptr) done({Code::kModel, "No selector is loaded."}, {});
+  return found;
+}
+
+void Engine::embed(std::uint64_t id, ConstImageView pixels, Deadline deadline,
+                   Done<Embedding> done) {
+  const std::shared_ptr<const SubjectSelector> networks = selector<Embedding>(done);
+  if (networks == nullptr) return;
+  const auto work = [this, pixels, networks, queued = Clock::now()](int, const CancelToken& token,
+                                                                    Embedding& result) -> Status {
+    const Clock::time_point start = Clock::now();
+    result.queue_ms = milliseconds(queued, start);
+    CUTOUT_RETURN_IF_ERROR(networks->embed(pixels, token, scheduler_.pool(), result.values));
+    result.embed_ms = milliseconds(start, Clock::now());
+    return {};
+  };
+  push<Embedding>(id, Lane::kNetwork, deadline, work, std::move(done));
+}
+
+void Engine::select(std::uint64_t id, SelectJob job, Deadline deadline, Done<SelectResult> done) {
+  const std::shared_ptr<const SubjectSelector> networks = selector<SelectResult>(done);
+  if (networks == nullptr) return;
+  const auto work = [job = std::move(job), networks, queued = Clock::now()](
+                        int, const CancelToken& token, SelectResult& result) -> Status {
+    const Clock::time_point start = Clock::now();
+    result.queue_ms = milliseconds(queued, start);
+    CUTOUT_RETURN_IF_ERROR(networks->select(job.embedding, job.points, token, result.selection));
+    result.select_ms = milliseconds(start, Clock::now());
+    return {};
+  };
+  push<SelectResult>(id, Lane::kNetwork, deadline, work, std::move(done));
 }
 
 void Engine::matte(std::uint64_t id, ImageView pixels, const MattePlan& plan,
@@ -262,6 +319,7 @@ void Engine::close(std::chrono::milliseconds grace) {
   const std::lock_guard lock(mutex_);
   networks_.clear();
   subject_types_.reset();
+  selector_.reset();
   ort::release_memory();
 }
 

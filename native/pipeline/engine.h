@@ -17,6 +17,7 @@
 #include "ort/network.h"
 #include "pipeline/compose.h"
 #include "pipeline/matte.h"
+#include "pipeline/subject_selector.h"
 #include "png/encode.h"
 #include "sched/scheduler.h"
 
@@ -54,6 +55,28 @@ struct SubjectTypesInfo {
   std::size_t features = 0;
   double load_ms = 0;
   double warm_up_ms = 0;
+};
+
+struct SelectorInfo {
+  std::size_t embedding_bytes = 0;
+  double load_ms = 0;
+};
+
+struct Embedding {
+  std::vector<float> values;
+  double queue_ms = 0;
+  double embed_ms = 0;
+};
+
+struct SelectJob {
+  std::span<const float> embedding;
+  std::vector<SelectorPoint> points;
+};
+
+struct SelectResult {
+  Selection selection;
+  double queue_ms = 0;
+  double select_ms = 0;
 };
 
 struct DescribeJob {
@@ -108,6 +131,9 @@ class Engine {
   /// As load(), for the classifier of subject types, of which there is one.
   void load_subject_types(const SubjectTypesSpec& spec, Done<SubjectTypesInfo> done);
 
+  /// As load(), for the selector, of which there is one. Always on the CPU; not warmed up.
+  void load_selector(const SelectorSpec& spec, Done<SelectorInfo> done);
+
   /// Unloads all networks and returns their memory to the system, on the pixel lane. Jobs queued
   /// before keep theirs until they are done.
   void unload(std::function<void(Status)> done);
@@ -115,6 +141,10 @@ class Engine {
   /// Subject type and features of an image under a given matte.
   void describe(std::uint64_t id, const DescribeJob& job, Deadline deadline,
                 Done<Description> done);
+
+  void embed(std::uint64_t id, ConstImageView pixels, Deadline deadline, Done<Embedding> done);
+
+  void select(std::uint64_t id, SelectJob job, Deadline deadline, Done<SelectResult> done);
 
   /// The matte of a loaded network; with a name in `second`, fused with that one's output.
   void matte(std::uint64_t id, ImageView pixels, const MattePlan& plan, const std::string& network,
@@ -149,12 +179,16 @@ class Engine {
   /// Null when no network of that name is loaded.
   std::shared_ptr<LoadedNetwork> find_network(const std::string& name);
   std::unique_ptr<Batcher> make_batcher(ort::Network& network);
+  /// Null, and `done` called with kModel, without one.
+  template <typename Result>
+  std::shared_ptr<const SubjectSelector> selector(const Done<Result>& done);
 
   const EngineOptions options_;
   const std::optional<ort::GpuRuntime> gpu_;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<LoadedNetwork>> networks_;  // guarded by mutex_
   std::shared_ptr<const SubjectTypes> subject_types_;               // guarded by mutex_
+  std::shared_ptr<const SubjectSelector> selector_;                 // guarded by mutex_
   Scheduler scheduler_;
 };
 

@@ -68,6 +68,11 @@ export function addCommands(
       '--mask <file>',
       'image that says where the subject of the one input is: white in, black out, gray undecided',
     )
+    .option(
+      '--point <points>',
+      'points of the subject of the one input, as in "40% 55%; -80% 50%"; a minus leaves out what is there',
+    )
+    .option('--box <box>', 'box "x1 y1 x2 y2" around the subject of the one input')
     .option('--report <file>', 'CSV file with a line for each input')
     .option(...model)
     .option(...pull, false)

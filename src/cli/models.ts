@@ -146,8 +146,12 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     .option('--from <place>', 'https URL or path of the file; its checksum must match')
     .addOption(precisionOption())
     .action(async (name: string | undefined, options: { from?: string; precision?: Form }) => {
-      ready(name ?? defaultNetwork, await pull(name ?? defaultNetwork, options));
-      if (name !== undefined || options.from !== undefined) return;
+      const wanted = name ?? defaultNetwork;
+      ready(wanted, await pull(wanted, options));
+      if (options.from !== undefined) return;
+      const { decoder } = (await entryOf(wanted)).manifest;
+      if (decoder !== undefined) ready(decoder, await pull(decoder, {}));
+      if (name !== undefined) return;
       const second = await secondNetwork();
       if (second !== undefined) ready(second, await pull(second, {}));
       for (const { manifest } of await listCatalogue(catalogue)) {

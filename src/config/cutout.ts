@@ -26,7 +26,7 @@ export const cutoutSettings = {
     'CUTOUT_KEEP_MEGABYTES',
     '256',
     integer(1, 1_000_000),
-    'Megabytes of memory for all cached results; the oldest are evicted first.',
+    'Megabytes of memory for all cached results; the oldest are evicted first. Images encoded for points and boxes may take half as much beside them.',
   ),
 } as const satisfies Settings;
 

@@ -28,6 +28,12 @@ export const engineSettings = {
     oneOf('on', 'off'),
     'Whether type=auto detects the type of the subject (about 60 MB). off: X-Type is always other for type=auto.',
   ),
+  subjectSelection: setting(
+    'CUTOUT_SUBJECT_SELECTION',
+    'on',
+    oneOf('on', 'off'),
+    'Whether subject_points and subject_box choose the subject, where the network sam2-tiny was pulled; it is loaded at its first use. off: they are refused with 400.',
+  ),
   device: setting(
     'CUTOUT_DEVICE',
     'cpu',

@@ -154,7 +154,8 @@ export function createAdmission({
           plan,
           reservation,
           done(stages) {
-            estimate.learn(resources, timesOf(stages));
+            // Networks that find a subject take a time of their own.
+            if (!plan.guidance) estimate.learn(resources, timesOf(stages));
             done = true;
           },
           end: () => release(acquired, done),

@@ -56,7 +56,7 @@ async function charge(
   reservation: Reservation,
   plan: Plan,
   { encoded, ...rest }: PipelineResult,
-  { signal, telemetry, onCharge }: PipelineCall & Pick<ResultParts, 'onCharge'>,
+  { signal, telemetry, onCharge }: Omit<PipelineCall, 'accountId'> & Pick<ResultParts, 'onCharge'>,
 ): Promise<Charged<CachedResult>> {
   signal.throwIfAborted();
   const { payment, ...settlement } = await telemetry
@@ -75,12 +75,12 @@ async function charge(
 }
 
 export function createMakeResult(parts: ResultParts): MakeResult {
-  const { admission, limits, onCharge } = parts;
+  const { admission, onCharge } = parts;
   const pipeline = createPipeline(parts);
   return async (request, downloads, { accountId, requestId, deadline, telemetry }, content) => {
     const { loaded, repeat, signal } = content;
     // 3. Plan.
-    const inputs = await probeInputs(request, loaded, limits, telemetry);
+    const inputs = await probeInputs(request, loaded, parts, telemetry);
     const plans = makePlans(request, inputs, parts);
     // 4. Admit. From here on everything that was acquired is settled or released, however this ends.
     const size = sizeToReserve(request, inputs.image.probe);
@@ -96,7 +96,7 @@ export function createMakeResult(parts: ResultParts): MakeResult {
     try {
       // 5. Pipeline.
       const { plan, reservation } = admitted;
-      const result = await pipeline(plan, { signal, telemetry });
+      const result = await pipeline(plan, { accountId, signal, telemetry });
       // 6. Settle: only now is anything charged.
       const charged = await charge(reservation, plan, result, { signal, telemetry, onCharge });
       admitted.done(result.stages);

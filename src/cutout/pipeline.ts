@@ -1,5 +1,5 @@
 import type { Engine } from '../engine/engine.ts';
-import type { Box, ComposePlan, SubjectType } from '../engine/types.ts';
+import type { Box, ComposePlan, SubjectMask, SubjectType } from '../engine/types.ts';
 import { fail } from '../errors.ts';
 import type { Colour } from '../geometry/colour.ts';
 import { composition, isIdentity } from '../geometry/compose.ts';
@@ -14,6 +14,7 @@ import { resultAttributes } from './cachedResult.ts';
 import { withMaskErrors } from './maskError.ts';
 import { isEmptyForeground, type NetworkProfile, type Plan, typeLabel } from './plan.ts';
 import type { NetworkSize } from './qualityProfile.ts';
+import type { SubjectSelection } from './subjectSelection.ts';
 
 export interface PipelineParts extends NetworkProfile {
   readonly engine: Pick<Engine, 'matte' | 'compose' | 'encodePng'>;
@@ -23,11 +24,14 @@ export interface PipelineParts extends NetworkProfile {
   readonly second?: string | undefined;
   /** Whether the engine classifies subjects; if not, `auto` is `other`. */
   readonly subjectTypes: boolean;
+  /** Finds what points or a box show; absent where they are refused. */
+  readonly selection?: SubjectSelection | undefined;
   /** Seconds after which libvips gives up on an image; 0: never. */
   readonly timeout: number;
 }
 
 export interface PipelineCall {
+  readonly accountId: string;
   readonly signal: AbortSignal;
   /** Gets the stages as they end, so it also has those of work that fails. */
   readonly telemetry: RequestTelemetry;
@@ -79,8 +83,8 @@ const namedSubject = ({ subject }: Plan): SubjectType | undefined =>
   subject === 'classify' || subject === 'unused' ? undefined : subject;
 
 export const createPipeline =
-  ({ engine, network, second, profile, subjectTypes, timeout }: PipelineParts): Pipeline =>
-  async (plan, { signal, telemetry }) => {
+  ({ engine, network, second, profile, subjectTypes, selection, timeout }: PipelineParts): Pipeline =>
+  async (plan, { accountId, signal, telemetry }) => {
     let stages: Stages = {};
     const add = (more: Stages) => {
       stages = { ...stages, ...more };
@@ -98,10 +102,20 @@ export const createPipeline =
     // Decode into one straight RGBA8 buffer, in which everything below works.
     let started = performance.now();
     const decoded = await decode(bytes, source, plan.decode, jobLimits);
-    const mask =
+    let mask: SubjectMask | undefined =
       plan.mask &&
       (await withMaskErrors(decodeMask(plan.mask.bytes, plan.mask.probe, plan.mask.size, jobLimits)));
     add({ decode: performance.now() - started });
+
+    // Which subject, where points or a box say so.
+    if (plan.guidance && selection) {
+      started = performance.now();
+      const { guidance } = plan;
+      const found = await selection.find({ accountId, image: bytes, pixels: decoded, guidance, signal });
+      mask = found.mask;
+      telemetry.add({ encodings: found.encoded ? 1 : 0 });
+      add({ select: performance.now() - started });
+    }
 
     // Matte and subject type, off this thread; the result's pixels end up at the start of the buffer.
     const classify = plan.subject === 'classify' && subjectTypes;

@@ -1,4 +1,5 @@
 import { fail } from '../errors.ts';
+import { guideFault, type SubjectGuide } from '../geometry/subjectGuide.ts';
 import { probe } from '../image/probe.ts';
 import type { Dimensions, ProbeLimits } from '../image/types.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
@@ -8,6 +9,13 @@ import { hasShapeOf } from './maskShape.ts';
 import type { EncodedImage, Inputs } from './plan.ts';
 import { probeImage } from './probeImage.ts';
 import type { CutoutRequest } from './request.ts';
+import type { SubjectSelection } from './subjectSelection.ts';
+
+interface InputParts {
+  readonly limits: ProbeLimits;
+  /** Absent: points and boxes are refused. */
+  readonly selection?: Pick<SubjectSelection, 'available'> | undefined;
+}
 
 /** Rejects with `mask_shape_mismatch` for a mask that does not have the proportions of the image. */
 async function probeMask(bytes: Uint8Array, image: Dimensions, limits: ProbeLimits): Promise<EncodedImage> {
@@ -21,11 +29,24 @@ async function probeMask(bytes: Uint8Array, image: Dimensions, limits: ProbeLimi
   return { bytes, probe: probed };
 }
 
+/** Rejects with `invalid_subject_points`, `invalid_subject_box` or `subject_selection_unavailable`. */
+async function checkGuide(
+  guide: SubjectGuide,
+  image: Dimensions,
+  selection: Pick<SubjectSelection, 'available'> | undefined,
+): Promise<void> {
+  const fault = guideFault(guide, image);
+  if (fault) throw fail(fault.id, { detail: fault.detail });
+  if (!(await selection?.available())) throw fail('subject_selection_unavailable');
+}
+
+const guidanceBy = ({ box }: SubjectGuide) => (box ? 'box' : 'points');
+
 /** First half of step 3: reads the headers of what was sent; decodes nothing. Rejects with an AppError or an ImageError. */
 export async function probeInputs(
   request: CutoutRequest,
   loaded: Loaded,
-  limits: ProbeLimits,
+  { limits, selection }: InputParts,
   telemetry: RequestTelemetry,
 ): Promise<Inputs> {
   const { image: sent, background: bytes, mask, probed } = loaded;
@@ -36,7 +57,9 @@ export async function probeInputs(
     inputPixels: width * height,
     inputBytes: image.bytes.length,
     ...(mask && { guidance: 'mask' }),
+    ...(request.guide && { guidance: guidanceBy(request.guide) }),
   });
+  if (request.guide) await checkGuide(request.guide, image.probe, selection);
   const background = bytes && { bytes, probe: await probe(bytes, limits) };
   return { image, background, mask: mask && (await probeMask(mask, image.probe, limits)) };
 }

@@ -4,6 +4,7 @@ import { type Margin, NO_MARGIN } from '../geometry/crop.ts';
 import { type Position, type Scale, wantedPosition } from '../geometry/place.ts';
 import { type Roi, WHOLE_IMAGE } from '../geometry/roi.ts';
 import { dropShadowOpacities, type ShadowOptions } from '../geometry/shadow.ts';
+import type { SubjectGuide } from '../geometry/subjectGuide.ts';
 import type { SizeName } from '../image/size.ts';
 import type { OutputFormat } from '../image/types.ts';
 
@@ -45,6 +46,8 @@ export interface CutoutRequest {
   readonly shadow: ShadowOptions;
   readonly background: Background;
   readonly mask?: MaskSource;
+  /** Points and a box that say which subject is meant. */
+  readonly guide?: SubjectGuide;
 }
 
 /** A request with every option at its default. */

@@ -21,6 +21,11 @@ const matteBytes = 1;
 /** Bytes of what a mask is compared with at the network's size. */
 const maskPlaneBytes = 11e6;
 
+/** Bytes for finding a subject: the networks' run, an embedding and its copy. */
+const selectionBytes = 600e6;
+/** Megapixels of the network's input that take as long as encoding an image. */
+const selectionMegapixels = 4;
+
 /** The size of a preview of a screen-sized image: the smallest usual job. */
 export const typicalPreview = (profile: Profile, network: NetworkSize): WorkSize => ({
   source: 2,
@@ -38,6 +43,7 @@ export function estimateResources({
   image,
   background,
   mask,
+  guidance,
   format,
   result,
   decode,
@@ -58,12 +64,13 @@ export function estimateResources({
     (geometry.scale === 'original' ? 0 : 4 * resultPixels) +
     (background.kind === 'image' ? decodeBytes(background.probe, canvas, background.bytes) : 0) +
     (mask ? decodeBytes(mask.probe, mask.size, mask.bytes) + maskPlaneBytes : 0) +
+    (guidance ? selectionBytes + maskPlaneBytes : 0) +
     encodeBytes(format, canvas) +
     matteBytes * resultPixels +
     fixedBytes;
   return {
     source: megapixels(image.probe),
-    network: megapixels(input),
+    network: megapixels(input) + (guidance ? selectionMegapixels : 0),
     result: megapixels(canvas),
     bytes: Math.ceil(bytes),
   };

@@ -4,6 +4,7 @@ import {
   type ComposeResult,
   type DescribePlan,
   type Description,
+  type Embedding,
   EngineError,
   type EngineOptions,
   type EngineStats,
@@ -18,6 +19,10 @@ import {
   type Pixels,
   type PngOptions,
   type RuntimeMessage,
+  type Selection,
+  type SelectorInfo,
+  type SelectorSpec,
+  type SelectPlan,
   type SubjectTypesInfo,
   type SubjectTypesSpec,
 } from './types.ts';
@@ -36,6 +41,12 @@ export interface Engine {
   load(spec: NetworkSpec): Promise<NetworkInfo>;
   /** Opens the subject classifier; mattes may ask for the subject's type from then on. */
   loadSubjectTypes(spec: SubjectTypesSpec): Promise<SubjectTypesInfo>;
+  /** Opens the networks that find what points or a box show. */
+  loadSelector(spec: SelectorSpec): Promise<SelectorInfo>;
+  /** NativeEngine.embed: reads `pixels.data`, which must not change until the promise settles. */
+  embed(pixels: Pixels, control?: JobControl): Promise<Embedding>;
+  /** NativeEngine.select: reads `plan.embedding`. */
+  select(plan: SelectPlan, control?: JobControl): Promise<Selection>;
   /** Drops all networks and frees their memory; jobs running on them finish first. */
   unload(): Promise<void>;
   /** NativeEngine.describe: reads `pixels.data`, which must not change until the promise settles. */
@@ -102,6 +113,18 @@ class NativeEngineAdapter implements Engine {
 
   loadSubjectTypes(spec: SubjectTypesSpec): Promise<SubjectTypesInfo> {
     return withEngineErrors(this.#native.loadSubjectTypes(spec), new Error());
+  }
+
+  loadSelector(spec: SelectorSpec): Promise<SelectorInfo> {
+    return withEngineErrors(this.#native.loadSelector(spec), new Error());
+  }
+
+  async embed(pixels: Pixels, control: JobControl = {}): Promise<Embedding> {
+    return this.#run((id) => this.#native.embed(id, pixels, {}), control, new Error());
+  }
+
+  async select(plan: SelectPlan, control: JobControl = {}): Promise<Selection> {
+    return this.#run((id) => this.#native.select(id, plan), control, new Error());
   }
 
   unload(): Promise<void> {

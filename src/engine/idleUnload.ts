@@ -1,11 +1,14 @@
 import type { Engine, JobControl } from './engine.ts';
 import type { MattePlan, MatteResult, Pixels } from './types.ts';
+import { unlessAborted } from './unlessAborted.ts';
 
 interface IdleUnloadOptions {
   /** Milliseconds without a matte after which the networks are unloaded. */
   readonly afterMs: number;
   /** Loads the networks into the engine again. */
   readonly load: () => Promise<unknown>;
+  /** Called when unloading begins. */
+  readonly onUnload?: (() => void) | undefined;
   /** Called after each change with its duration in milliseconds. */
   readonly onChange: (what: 'unloaded' | 'loaded', ms: number) => void;
 }
@@ -13,7 +16,7 @@ interface IdleUnloadOptions {
 /**
  * Unloads the networks, and frees their memory, after a time without work, and loads them for the next matte.
  * All callers that wait share one load and leave it when their signal is aborted. After a failed load the
- * next call tries again. Of the engine's operations for a request only `matte` needs a network.
+ * next call tries again. Work on other networks of the engine runs within `during`.
  */
 export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'encodePng'> {
   readonly #engine: Engine;
@@ -32,13 +35,20 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
     this.#scheduleUnload();
   }
 
-  async matte(pixels: Pixels, plan: MattePlan, control: JobControl = {}): Promise<MatteResult> {
+  matte(pixels: Pixels, plan: MattePlan, control: JobControl = {}): Promise<MatteResult> {
+    return this.during(async () => {
+      this.#loaded ??= this.#load();
+      await unlessAborted(this.#loaded, control.signal);
+      return this.#engine.matte(pixels, plan, control);
+    });
+  }
+
+  /** Unloads nothing while `work` runs, which may use further networks of the engine. */
+  async during<T>(work: () => Promise<T>): Promise<T> {
     clearTimeout(this.#timer);
     this.#working++;
     try {
-      this.#loaded ??= this.#load();
-      await unlessAborted(this.#loaded, control.signal);
-      return await this.#engine.matte(pixels, plan, control);
+      return await work();
     } finally {
       this.#working--;
       if (this.#working === 0) this.#scheduleUnload();
@@ -67,13 +77,15 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
     const started = performance.now();
     const loaded = this.#loaded;
     this.#loaded = undefined;
-    this.#unloading = loaded
-      .then(() => this.#engine.unload())
-      .then(
-        () => onChange('unloaded', performance.now() - started),
-        // A closed engine has nothing loaded.
-        () => {},
-      );
+    const unload = () => {
+      this.#options.onUnload?.();
+      return this.#engine.unload();
+    };
+    this.#unloading = loaded.then(unload).then(
+      () => onChange('unloaded', performance.now() - started),
+      // A closed engine has nothing loaded.
+      () => {},
+    );
   }
 
   async #load(): Promise<void> {
@@ -87,15 +99,4 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
     }
     this.#options.onChange('loaded', performance.now() - started);
   }
-}
-
-/** Rejects with the signal's reason as soon as it is aborted; the work continues for others. */
-function unlessAborted(work: Promise<unknown>, signal: AbortSignal | undefined): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal?.reason);
-    if (signal?.aborted) abort();
-    else signal?.addEventListener('abort', abort, { once: true });
-    // Handles the result of work that nobody waits for any more, too.
-    work.then(resolve, reject).finally(() => signal?.removeEventListener('abort', abort));
-  });
 }

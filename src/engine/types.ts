@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const ABI = 12;
+export const ABI = 13;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -178,6 +178,58 @@ export interface SubjectTypesInfo {
   readonly features: number;
   readonly loadMs: number;
   readonly warmUpMs: number;
+}
+
+/** A pair of networks that find what points or a box show (native/pipeline/subject_selector.h), run on the CPU. */
+export interface SelectorSpec extends Pick<NetworkSpec, 'width' | 'height' | 'mean' | 'std'> {
+  /** Files of the two networks. Size and normalisation are those of the encoder's input. */
+  readonly encoder: string;
+  readonly decoder: string;
+}
+
+export interface SelectorInfo {
+  /** Length of every embedding's `data`. */
+  readonly embeddingBytes: number;
+  readonly loadMs: number;
+}
+
+/** What the selector's encoder gives for an image: all that its decoder needs to answer any number of questions. */
+export interface Embedding {
+  readonly data: Uint8Array;
+  readonly queueMs: number;
+  readonly embedMs: number;
+}
+
+/** Positions are fractions of the image's sides, 0 to 1. */
+export interface SubjectPoint {
+  readonly x: number;
+  readonly y: number;
+  /** Whether the point is in the subject. */
+  readonly include: boolean;
+}
+
+export interface SubjectBox {
+  readonly x1: number;
+  readonly y1: number;
+  readonly x2: number;
+  readonly y2: number;
+}
+
+export interface SelectPlan extends Deadline {
+  /** `data` of an Embedding of the loaded selector. Borrowed until the promise settles. */
+  readonly embedding: Uint8Array;
+  /** At most 1024; at least one that is included, or a box. */
+  readonly points: readonly SubjectPoint[];
+  readonly box?: SubjectBox;
+}
+
+export interface Selection {
+  /** The largest of the network's candidates that are nearly as likely as the likeliest. */
+  readonly mask: SubjectMask;
+  /** The network's estimate of how well the mask covers what was meant, about 0 to 1. */
+  readonly score: number;
+  readonly queueMs: number;
+  readonly selectMs: number;
 }
 
 /** Result of the classification. */
@@ -394,7 +446,7 @@ export interface EngineStats {
  * composition (RangeError). `id`, 0 or a positive integer, identifies the job for `cancel` and must not be in
  * use.
  *
- * Threads: matte and describe run on one of `workers`; compose, encodePng and loading on one of
+ * Threads: matte, describe, embed and select run on one of `workers`; compose, encodePng and loading on one of
  * `pixelThreads`. Each kind starts in the order of the calls.
  */
 export interface NativeEngine {
@@ -405,8 +457,17 @@ export interface NativeEngine {
   load(spec: NetworkSpec): Promise<NetworkInfo>;
   /** As `load`, for the subject classifier; jobs that use an older one finish on it. */
   loadSubjectTypes(spec: SubjectTypesSpec): Promise<SubjectTypesInfo>;
+  /** As `load`, for the selector, which is not run. Jobs that use an older one finish on it. */
+  loadSelector(spec: SelectorSpec): Promise<SelectorInfo>;
+  /** Encodes an image for `select`. Rejects with ENGINE_MODEL before loadSelector. */
+  embed(id: number, pixels: Pixels, options: Deadline): Promise<Embedding>;
   /**
-   * Drops all networks and the subject classifier, and returns their memory to the system. Jobs given before
+   * Finds what the points and the box show. Rejects with ENGINE_MODEL before loadSelector, with ENGINE_BAD_INPUT for an
+   * embedding of another length than its own.
+   */
+  select(id: number, plan: SelectPlan): Promise<Selection>;
+  /**
+   * Drops all networks, the selector and the subject classifier, and returns their memory to the system. Jobs given before
    * finish on them and keep them until then; jobs given before the next load reject with ENGINE_MODEL.
    */
   unload(): Promise<void>;

@@ -9,6 +9,10 @@ import type { Manifest } from './manifest.ts';
 /** The network whose outputs classify the subject (models/types). */
 export const SUBJECT_DETECTOR = 'centernet';
 
+/** The networks that find the subject that points or a box show. */
+export const SUBJECT_ENCODER = 'sam2-tiny';
+export const SUBJECT_DECODER = 'sam2-tiny-decoder';
+
 /** Folders of catalogue and networks, and the use a network is needed for. */
 export interface Place {
   readonly modelsDir: string;
@@ -30,6 +34,14 @@ export const specOf = ({ input, output, taughtOn }: Manifest, name: string, path
   return { name, path, width, height, mean, std, output, trainedOn: taughtOn };
 };
 
+/** What the networks of a role do. */
+const USES: Readonly<Record<Manifest['role'], string>> = {
+  matte: 'makes mattes',
+  detector: 'determines subject types and makes no matte',
+  encoder: 'finds what points show and makes no matte',
+  decoder: 'finds what points show and makes no matte',
+};
+
 /** A network of the catalogue that fits role, device and precision. Rejects with ModelError. */
 export async function findFor(
   name: string,
@@ -38,10 +50,9 @@ export async function findFor(
   const entry = await findNetwork(catalogueWith(modelsDir, catalogueDir), name);
   const made = entry.manifest.role;
   if (made === role) return entry;
-  const use = made === 'detector' ? 'determines subject types and makes no matte' : 'makes mattes';
   throw new ModelError(
     'model_unsupported',
-    `The network ${name} ${use}; it cannot be used as a ${role} network.`,
+    `The network ${name} ${USES[made]}; it cannot be used as a ${role} network.`,
   );
 }
 

@@ -36,9 +36,11 @@ export const manifestSchema = z.strictObject({
   title: z.string().min(1),
   /**
    * matte: estimates the alpha matte of a subject (CUTOUT_MODEL). detector: gives the features of the subject
-   * types.
+   * types. encoder and decoder: find the subject that points or a box show (native/pipeline/subject_selector.h).
    */
-  role: z.enum(['matte', 'detector']).default('matte'),
+  role: z.enum(['matte', 'detector', 'encoder', 'decoder']).default('matte'),
+  /** The network that reads what this encoder gives; both are pulled together. */
+  decoder: z.string().min(1).optional(),
   licence: z.strictObject({
     /** SPDX expression, or a plain name where there is none. */
     name: z.string().min(1),
@@ -66,11 +68,12 @@ export const manifestSchema = z.strictObject({
     precision: z.enum(['fp32', 'fp16']),
     /**
      * tfjs: a TensorFlow.js graph model, a JSON file followed by its weights, converted to ONNX up to the
-     * tensor `output`, which becomes output 0.
+     * tensor `output`, which becomes output 0. ort: ONNX Runtime's own format, used as it is.
      */
     format: z
       .discriminatedUnion('name', [
         z.strictObject({ name: z.literal('onnx') }),
+        z.strictObject({ name: z.literal('ort') }),
         z.strictObject({
           name: z.literal('tfjs'),
           /** Length of the JSON file, which comes first. */

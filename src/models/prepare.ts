@@ -140,10 +140,22 @@ export function rewrite(
   };
 }
 
+const selects = ({ role }: Manifest): boolean => role === 'encoder' || role === 'decoder';
+
+/** A file that is used as it was published. */
+const asPublished = (source: Uint8Array): Rewritten => ({
+  pieces: [source],
+  precision: 'fp32',
+  outputs: [],
+  freeBatch: false,
+  sizeStep: 0,
+  operators: false,
+});
+
 /** Converts the published file to ONNX if necessary. Throws a RangeError for what cannot be converted. */
 function asOnnx(source: Uint8Array, { file, features, input }: Manifest): Uint8Array {
   const { format } = file;
-  if (format.name === 'onnx') return source;
+  if (format.name !== 'tfjs') return source;
   const json = new TextDecoder().decode(source.subarray(0, format.jsonBytes));
   const outputs = features === undefined ? [format.output] : [format.output, features];
   return tfjsToOnnx(json, source.subarray(format.jsonBytes), outputs, input);
@@ -177,7 +189,9 @@ export async function prepareNetwork(
   try {
     // A detector reads one image at a time.
     const batch = manifest.role === 'detector' ? 'kept' : 'free';
-    rewritten = rewrite(asOnnx(source, manifest), manifest.features, form, read?.table, batch);
+    rewritten = selects(manifest)
+      ? asPublished(source)
+      : rewrite(asOnnx(source, manifest), manifest.features, form, read?.table, batch);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new ModelError('model_unsupported', `The network ${manifest.name} cannot be prepared: ${reason}.`, {

@@ -76,6 +76,7 @@ export class Metrics {
   readonly #runs: Counter;
   readonly #types: Counter<'type'>;
   readonly #guided: Counter<'by'>;
+  readonly #encodings: Counter;
   readonly #replays: Counter;
   readonly #charges: Counter<'payment'>;
   readonly #credits: Counter<'payment'>;
@@ -128,6 +129,10 @@ export class Metrics {
     this.#guided = counter('guided_requests_total', 'Images with a chosen subject, by how it was chosen.', [
       'by',
     ]);
+    this.#encodings = counter(
+      'encodings_total',
+      'Images encoded to find the subject that points or a box show.',
+    );
     this.#types = counter('subjects_total', 'Detected subjects, by kind.', ['type']);
     this.#replays = counter('replays_total', 'Requests answered with the result of an earlier one.');
     this.#charges = counter('charges_total', 'Charged results, by means of payment.', ['payment']);
@@ -199,6 +204,7 @@ export class Metrics {
     if (!attributes.shared) this.#results(attributes);
     if (attributes.runs !== undefined) this.#runs.inc(attributes.runs);
     if (attributes.guidance !== undefined) this.#guided.inc({ by: attributes.guidance });
+    if (attributes.encodings !== undefined) this.#encodings.inc(attributes.encodings);
     if (attributes.type !== undefined) this.#types.inc({ type: attributes.type });
     if (attributes.replayed) this.#replays.inc();
   }

@@ -12,6 +12,8 @@ export const STAGES = [
   /** Waiting for a slot of the scheduler. */
   'admission',
   'decode',
+  /** Finding the subject that points or a box show. */
+  'select',
   /** Waiting for a worker of the engine. */
   'queue',
   'prepare',
@@ -45,7 +47,9 @@ export interface RequestAttributes {
   inputPixels?: number;
   inputBytes?: number;
   /** What the request said about where the subject is. */
-  guidance?: 'mask';
+  guidance?: 'mask' | 'points' | 'box';
+  /** Images encoded to find what points or a box show: 0 where that was kept from an earlier request. */
+  encodings?: number;
   /** The image of the answer, `300x200 png`. */
   result?: string;
   resultPixels?: number;

@@ -61,6 +61,7 @@ function attributesOf({ requestId, method, route, status, account, attributes }:
     input_pixels: attributes.inputPixels,
     input_bytes: attributes.inputBytes,
     guidance: attributes.guidance,
+    encodings: attributes.encodings,
     result: attributes.result,
     result_pixels: attributes.resultPixels,
     result_bytes: attributes.resultBytes,

@@ -108,11 +108,14 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
       () => performance.now(),
     );
 
-    const prepare = (network: OpenedEngine): Cutout => {
+    const prepare = async (network: OpenedEngine): Promise<Cutout> => {
       const { name } = network.network;
       logger.info({ network: name, device: config.engine.device, ...network.precision }, 'network');
       if (options.memory) memory.bound(options.memory);
-      else boundMemory(config, memory, { limits, opened: network, logger });
+      else {
+        const selects = (await network.selector?.installed()) ?? false;
+        boundMemory(config, memory, { limits, opened: network, selects, logger });
+      }
       if (metrics) watchWork(metrics, network, config, { scheduler, memory, downloads });
       const parts = {
         logger,

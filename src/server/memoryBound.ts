@@ -13,6 +13,8 @@ const mb = (bytes: number) => Math.round(bytes / 1e6);
 interface MemoryUse {
   /** The engine with its network warmed up. */
   readonly opened: Pick<OpenedEngine, 'engine' | 'threads'>;
+  /** Whether points and boxes can be used. */
+  readonly selects: boolean;
   readonly limits: ProbeLimits;
   readonly logger: Logger;
 }
@@ -21,6 +23,16 @@ interface MemoryUse {
 const cacheBytes = ({ cutout, redis }: Pick<Config, 'cutout' | 'redis'>): number =>
   cutout.resultTtlSeconds > 0 && !redis.url ? cutout.cacheMegabytes * 1e6 : 0;
 
+/** The maximum number of bytes of images encoded for points and boxes. */
+export const embeddingBytes = ({
+  resultTtlSeconds,
+  cacheMegabytes,
+}: Pick<Config['cutout'], 'resultTtlSeconds' | 'cacheMegabytes'>): number =>
+  resultTtlSeconds > 0 ? cacheMegabytes * 5e5 : 0;
+
+/** Bytes of the networks for points and boxes, once they are loaded. */
+const selectorBytes = 350e6;
+
 /**
  * Sets the memory budget of requests: the limit of the process minus what it uses now. Throws UserError if
  * that is too little for any request.
@@ -28,12 +40,13 @@ const cacheBytes = ({ cutout, redis }: Pick<Config, 'cutout' | 'redis'>): number
 export function boundMemory(
   config: Pick<Config, 'limits' | 'cutout' | 'redis'>,
   memory: MemoryBudget,
-  { limits, opened, logger }: MemoryUse,
+  { limits, opened, selects, logger }: MemoryUse,
 ): void {
   const limit = memoryLimit(config.limits.memory);
   // Every concurrent run of the network needs as much as the warm-up did.
   const more = (opened.threads.workers - 1) * opened.engine.stats().keptBytes;
-  const base = process.memoryUsage.rss() + more + cacheBytes(config);
+  const selecting = selects ? selectorBytes + embeddingBytes(config.cutout) : 0;
+  const base = process.memoryUsage.rss() + more + cacheBytes(config) + selecting;
   const room = Math.round(countedShare * limit.bytes - base);
   const facts = {
     limitMb: mb(limit.bytes),

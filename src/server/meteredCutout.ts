@@ -8,12 +8,15 @@ import type { DownloadsFor } from '../cutout/imageDownloads.ts';
 import { createPrecheck } from '../cutout/precheck.ts';
 import { PROFILES } from '../cutout/qualityProfile.ts';
 import { typicalPreview } from '../cutout/resourceEstimate.ts';
+import { KeptEmbeddings } from '../cutout/subjectSelection.ts';
 import { IdleUnloadEngine } from '../engine/idleUnload.ts';
+import type { Selector } from '../engine/selector.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import { DurationEstimate } from '../limits/durationEstimate.ts';
 import type { FairScheduler } from '../limits/fairScheduler.ts';
 import type { Logger } from '../ops/log.ts';
 import type { Metrics } from '../ops/metrics.ts';
+import { embeddingBytes } from './memoryBound.ts';
 import { cutoutOver } from './openCutout.ts';
 import type { OpenedEngine } from './openEngine.ts';
 import { billingOf } from './options.ts';
@@ -39,7 +42,7 @@ interface MeteredCutout {
 
 /** Unloads the network after `CUTOUT_IDLE_UNLOAD` seconds without work; undefined if it stays loaded. */
 function idleUnloading(
-  { engine, network, reload }: OpenedEngine,
+  { engine, network, selector, reload }: OpenedEngine,
   idleUnload: number,
   { logger, metrics }: Pick<MeteredCutoutParts, 'logger' | 'metrics'>,
 ): IdleUnloadEngine | undefined {
@@ -47,6 +50,7 @@ function idleUnloading(
   return new IdleUnloadEngine(engine, {
     afterMs: idleUnload * 1000,
     load: reload,
+    onUnload: () => selector?.unloaded(),
     onChange: (what, ms) => {
       logger.info({ network: network.name, ms: Math.round(ms) }, `network ${what}`);
       if (what === 'loaded') metrics?.networkLoaded(ms);
@@ -54,6 +58,13 @@ function idleUnloading(
     },
   });
 }
+
+/** The networks of points and boxes, which stay loaded while they work. */
+const held = (selector: Selector, idle: IdleUnloadEngine): Selector => ({
+  available: () => selector.available(),
+  embed: (...call) => idle.during(() => selector.embed(...call)),
+  select: (...call) => idle.during(() => selector.select(...call)),
+});
 
 /** The use case of a server over its opened network: with limits, charges and downloads. */
 export function meteredCutout(
@@ -74,8 +85,15 @@ export function meteredCutout(
   const checkCredit = createCreditCheck(ledger, prices);
   const precheck = createPrecheck({ rate, admission, checkCredit, permitted });
   const idle = idleUnloading(opened, config.engine.idleUnload, parts);
+  const { selector } = opened;
+  const selection =
+    selector &&
+    new KeptEmbeddings(idle ? held(selector, idle) : selector, {
+      ttlSeconds: config.cutout.resultTtlSeconds,
+      maxBytes: embeddingBytes(config.cutout),
+    });
   return {
-    cutout: cutoutOver({ ...opened, engine: idle ?? opened.engine }, profile, {
+    cutout: cutoutOver({ ...opened, selection, engine: idle ?? opened.engine }, profile, {
       rate,
       admission,
       idempotency,
@@ -85,6 +103,9 @@ export function meteredCutout(
       timeout,
       onCharge: (payment, charged) => parts.metrics?.charged(payment, toCredits(charged)),
     }),
-    stop: () => idle?.stop(),
+    stop: () => {
+      idle?.stop();
+      selection?.clear();
+    },
   };
 }

@@ -1,6 +1,7 @@
 import type { Config } from '../config/readConfig.ts';
 import { type Cutout, type CutoutParts, createCutout } from '../cutout/cutout.ts';
 import { PROFILES } from '../cutout/qualityProfile.ts';
+import { KeptEmbeddings } from '../cutout/subjectSelection.ts';
 import { unmetered } from '../cutout/unmetered.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import type { Observer } from '../models/observer.ts';
@@ -13,15 +14,17 @@ export function cutoutOver(
     network,
     second,
     subjectTypes,
-  }: Pick<OpenedEngine, 'network' | 'second' | 'subjectTypes'> & Pick<CutoutParts, 'engine'>,
+    selection,
+  }: Pick<OpenedEngine, 'network' | 'second' | 'subjectTypes'> & Pick<CutoutParts, 'engine' | 'selection'>,
   profile: Config['cutout']['profile'],
-  rest: Omit<CutoutParts, 'engine' | 'network' | 'second' | 'subjectTypes' | 'profile'>,
+  rest: Omit<CutoutParts, 'engine' | 'network' | 'second' | 'subjectTypes' | 'selection' | 'profile'>,
 ): Cutout {
   return createCutout({
     engine,
     network,
     second: second?.name,
     subjectTypes,
+    selection,
     profile: PROFILES[profile],
     ...rest,
   });
@@ -58,9 +61,10 @@ export async function openCutout(
   const wanted = { ...config.engine, subjectTypes: 'off' } as const;
   const opened = await openEngine(wanted, PROFILES[config.cutout.profile], { pull, observer, signal });
   const jobs = options.jobs ?? opened.threads.workers + 1;
+  const selection = opened.selector && new KeptEmbeddings(opened.selector, { ttlSeconds: 0, maxBytes: 0 });
   const rest = { ...unmetered(jobs), limits, timeout: 0 };
   return {
-    cutout: cutoutOver(opened, config.cutout.profile, rest),
+    cutout: cutoutOver({ ...opened, selection }, config.cutout.profile, rest),
     jobs,
     network: opened.network.path,
     close: () => opened.engine.close(0),

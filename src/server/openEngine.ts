@@ -2,6 +2,7 @@ import type { EngineConfig } from '../config/engine.ts';
 import type { NetworkSize, Profile } from '../cutout/qualityProfile.ts';
 import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
+import type { LazySelector } from '../engine/selector.ts';
 import { chooseThreads, type Threads } from '../engine/threads.ts';
 import type { NativeModule, NetworkInfo, NetworkSpec, RuntimeMessage } from '../engine/types.ts';
 import type { Form } from '../models/layout.ts';
@@ -15,6 +16,7 @@ import {
 import type { Observer } from '../models/observer.ts';
 import { draftOptimised, findOptimised, type Maker, processorKey } from '../models/optimised.ts';
 import { choosePrecision, formFor, type PrecisionChoice, refusedText } from '../models/preparedForm.ts';
+import { openSelector } from './openSelector.ts';
 import { isAbsent, openSubjectTypes } from './openSubjectTypes.ts';
 
 /** The engine with its network loaded and warmed up. */
@@ -28,6 +30,8 @@ export interface OpenedEngine {
   readonly precision: PrecisionChoice;
   /** Whether subjects can be classified. */
   readonly subjectTypes: boolean;
+  /** Finds what points or a box show; absent if that is off. */
+  readonly selector?: LazySelector | undefined;
   /** Version of ONNX Runtime. */
   readonly onnxruntime: string;
   /** Loads what `unload` dropped, as at the start but without fetching anything. */
@@ -312,6 +316,7 @@ export async function openEngine(
       // A network whose 8-bit part the operators do not know is computed by those of ONNX Runtime.
       precision: made && wanted !== undefined ? { ...plain, operators: wanted } : plain,
       subjectTypes: types.found,
+      selector: openSelector(engine, config, start),
       onnxruntime,
       reload,
     };

@@ -71,6 +71,11 @@ const provocations: Record<Exclude<ErrorId, 'client_closed' | ConsoleErrorId>, P
         mask_file: await scene({ width: 60, height: 60 }),
       }),
     ),
+  multiple_subject_sources: async (service) =>
+    service.post(form({ image_file: await scene(), mask_file: await scene(), subject_points: '1% 1%' })),
+  invalid_subject_points: withField('subject_points', 'there'),
+  invalid_subject_box: withField('subject_box', '1 2 3 4'),
+  subject_selection_unavailable: withField('subject_points', '1% 1%'),
   malformed_request: (service) => service.post('{', { 'Content-Type': 'application/json' }),
   insufficient_credits: withField('size', 'full'),
   auth_missing: (service) => fetch(`${service.url}/v1.0/cutout`, { method: 'POST' }),

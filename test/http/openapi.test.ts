@@ -66,7 +66,7 @@ test("the document's defaults are the service's", async (t) => {
 });
 
 test("the service accepts the document's examples and words", async (t) => {
-  const service = await startService(t);
+  const service = await startService(t, { selection: true });
   const document = await documentOf(service);
   const { properties = {} } =
     document.paths['/v1.0/cutout']?.post?.requestBody?.content['multipart/form-data']?.schema ?? {};

@@ -2,7 +2,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import test from 'ava';
 import { findNetwork, installedCatalogue, listCatalogue } from '../../src/models/catalogue.ts';
-import { SUBJECT_DETECTOR } from '../../src/models/locate.ts';
+import { SUBJECT_DECODER, SUBJECT_DETECTOR, SUBJECT_ENCODER } from '../../src/models/locate.ts';
 import { readTable } from '../../src/models/quantise/table.ts';
 import { workplace } from '../fixtures/networks.ts';
 
@@ -18,10 +18,19 @@ test('every folder of models/ has a valid manifest and a card that names the lic
     folders.map(({ name }) => name).sort(),
   );
   t.true(entries.length >= 25);
-  t.deepEqual(
-    entries.filter(({ manifest }) => manifest.role === 'detector').map(({ manifest }) => manifest.name),
-    [SUBJECT_DETECTOR],
-  );
+  for (const [role, name] of [
+    ['detector', SUBJECT_DETECTOR],
+    ['encoder', SUBJECT_ENCODER],
+    ['decoder', SUBJECT_DECODER],
+  ] as const) {
+    const found = entries.filter(({ manifest }) => manifest.role === role);
+    t.deepEqual(
+      found.map(({ manifest }) => manifest.name),
+      [name],
+    );
+  }
+  const encoder = entries.find(({ manifest }) => manifest.role === 'encoder')?.manifest;
+  t.is(encoder?.decoder, SUBJECT_DECODER);
   for (const { manifest, folder } of entries) {
     const card = await readFile(path.join(folder, 'CARD.md'), 'utf8');
     t.true(card.includes(manifest.licence.name), `${manifest.name}: licence`);

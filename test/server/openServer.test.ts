@@ -30,7 +30,7 @@ const start = (): StartOptions => ({
 const configOf = (dataDir: string, env: Record<string, string> = {}) =>
   loadConfig({ CUTOUT_DATA_DIR: dataDir, CUTOUT_PORT: '0', ...env });
 
-const network = () => openedFake(new FakeEngine(), false);
+const network = () => openedFake(new FakeEngine(), {});
 
 async function asker(t: ExecutionContext, server: Server) {
   const account = await server.stores.accounts.create('Test');

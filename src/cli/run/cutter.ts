@@ -7,6 +7,9 @@ export interface Wanted {
   readonly lossless: boolean;
   /** File of an image that says where the subject is (docs/contract.md section 4.1). */
   readonly mask?: Uint8Array | undefined;
+  /** `subject_points` and `subject_box` of the contract, checked. */
+  readonly points?: string | undefined;
+  readonly box?: string | undefined;
 }
 
 export interface CutoutFile {

@@ -5,8 +5,9 @@ import { RequestTelemetry } from '../../ops/telemetry.ts';
 import { openCutout } from '../../server/openCutout.ts';
 import { type Output, progressOn } from '../modelsProgress.ts';
 import type { Cutter, Wanted } from './cutter.ts';
+import { guideOf } from './guide.ts';
 
-interface LocalOptions extends Pick<CutoutRequest, 'size'>, Pick<Wanted, 'lossless' | 'mask'> {
+interface LocalOptions extends Pick<CutoutRequest, 'size'>, Omit<Wanted, 'size'> {
   readonly limits: ProbeLimits;
   readonly jobs?: number | undefined;
   /** Fetches a missing network. */
@@ -18,8 +19,9 @@ interface LocalOptions extends Pick<CutoutRequest, 'size'>, Pick<Wanted, 'lossle
 /** Cuts out in this process, without accounts and limits. Rejects with ModelError or EngineError. */
 export async function openLocalCutter(
   config: Config,
-  { size, lossless, mask, limits, jobs: wanted, pull, err, signal }: LocalOptions,
+  { size, lossless, mask, points, box, limits, jobs: wanted, pull, err, signal }: LocalOptions,
 ): Promise<Cutter> {
+  const guide = guideOf(points, box);
   const observer = progressOn(err, config.engine.model);
   const opened = await openCutout(config, { limits, jobs: wanted, pull, observer, signal }).finally(() =>
     observer.done(),
@@ -37,6 +39,7 @@ export async function openLocalCutter(
           lossless: lossless && format === 'webp',
           typeLevel: 'none',
           ...(mask && { mask: { kind: 'bytes', bytes: mask } }),
+          ...(guide && { guide }),
         },
         { accountId: 'local', requestId: 'run', signal: stop, telemetry: new RequestTelemetry() },
       );

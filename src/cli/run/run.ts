@@ -13,6 +13,7 @@ import { configureLocalImages } from '../../server/images.ts';
 import type { Output } from '../modelsProgress.ts';
 import type { CutoutFile, Cutter } from './cutter.ts';
 import { readInput, readStream, reasonToWrite } from './files.ts';
+import { guideOf } from './guide.ts';
 import { findInputs } from './inputs.ts';
 import { openLocalCutter } from './localCutter.ts';
 import {
@@ -52,6 +53,9 @@ export interface RunOptions {
   readonly report?: string;
   /** Image that says where the subject of the one input is. */
   readonly mask?: string;
+  /** Points and a box that say which subject of the one input is meant. */
+  readonly point?: string;
+  readonly box?: string;
 }
 
 export const runSizes = Object.keys(SIZE_LIMITS) as RunOptions['size'][];
@@ -276,9 +280,12 @@ async function cutFiles(
 
 function checkOptions(
   names: readonly string[],
-  { out, server, pull, report, format, lossless }: RunOptions,
+  { out, server, pull, report, format, lossless, mask, point, box }: RunOptions,
 ): void {
   if (lossless && format !== 'webp') throw new UserError('--lossless needs --format webp.');
+  if (mask !== undefined && guideOf(point, box))
+    throw new UserError('--mask cannot be combined with --point or --box.');
+  guideOf(point, box);
   if (server !== undefined && pull) throw new UserError('--pull has no effect with --server.');
   if (!names.includes('-')) return;
   if (names.length > 1) throw new UserError('"-" reads one image and must be the only input.');
@@ -311,18 +318,21 @@ export async function run(
   const extensions = limits.formats.flatMap((format) => otherExtensions[format] ?? [format]);
   const standardInput = names.includes('-');
   const inputs = standardInput ? [] : await findInputs(names, extensions, options);
-  if (options.mask !== undefined && inputs.length > 1)
-    throw new UserError('--mask belongs to one image; give one input.');
+  for (const name of ['mask', 'point', 'box'] as const) {
+    if (options[name] !== undefined && inputs.length > 1)
+      throw new UserError(`--${name} belongs to one image; give one input.`);
+  }
   if (out !== undefined) makeFolder('output folder', out);
 
   const stopping = new AbortController();
   onStopSignal(() => stopping.abort(new UserError('Stopped.')));
   const { signal } = stopping;
   const mask = options.mask === undefined ? undefined : await readMask(options.mask);
+  const wanted = { ...options, mask, points: options.point };
   const openCutter = async (): Promise<Cutter> =>
     server === undefined
-      ? openLocalCutter(config, { ...options, mask, limits, err, signal })
-      : openServerCutter({ ...options, mask, server, apiKey: config.accounts.apiKey, signal });
+      ? openLocalCutter(config, { ...wanted, limits, err, signal })
+      : openServerCutter({ ...wanted, server, apiKey: config.accounts.apiKey, signal });
   if (!standardInput) return cutFiles(inputs, options, openCutter, err, signal);
   const cutter = await openCutter();
   try {

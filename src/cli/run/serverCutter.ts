@@ -132,11 +132,15 @@ const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes)
 /** Equal for the same image with the same mask and options, in every run. */
 function idempotencyKeyOf(
   image: Uint8Array,
-  { size, lossless, mask, format }: Wanted & { readonly format: RunFormat },
+  { size, lossless, mask, points, box, format }: Wanted & { readonly format: RunFormat },
 ): string {
   const masked = mask ? ` mask ${sha256(mask)}` : '';
+  const guided = points === undefined && box === undefined ? '' : ` guide ${JSON.stringify([points, box])}`;
   const encoding = lossless ? `${format} lossless` : format;
-  return createHash('sha256').update(`cutout run ${size} ${encoding}${masked}\n`).update(image).digest('hex');
+  return createHash('sha256')
+    .update(`cutout run ${size} ${encoding}${masked}${guided}\n`)
+    .update(image)
+    .digest('hex');
 }
 
 /**
@@ -151,6 +155,8 @@ export async function openServerCutter({
   size,
   lossless,
   mask,
+  points,
+  box,
   jobs = defaultJobs,
   signal: stop,
 }: ServerOptions): Promise<Cutter> {
@@ -176,6 +182,8 @@ export async function openServerCutter({
     form.set('format', format);
     if (lossless) form.set('lossless', 'true');
     form.set('image_file', new Blob([Uint8Array.from(image)]), 'image');
+    if (points !== undefined) form.set('subject_points', points);
+    if (box !== undefined) form.set('subject_box', box);
     if (mask) form.set('mask_file', new Blob([Uint8Array.from(mask)]), 'mask');
     const response = await fetch(address, {
       method: 'POST',
@@ -213,7 +221,7 @@ export async function openServerCutter({
         image,
         format,
         signal,
-        idempotencyKey: idempotencyKeyOf(image, { size, lossless, mask, format }),
+        idempotencyKey: idempotencyKeyOf(image, { size, lossless, mask, points, box, format }),
       };
       try {
         return await pRetry(() => attempt(job), {

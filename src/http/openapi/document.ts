@@ -48,7 +48,7 @@ const cutout = (operationId: string, summary: string): Operation => ({
   operationId,
   summary,
   description:
-    'Exactly one of image_file, image_file_b64 and image_url, at most one of bg_color, bg_image_url and bg_image_file, and at most one of mask_file and mask_file_b64. An empty field counts as absent, an unknown one is ignored. A repeated request (the same Idempotency-Key, or the same image and options) within 10 minutes returns the cached result of the first one and costs nothing.',
+    'Exactly one of image_file, image_file_b64 and image_url, at most one of bg_color, bg_image_url and bg_image_file, at most one of mask_file and mask_file_b64, and neither with subject_points or subject_box. An empty field counts as absent, an unknown one is ignored. A repeated request (the same Idempotency-Key, or the same image and options) within 10 minutes returns the cached result of the first one and costs nothing.',
   security: anyKey,
   parameters: [
     {

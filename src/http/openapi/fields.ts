@@ -60,6 +60,13 @@ const image = (description: string) =>
 
 const subjects = [...new Set(SUBJECT_NAMES.values())].join('|');
 
+/** Errors of options whose text is valid. */
+const furtherErrors: Readonly<Partial<Record<ErrorId, readonly ErrorId[]>>> = {
+  invalid_roi: ['roi_exceeds_bounds', 'roi_region_empty'],
+  invalid_subject_points: ['multiple_subject_sources', 'subject_selection_unavailable'],
+  invalid_subject_box: ['multiple_subject_sources', 'subject_selection_unavailable'],
+};
+
 /** The text of a field, valid in every content type. */
 function textSchema({ schema, description, expected, invalid, perSubject }: Field<unknown>): Schema {
   const { $schema: _, ...json } = z.toJSONSchema(schema, { io: 'input' }) as Schema & { $schema?: string };
@@ -68,9 +75,7 @@ function textSchema({ schema, description, expected, invalid, perSubject }: Fiel
   return {
     ...json,
     description: `${description} ${grammar}${each}`,
-    ...(invalid === 'invalid_roi'
-      ? errors(invalid, 'roi_exceeds_bounds', 'roi_region_empty')
-      : errors(invalid)),
+    ...errors(invalid, ...(furtherErrors[invalid] ?? [])),
   };
 }
 

@@ -4,8 +4,15 @@ import { isFetchable } from '../../../fetch/download.ts';
 import { type Colour, colourParser } from '../../../geometry/colour.ts';
 import { cropMarginParser, NO_MARGIN } from '../../../geometry/crop.ts';
 import { type Position, positionParser, type Scale, scaleParser } from '../../../geometry/place.ts';
-import { roiParser, WHOLE_IMAGE } from '../../../geometry/roi.ts';
+import { type Roi, roiParser, WHOLE_IMAGE } from '../../../geometry/roi.ts';
 import { SUBJECT_NAMES, shadowOpacityParser, shadowTypeParser } from '../../../geometry/shadow.ts';
+import {
+  type GuidePoint,
+  maxSubjectPoints,
+  type SubjectGuide,
+  saysNothing,
+  subjectPointsParser,
+} from '../../../geometry/subjectGuide.ts';
 import { SIZE_LIMITS, type SizeName } from '../../../image/size.ts';
 import { choice, flag, perSubject, readFields, same, text } from '../../field.ts';
 import type { Form } from '../../form.ts';
@@ -75,6 +82,16 @@ export const fields = {
     invalid: 'invalid_roi',
     description:
       'Region of interest "x1 y1 x2 y2" of the upright input: only pixels inside it can be foreground.',
+  }),
+  subject_points: text<readonly GuidePoint[]>(subjectPointsParser, {
+    fallback: [],
+    invalid: 'invalid_subject_points',
+    description: `Points of the upright input that say which subject is meant: "x y; x y", with a minus before a point that is not in it; at most ${maxSubjectPoints}.`,
+  }),
+  subject_box: text<Roi | undefined>(roiParser, {
+    fallback: undefined,
+    invalid: 'invalid_subject_box',
+    description: 'Box "x1 y1 x2 y2" around the subject that is meant, in the upright input.',
   }),
   crop: flag('false', {
     invalid: 'invalid_crop',
@@ -148,12 +165,31 @@ function readMask({ text: texts, files }: Form): MaskSource | undefined {
   return base64 === undefined ? undefined : { kind: 'base64', text: base64 };
 }
 
+/** Refuses points and boxes beside a mask, whatever their values. */
+function checkGuides({ text: texts }: Form, mask: MaskSource | undefined): void {
+  const given = ['subject_points', 'subject_box'].filter((name) => texts.has(name));
+  if (mask && given.length > 0)
+    throw fail('multiple_subject_sources', { detail: `Received: a mask and ${given.join(' and ')}.` });
+}
+
+function guideOf(points: readonly GuidePoint[], box: Roi | undefined): SubjectGuide | undefined {
+  if (points.length === 0 && !box) return undefined;
+  const guide = { points, ...(box && { box }) };
+  if (saysNothing(guide))
+    throw fail('invalid_subject_points', {
+      detail: 'Every point is one that is not in the subject. Give at least one that is, or subject_box.',
+    });
+  return guide;
+}
+
 /** Parses a form into the frozen request that everything after it depends on. */
 export function parseCutout(form: Form): CutoutRequest {
   const source = parseSource(form);
   checkBackgrounds(form);
   const mask = readMask(form);
+  checkGuides(form, mask);
   const options = readFields(fields, form);
+  const guide = guideOf(options.subject_points, options.subject_box);
   const { size, type, format, channels, roi, crop, scale, position } = options;
   return Object.freeze({
     source,
@@ -175,5 +211,6 @@ export function parseCutout(form: Form): CutoutRequest {
     },
     background: readBackground(form, options.bg_color),
     ...(mask && { mask }),
+    ...(guide && { guide }),
   });
 }

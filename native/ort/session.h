@@ -1,0 +1,50 @@
+#pragma once
+
+#include <onnxruntime_cxx_api.h>
+#include <onnxruntime_session_options_config_keys.h>
+
+#include <stop_token>
+
+#include "core/cancel.h"
+#include "ort/low_precision_op.h"
+
+/// For native/ort only: declarations that use ONNX Runtime's types.
+namespace cutout::ort {
+
+/// Options of every session on the CPU.
+inline Ort::SessionOptions session_options(int intra_op_threads) {
+  Ort::SessionOptions options;
+  options.SetIntraOpNumThreads(intra_op_threads);
+  options.SetInterOpNumThreads(1);
+  options.SetExecutionMode(ORT_SEQUENTIAL);
+  options.SetGraphOptimizationLevel(ORT_ENABLE_ALL);
+  options.SetLogSeverityLevel(ORT_LOGGING_LEVEL_FATAL);
+  options.AddConfigEntry(kOrtSessionOptionsConfigUseEnvAllocators, "1");  // LargeMemory
+  // Idle threads must sleep: Node, libvips and the pixel pool share the cores.
+  options.AddConfigEntry(kOrtSessionOptionsConfigAllowIntraOpSpinning, "0");
+  options.AddConfigEntry(kOrtSessionOptionsConfigAllowInterOpSpinning, "0");
+  // On x86 without dot products of 8 bits, sums of two products saturate at 16 otherwise.
+  options.AddConfigEntry(kOrtSessionOptionsAvx2PrecisionMode, "1");
+  return options;
+}
+
+/// Options of one run, which ends early when the token is stopped.
+struct Interruptible {
+  explicit Interruptible(const CancelToken& token)
+      : terminate(token.stop_token(), Terminate{&options}), of_run(token) {}
+
+  struct Terminate {
+    Ort::RunOptions* options;
+    void operator()() const {
+      // Fails only when ONNX Runtime is out of memory; the run then completes.
+      OrtStatus* const status = Ort::GetApi().RunOptionsSetTerminate(*options);
+      if (status != nullptr) Ort::GetApi().ReleaseStatus(status);
+    }
+  };
+  // SetTerminate ends every run that shares the object, so each run has its own.
+  Ort::RunOptions options;
+  std::stop_callback<Terminate> terminate;
+  RunToken of_run;
+};
+
+}  // namespace cutout::ort

@@ -1,0 +1,157 @@
+#include "pipeline/subject_selector.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "core/finite.h"
+
+namespace cutout {
+
+namespace {
+
+constexpr const char* kParts[] = {"image_embed", "high_res_feats_0", "high_res_feats_1"};
+constexpr std::size_t kFinest = 1;  // of kParts
+constexpr std::size_t kMasks = 3;
+constexpr float kNearlyAsLikely = 0.05F;
+
+bool is_fixed_map(const ort::Shape& shape) {
+  return shape.size() == 4 && shape[0] == 1 &&
+         std::ranges::all_of(shape, [](std::int64_t side) { return side > 0; });
+}
+
+constexpr const char* kNotFinite = "The selector's output holds values that are not finite.";
+
+std::uint8_t sigmoid(float logit) {
+  return static_cast<std::uint8_t>(std::lround(255.0F / (1.0F + std::exp(-logit))));
+}
+
+/// Of the candidates that are nearly as likely as the likeliest, the largest: a subject rather than
+/// a part of it.
+std::size_t whole_subject(std::span<const float> masks, std::span<const float> scores) {
+  const std::size_t size = masks.size() / scores.size();
+  const float least = *std::ranges::max_element(scores) - kNearlyAsLikely;
+  std::size_t chosen = 0;
+  std::ptrdiff_t largest = -1;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    if (scores[i] < least) continue;
+    const std::ptrdiff_t area =
+        std::ranges::count_if(masks.subspan(i * size, size), [](float logit) { return logit > 0; });
+    if (area <= largest) continue;
+    largest = area;
+    chosen = i;
+  }
+  return chosen;
+}
+
+}  // namespace
+
+Status SubjectSelector::open(const SelectorSpec& spec, int intra_op_threads,
+                             std::shared_ptr<SubjectSelector>& selector) {
+  const std::shared_ptr<SubjectSelector> opened(new SubjectSelector());
+  opened->input_ = spec.input;
+  CUTOUT_RETURN_IF_ERROR(
+      ort::TensorNetwork::open(spec.encoder, intra_op_threads, opened->encoder_));
+  CUTOUT_RETURN_IF_ERROR(
+      ort::TensorNetwork::open(spec.decoder, intra_op_threads, opened->decoder_));
+  for (const char* const part : kParts) {
+    opened->shapes_.push_back(opened->encoder_->output_shape(part));
+  }
+  CUTOUT_RETURN_IF_ERROR(opened->check());
+  opened->side_ = static_cast<int>(opened->shapes_[kFinest][2]);
+  selector = opened;
+  return {};
+}
+
+Status SubjectSelector::check() const {
+  const ort::Shape image{1, 3, input_.height, input_.width};
+  const bool encodes = encoder_->inputs() == 1 && encoder_->input_shape("image") == image &&
+                       std::ranges::all_of(shapes_, is_fixed_map);
+  bool decodes = encodes && decoder_->inputs() == 7;
+  for (std::size_t i = 0; decodes && i < shapes_.size(); ++i) {
+    decodes = decoder_->input_shape(kParts[i]) == shapes_[i];
+  }
+  for (const char* const name : {"point_coords", "point_labels", "mask_input", "has_mask_input"}) {
+    decodes = decodes && !decoder_->input_shape(name).empty();
+  }
+  for (const char* const name : {"masks", "iou_predictions"}) {
+    decodes = decodes && !decoder_->output_shape(name).empty();
+  }
+  const bool square = decodes && shapes_[kFinest][2] == shapes_[kFinest][3];
+  if (square) return {};
+  return {Code::kModel,
+          "The two networks for subject points do not have the inputs and outputs that are needed, "
+          "or not the same sizes."};
+}
+
+std::size_t SubjectSelector::embedding_size() const {
+  std::size_t sum = 0;
+  for (const ort::Shape& shape : shapes_) sum += ort::elements(shape);
+  return sum;
+}
+
+std::vector<ort::Tensor> SubjectSelector::parts(std::span<float> embedding) const {
+  std::vector<ort::Tensor> result;
+  for (std::size_t i = 0; i < shapes_.size(); ++i) {
+    const std::size_t count = ort::elements(shapes_[i]);
+    result.push_back({kParts[i], embedding.first(count), shapes_[i]});
+    embedding = embedding.subspan(count);
+  }
+  return result;
+}
+
+Status SubjectSelector::embed(ConstImageView pixels, const CancelToken& token, ThreadPool& pool,
+                              std::vector<float>& embedding) const {
+  const ort::Shape shape{1, 3, input_.height, input_.width};
+  std::vector<float> image(ort::elements(shape));
+  fill_network_input(pixels, input_, image.data(), pool);
+  CUTOUT_RETURN_IF_ERROR(token.check());
+  std::vector<float> values(embedding_size());
+  const std::array inputs{ort::Tensor{"image", image, shape}};
+  CUTOUT_RETURN_IF_ERROR(encoder_->run(inputs, parts(values), token));
+  if (!all_finite(values)) return {Code::kModel, kNotFinite};
+  embedding = std::move(values);
+  return {};
+}
+
+Status SubjectSelector::select(std::span<const float> embedding,
+                               std::span<const SelectorPoint> points, const CancelToken& token,
+                               Selection& selection) const {
+  if (embedding.size() != embedding_size()) {
+    return {Code::kBadInput, "The embedding is not one of the loaded selector."};
+  }
+  const auto count = static_cast<std::int64_t>(points.size());
+  const auto side = static_cast<std::size_t>(side_);
+  std::vector<float> coordinates;
+  std::vector<float> labels;
+  for (const SelectorPoint& point : points) {
+    coordinates.push_back(point.x * static_cast<float>(input_.width));
+    coordinates.push_back(point.y * static_cast<float>(input_.height));
+    labels.push_back(point.label);
+  }
+  std::vector<float> earlier(side * side);
+  std::array<float, 1> has_earlier{0};
+  // Inputs are only read.
+  std::vector<ort::Tensor> inputs = parts({const_cast<float*>(embedding.data()), embedding.size()});
+  inputs.push_back({"point_coords", coordinates, {1, count, 2}});
+  inputs.push_back({"point_labels", labels, {1, count}});
+  inputs.push_back({"mask_input", earlier, {1, 1, side_, side_}});
+  inputs.push_back({"has_mask_input", has_earlier, {1}});
+  std::vector<float> masks(kMasks * side * side);
+  std::array<float, kMasks> scores{};
+  const std::array outputs{
+      ort::Tensor{"masks", masks, {1, static_cast<std::int64_t>(kMasks), side_, side_}},
+      ort::Tensor{"iou_predictions", scores, {1, static_cast<std::int64_t>(kMasks)}}};
+  CUTOUT_RETURN_IF_ERROR(decoder_->run(inputs, outputs, token));
+  if (!all_finite(masks) || !all_finite(scores)) return {Code::kModel, kNotFinite};
+  const std::size_t which = whole_subject(masks, scores);
+  selection.score = scores[which];
+  selection.side = side_;
+  selection.mask.resize(side * side);
+  std::ranges::transform(std::span(masks).subspan(which * side * side, side * side),
+                         selection.mask.begin(), sigmoid);
+  return {};
+}
+
+}  // namespace cutout

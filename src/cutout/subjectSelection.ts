@@ -1,0 +1,100 @@
+import type { Selector } from '../engine/selector.ts';
+import type { Pixels, SubjectMask } from '../engine/types.ts';
+import type { Guidance } from '../geometry/subjectGuide.ts';
+import { BoundedStore } from '../idempotency/boundedStore.ts';
+import { createContentIdentifier } from '../idempotency/hash.ts';
+import { contentKey } from '../idempotency/resultStore.ts';
+import { type Shared, SingleFlight } from '../idempotency/singleFlight.ts';
+
+interface SelectionCall {
+  readonly accountId: string;
+  /** The image as it was sent, which names its embedding. */
+  readonly image: Uint8Array;
+  readonly pixels: Pixels;
+  readonly guidance: Guidance;
+  readonly signal: AbortSignal;
+}
+
+interface FoundSubject {
+  readonly mask: SubjectMask;
+  /** Whether the image was encoded for this call. */
+  readonly encoded: boolean;
+}
+
+/** Finds the subject that points or a box show. */
+export interface SubjectSelection {
+  /** False where the operator left the networks out. */
+  available(): Promise<boolean>;
+  /** Borrows the pixels until the promise settles. */
+  find(call: SelectionCall): Promise<FoundSubject>;
+}
+
+interface Bounds {
+  /** Seconds for which an embedding is kept; 0: none is. */
+  readonly ttlSeconds: number;
+  /** Bound of all kept embeddings together. */
+  readonly maxBytes: number;
+}
+
+/** An embedding that all callers may have. */
+class SharedEmbedding implements Shared<SharedEmbedding> {
+  readonly data: Uint8Array;
+
+  constructor(data: Uint8Array) {
+    this.data = data;
+  }
+
+  duplicate(): SharedEmbedding {
+    return this;
+  }
+
+  async end(): Promise<void> {}
+}
+
+/**
+ * Encodes an image once for all questions of its account about it: embeddings are kept as long as results are, by the bytes of
+ * the image, at whatever size it was decoded. Calls that need the same one wait for it.
+ */
+export class KeptEmbeddings implements SubjectSelection {
+  readonly #selector: Selector;
+  readonly #ttlMs: number;
+  readonly #store: BoundedStore;
+  readonly #inFlight = new SingleFlight<SharedEmbedding>();
+  readonly #name = createContentIdentifier();
+
+  constructor(selector: Selector, { ttlSeconds, maxBytes }: Bounds) {
+    this.#selector = selector;
+    this.#ttlMs = ttlSeconds * 1000;
+    this.#store = new BoundedStore(maxBytes, (entry) => (entry as SharedEmbedding).data.length);
+  }
+
+  available(): Promise<boolean> {
+    return this.#selector.available();
+  }
+
+  /** Bytes of all that are kept. */
+  get bytes(): number {
+    return this.#store.bytes;
+  }
+
+  async find({ accountId, image, pixels, guidance, signal }: SelectionCall): Promise<FoundSubject> {
+    const key = contentKey(accountId, await this.#name(image, '', {}, { signal }));
+    let encoded = false;
+    const kept = this.#store.get(key) as SharedEmbedding | undefined;
+    const encode = async (sharedSignal: AbortSignal) => {
+      encoded = true;
+      const { data } = await this.#selector.embed(pixels, { signal: sharedSignal });
+      const made = new SharedEmbedding(data);
+      if (this.#ttlMs > 0) this.#store.set(key, made, this.#ttlMs);
+      return made;
+    };
+    const { data } = kept ?? (await this.#inFlight.join(key, encode, signal));
+    const { mask } = await this.#selector.select({ embedding: data, ...guidance }, { signal });
+    return { mask, encoded };
+  }
+
+  /** Forgets all of them. */
+  clear(): void {
+    this.#store.clear();
+  }
+}

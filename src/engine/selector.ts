@@ -1,0 +1,78 @@
+import type { Engine, JobControl } from './engine.ts';
+import type { Embedding, Pixels, Selection, SelectorSpec, SelectPlan } from './types.ts';
+import { unlessAborted } from './unlessAborted.ts';
+
+interface SelectorOptions {
+  /** Whether the networks are there. */
+  readonly installed: () => Promise<boolean>;
+  /** Whether `find` may fetch them. */
+  readonly fetches: boolean;
+  /** Finds the networks, and fetches missing ones where that is allowed. */
+  readonly find: () => Promise<SelectorSpec>;
+  /** Called after each load with its duration in milliseconds. */
+  readonly onLoad?: (ms: number) => void;
+}
+
+/** The networks that find what points or a box show. */
+export interface Selector {
+  /** Whether there are such networks. */
+  available(): Promise<boolean>;
+  embed(pixels: Pixels, control?: JobControl): Promise<Embedding>;
+  select(plan: SelectPlan, control?: JobControl): Promise<Selection>;
+}
+
+/**
+ * Loads the networks at their first use. All callers that wait share one load and leave it when their signal is aborted; it
+ * continues. After a failed load the next call tries again.
+ */
+export class LazySelector implements Selector {
+  readonly #engine: Pick<Engine, 'loadSelector' | 'embed' | 'select'>;
+  readonly #options: SelectorOptions;
+  #loaded: Promise<unknown> | undefined;
+
+  constructor(engine: Pick<Engine, 'loadSelector' | 'embed' | 'select'>, options: SelectorOptions) {
+    this.#engine = engine;
+    this.#options = options;
+  }
+
+  /** Whether they can be used without fetching anything. */
+  async installed(): Promise<boolean> {
+    return this.#loaded !== undefined || this.#options.installed();
+  }
+
+  async available(): Promise<boolean> {
+    return this.#options.fetches || this.installed();
+  }
+
+  /** To be called when the engine unloads its networks. */
+  unloaded(): void {
+    this.#loaded = undefined;
+  }
+
+  async embed(pixels: Pixels, control: JobControl = {}): Promise<Embedding> {
+    await this.#ready(control);
+    return this.#engine.embed(pixels, control);
+  }
+
+  async select(plan: SelectPlan, control: JobControl = {}): Promise<Selection> {
+    await this.#ready(control);
+    return this.#engine.select(plan, control);
+  }
+
+  async #ready({ signal }: JobControl): Promise<void> {
+    const loading = this.#loaded ?? this.#load();
+    this.#loaded = loading;
+    await unlessAborted(loading, signal);
+  }
+
+  async #load(): Promise<void> {
+    try {
+      const spec = await this.#options.find();
+      const { loadMs } = await this.#engine.loadSelector(spec);
+      this.#options.onLoad?.(loadMs);
+    } catch (error) {
+      this.#loaded = undefined;
+      throw error;
+    }
+  }
+}
