@@ -13,7 +13,7 @@ import {
 import { heic } from '../fixtures/heic.ts';
 import { scene } from '../fixtures/images.ts';
 import { unless } from '../fixtures/leftOut.ts';
-import { form, type Service, startService } from '../fixtures/service.ts';
+import { eventually, form, type Service, startService } from '../fixtures/service.ts';
 
 const web = unless(chromiumMissing);
 test.after.always(closeChromium);
@@ -24,8 +24,12 @@ const photo = async (name = 'my photo.jpg') => ({
   buffer: await scene({ width: 640, height: 480 }),
 });
 
-async function open(t: ExecutionContext, options: Parameters<typeof openWindow>[1] = {}) {
-  const service = await startService(t, { ttlSeconds: 600 });
+async function open(
+  t: ExecutionContext,
+  options: Parameters<typeof openWindow>[1] = {},
+  serviceOptions: Parameters<typeof startService>[1] = {},
+) {
+  const service = await startService(t, { ttlSeconds: 600, ...serviceOptions });
   const window = await openWindow(t, options);
   await window.page.goto(service.url);
   await window.page.getByText('Drop a photo here').waitFor();
@@ -206,6 +210,66 @@ web(
     t.deepEqual(complaints, []);
   },
 );
+
+web('clicks choose the subject, a drag its box; undo, keys, and a next image without them', async (t) => {
+  const { page, service, complaints } = await open(t, {}, { selection: true });
+  await page.setViewportSize({ width: 360, height: 740 });
+  await cutOut(page, service);
+  await unfold(page, 'This request as code');
+  const code = page.getByTestId('code');
+  await page.getByRole('button', { name: 'Choose subject' }).click();
+  const marks = page.getByTestId('marks');
+  await marks.waitFor();
+  const at = async (x: number, y: number) => {
+    await marks.scrollIntoViewIfNeeded();
+    const sheet = await marks.boundingBox();
+    if (!sheet) throw new Error('nothing to mark');
+    return [sheet.x + sheet.width * x, sheet.y + sheet.height * y] as const;
+  };
+  await page.mouse.click(...(await at(0.5, 0.5)));
+  await page.keyboard.down('Alt');
+  await page.mouse.click(...(await at(0.25, 0.25)));
+  await page.mouse.click(...(await at(0.75, 0.75)));
+  await page.keyboard.up('Alt');
+  await page.getByRole('button', { name: 'Undo point' }).click();
+  await page.mouse.move(...(await at(0.9, 0.8)));
+  await page.mouse.down();
+  await page.mouse.move(...(await at(0.2, 0.1)), { steps: 4 });
+  await page.mouse.up();
+  // The position of the cursor is the middle of the image.
+  await page.getByRole('group', { name: /^Image: arrows move the cursor/ }).focus();
+  for (const key of ['ArrowLeft', 'ArrowLeft', 'ArrowUp', 'Enter', 'Alt+Enter', 'Control+z']) {
+    await page.keyboard.press(key);
+  }
+  await code.filter({ hasText: 'subject_box=' }).waitFor();
+  const width = await page.evaluate('document.documentElement.scrollWidth');
+  t.true(typeof width === 'number' && width <= 360, `${width}`);
+  t.deepEqual(await accessibility(page), []);
+  await remove(page);
+  await eventually(() => service.engine.selections.length > 0);
+  const { points = [], box } = service.engine.selections.at(-1) ?? {};
+  const near = (value: number | undefined, wanted: number) => Math.abs((value ?? -1) - wanted) < 0.02;
+  t.deepEqual(
+    points.map(({ include }) => include),
+    [true, false, true],
+  );
+  for (const [i, [x, y]] of (
+    [
+      [0.5, 0.5],
+      [0.25, 0.25],
+      [0.46, 0.48],
+    ] as const
+  ).entries()) {
+    t.true(near(points[i]?.x, x) && near(points[i]?.y, y), JSON.stringify(points[i]));
+  }
+  t.true(near(box?.x1, 0.2) && near(box?.y1, 0.1) && near(box?.x2, 0.9) && near(box?.y2, 0.8));
+
+  const next = { ...(await photo('next.jpg')), buffer: await scene({ width: 600, height: 480 }) };
+  await page.getByLabel('Choose a photo').setInputFiles(next);
+  await page.locator('[data-testid=download][download="next-cutout.png"]').waitFor();
+  t.is(service.engine.selections.length, 1, 'points belong to one image');
+  t.deepEqual(complaints, []);
+});
 
 web('a photo dropped anywhere on the page is cut out at once, and so is one that is pasted', async (t) => {
   const { page, service } = await open(t);

@@ -24,7 +24,7 @@ const sources = ['image_file', 'image_file_b64', 'image_url', 'mask_file_b64'];
 
 const groups: readonly (readonly [title: string, names: readonly string[]])[] = [
   ['Result', ['size', 'format', 'channels', 'type', 'type_level', 'semitransparency']],
-  ['Subject', ['mask_file']],
+  ['Subject', ['subject_points', 'subject_box', 'mask_file']],
   ['Background', ['bg_color', 'bg_image_file', 'bg_image_url']],
   ['Crop and place', ['roi', 'crop', 'crop_margin', 'scale', 'position']],
   ['Shadow', ['add_shadow', 'shadow_type', 'shadow_opacity']],

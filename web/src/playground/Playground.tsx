@@ -16,6 +16,7 @@ import { readable } from './readable.ts';
 import { initialValues, requestOf, type Values, withMask, withSize } from './request.ts';
 import { chargeOf } from './result.ts';
 import { Stage } from './Stage.tsx';
+import { marksOf, noMarks, withMarks } from './subject.ts';
 import { freePreviews, useApiKey } from './useApiKey.ts';
 import { useCutout } from './useCutout.ts';
 
@@ -78,8 +79,8 @@ export function Playground() {
     );
   };
   const show = (next: SourceImage) => {
-    // A mask belongs to one image.
-    const preview = withMask(withSize(values, 'preview'), undefined);
+    // Mask, points and box belong to one image.
+    const preview = withMarks(withMask(withSize(values, 'preview'), undefined), noMarks);
     cutout.clear();
     setImage(next);
     setValues(preview);
@@ -114,6 +115,7 @@ export function Playground() {
   });
 
   const groups = useMemo(() => (description ? optionGroups(description) : []), [description]);
+  const takesPoints = groups.some(({ options }) => options.some(({ name }) => name === 'subject_points'));
   const trouble = cutout.trouble || notice;
   return (
     <>
@@ -125,7 +127,9 @@ export function Playground() {
             image={image}
             result={result}
             over={over}
-            onMask={(mask) => setValues((now) => withMask(now, mask))}
+            onMask={(mask) => setValues((now) => withMask(mask ? withMarks(now, noMarks) : now, mask))}
+            marks={takesPoints ? marksOf(values) : undefined}
+            onMarks={(marks) => setValues((now) => withMarks(now, marks))}
           >
             <ImagePicker first={!image} hint={description ? imageHint(description) : ''} choose={choose} />
           </Stage>

@@ -6,6 +6,18 @@ import { type Size, useCamera } from './camera.ts';
 import type { SourceImage } from './image.ts';
 import type { Result } from './result.ts';
 import { BackdropButtons, checkerboard, type StageView, ViewButtons, ZoomButtons } from './StageTools.tsx';
+import { MarkLayer, type Picking, SubjectTools } from './SubjectTools.tsx';
+
+import { boxBetween, isMarked, type Marks, undone } from './subject.ts';
+
+interface Corner {
+  readonly x: number;
+  readonly y: number;
+}
+
+const middle: Corner = { x: 50, y: 50 };
+
+const inside = (percent: number) => Math.min(100, Math.max(0, percent));
 
 /** An image and its cut-out: compare, zoom to pixels, show on backgrounds, touch up with a brush. */
 export function Stage({
@@ -13,6 +25,8 @@ export function Stage({
   result,
   over,
   onMask,
+  marks,
+  onMarks,
   children,
 }: {
   readonly image: SourceImage | undefined;
@@ -21,6 +35,9 @@ export function Stage({
   readonly over: boolean;
   /** The touched-up alpha of the result, as a mask for the next request; undefined: nothing is touched up any more. */
   readonly onMask: (mask: File | undefined) => void;
+  /** Points and a box that say which subject is meant; undefined where the service takes none. */
+  readonly marks: Marks | undefined;
+  readonly onMarks: (marks: Marks) => void;
   readonly children: ComponentChildren;
 }) {
   const frame = useRef<HTMLDivElement>(null);
@@ -34,6 +51,10 @@ export function Stage({
   const [brushSize, setBrushSize] = useState(40);
   const [strokes, setStrokes] = useState<readonly Stroke[]>([]);
   const [stroke, setStroke] = useState<Stroke>();
+  const [picking, setPicking] = useState<Picking>('look');
+  /** Corners of a box that is being drawn, in percent. */
+  const [corners, setCorners] = useState<readonly [Corner, Corner]>();
+  const [cursor, setCursor] = useState<Corner>(middle);
   const overlay = useRef<HTMLCanvasElement>(null);
   const picture = useRef<HTMLImageElement>(null);
   const camera = useCamera(room, natural);
@@ -46,6 +67,8 @@ export function Stage({
   const { own } = backdrop;
   const paintable = after !== undefined && result?.showsSubject === true && view !== 'original';
   const painting = paintable ? brush : undefined;
+  const pickable = marks !== undefined && shown !== undefined && (view === 'original' || comparable);
+  const pick = pickable && !painting ? picking : 'look';
 
   useLayoutEffect(() => {
     if (!frame.current) return undefined;
@@ -79,7 +102,35 @@ export function Stage({
   };
   const undo = () => touchUp(strokes.slice(0, -1));
 
+  const addPoint = ({ x, y }: Corner, include: boolean) => {
+    if (marks) onMarks({ ...marks, points: [...marks.points, { x, y, include }] });
+  };
+  const undoMark = () => {
+    if (marks) onMarks(undone(marks));
+  };
+  /** Keys while points are chosen: arrows move the cursor, Enter marks what is under it. */
+  const onPickKey = (event: KeyboardEvent): boolean => {
+    const step = event.shiftKey ? 0.5 : 2;
+    const moves: Readonly<Record<string, readonly [number, number]>> = {
+      ArrowLeft: [-step, 0],
+      ArrowRight: [step, 0],
+      ArrowUp: [0, -step],
+      ArrowDown: [0, step],
+    };
+    const move = moves[event.key];
+    if (move) setCursor((now) => ({ x: inside(now.x + move[0]), y: inside(now.y + move[1]) }));
+    else if (event.key === 'Enter') addPoint(cursor, (pick === 'include') !== event.altKey);
+    else if (event.key === 'Escape') setPicking('look');
+    else if (event.key === 'z' && (event.ctrlKey || event.metaKey)) undoMark();
+    else return false;
+    return true;
+  };
+
   const onKeyDown = (event: KeyboardEvent) => {
+    if (pick !== 'look' && event.target === event.currentTarget && onPickKey(event)) {
+      event.preventDefault();
+      return;
+    }
     if (event.key === 'z' && (event.ctrlKey || event.metaKey) && strokes.length > 0) {
       event.preventDefault();
       undo();
@@ -115,12 +166,26 @@ export function Stage({
     const box = frame.current?.getBoundingClientRect();
     return { x: event.clientX - (box?.left ?? 0), y: event.clientY - (box?.top ?? 0) };
   };
+  /** A position in the frame in percent of the image. */
+  const inPercent = (event: PointerEvent, size: Size): Corner => {
+    const { x, y } = at(event);
+    const [left, top] = onImage(x, y, size);
+    return {
+      x: inside((100 * left * shownScale) / size.width),
+      y: inside((100 * top * shownScale) / size.height),
+    };
+  };
   const onPointerDown = (event: PointerEvent) => {
     if (!shown || event.button !== 0) return;
     frame.current?.setPointerCapture(event.pointerId);
     const { x, y } = at(event);
     if (painting && sheet) {
       setStroke({ brush: painting, radius: brushSize / 2 / shownScale, points: [onImage(x, y, sheet)] });
+      return;
+    }
+    if (pick !== 'look' && sheet) {
+      const corner = inPercent(event, sheet);
+      setCorners([corner, corner]);
       return;
     }
     const near = Math.abs(x - dividerX) < 28;
@@ -133,6 +198,10 @@ export function Stage({
       setStroke({ ...stroke, points: [...stroke.points, onImage(x, y, sheet)] });
       return;
     }
+    if (corners && sheet) {
+      setCorners([corners[0], inPercent(event, sheet)]);
+      return;
+    }
     if (!drag.current || !sheet) return;
     const { x, y } = at(event);
     if (drag.current.divider)
@@ -140,7 +209,13 @@ export function Stage({
     else camera.pan(x - drag.current.x, y - drag.current.y);
     drag.current = { ...drag.current, x, y };
   };
-  const onPointerUp = () => {
+  const onPointerUp = (event: PointerEvent) => {
+    if (corners && marks) {
+      const box = boxBetween(...corners);
+      setCorners(undefined);
+      if (box) onMarks({ ...marks, box });
+      else if (event.type === 'pointerup') addPoint(corners[0], (pick === 'include') !== event.altKey);
+    }
     if (stroke) {
       setStroke(undefined);
       touchUp([...strokes, stroke]);
@@ -173,9 +248,13 @@ export function Stage({
     <div class="stage">
       <div
         ref={frame}
-        class={`frame${over ? ' over' : ''}${painting ? ' painting' : ''}`}
+        class={`frame${over ? ' over' : ''}${painting || pick !== 'look' ? ' painting' : ''}`}
         role="group"
-        aria-label="Image: + and - zoom, arrows move, 0 fits, 1 shows actual pixels"
+        aria-label={
+          pick === 'look'
+            ? 'Image: + and - zoom, arrows move, 0 fits, 1 shows actual pixels'
+            : 'Image: arrows move the cursor, Enter marks the subject, Alt+Enter what is not in it, Escape ends'
+        }
         tabIndex={0}
         onKeyDown={onKeyDown}
         onPointerDown={onPointerDown}
@@ -198,6 +277,13 @@ export function Stage({
                 src={before}
                 alt="Before"
                 style={{ clipPath: `inset(0 ${100 - split}% 0 0)` }}
+              />
+            )}
+            {pickable && marks && (pick !== 'look' || isMarked(marks)) && (
+              <MarkLayer
+                marks={marks}
+                drawn={corners && boxBetween(...corners)}
+                cursor={pick === 'look' ? undefined : cursor}
               />
             )}
             {paintable && (
@@ -245,18 +331,38 @@ export function Stage({
             />
           )}
           <ZoomButtons camera={camera} />
+          {pickable && marks && (
+            <SubjectTools
+              pick={pick}
+              marks={marks}
+              choose={(next) => {
+                setPicking(next);
+                setBrush(undefined);
+              }}
+              undo={undoMark}
+            />
+          )}
           {paintable && (
             <BrushTools
               brush={brush}
               size={brushSize}
               strokes={strokes.length}
-              choose={setBrush}
+              choose={(next) => {
+                setBrush(next);
+                setPicking('look');
+              }}
               resize={setBrushSize}
               undo={undo}
             />
           )}
           {after && <BackdropButtons backdrop={backdrop} change={setBackdrop} />}
         </div>
+      )}
+      {pick !== 'look' && (
+        <p class="soft small">
+          Click on the subject, Alt-click on what is not in it, or drag a box around it. “Remove the
+          background” then cuts out what you marked.
+        </p>
       )}
       {strokes.length > 0 && (
         <p class="soft small">
