@@ -54,14 +54,14 @@ Engine::Engine(const EngineOptions& options, std::optional<ort::GpuRuntime> gpu)
       scheduler_(options.workers, options.pixel_threads, options.queue_limit, idle_work(options)) {}
 
 template <typename Result>
-void Engine::push(std::optional<std::uint64_t> id, Lane lane, Deadline deadline,
+void Engine::push(std::optional<std::uint64_t> id, Executor executor, Deadline deadline,
                   std::function<Status(int, const CancelToken&, Result&)> work, Done<Result> done) {
   // Written by the work and read by the callback after it; the scheduler orders the two.
   const auto result = std::make_shared<Result>();
   const auto finish = std::make_shared<Done<Result>>(std::move(done));
   Job job;
   job.id = id;
-  job.lane = lane;
+  job.executor = executor;
   job.deadline = deadline;
   job.work = [work = std::move(work), result](int worker, const CancelToken& token) {
     return work(worker, token, *result);
@@ -102,7 +102,7 @@ void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
     networks_[spec.name] = loaded;
     return {};
   };
-  push<NetworkInfo>({}, Lane::kPixels, {}, work, std::move(done));
+  push<NetworkInfo>({}, Executor::kPixels, {}, work, std::move(done));
 }
 
 std::unique_ptr<Batcher> Engine::make_batcher(ort::Network& network) {
@@ -148,7 +148,7 @@ void Engine::load_subject_types(const SubjectTypesSpec& spec, Done<SubjectTypesI
     subject_types_ = types;
     return {};
   };
-  push<SubjectTypesInfo>({}, Lane::kPixels, {}, work, std::move(done));
+  push<SubjectTypesInfo>({}, Executor::kPixels, {}, work, std::move(done));
 }
 
 void Engine::load_selector(const SelectorSpec& spec, Done<SelectorInfo> done) {
@@ -163,7 +163,7 @@ void Engine::load_selector(const SelectorSpec& spec, Done<SelectorInfo> done) {
     selector_ = opened;
     return {};
   };
-  push<SelectorInfo>({}, Lane::kPixels, {}, work, std::move(done));
+  push<SelectorInfo>({}, Executor::kPixels, {}, work, std::move(done));
 }
 
 void Engine::unload(std::function<void(Status)> done) {
@@ -185,7 +185,7 @@ void Engine::unload(std::function<void(Status)> done) {
     ort::release_memory();
     return {};
   };
-  push<std::monostate>({}, Lane::kPixels, {}, work,
+  push<std::monostate>({}, Executor::kPixels, {}, work,
                        [done = std::move(done)](Status status, std::monostate) { done(status); });
 }
 
@@ -213,7 +213,7 @@ void Engine::describe(std::uint64_t id, const DescribeJob& job, Deadline deadlin
     if (types->head) result.subject = types->head->apply(result.features);
     return {};
   };
-  push<Description>(id, Lane::kNetwork, deadline, work, std::move(done));
+  push<Description>(id, Executor::kNetwork, deadline, work, std::move(done));
 }
 
 std::shared_ptr<LoadedNetwork> Engine::find_network(const std::string& name) {
@@ -245,7 +245,7 @@ void Engine::embed(std::uint64_t id, ConstImageView pixels, Deadline deadline,
     result.embed_ms = milliseconds(start, Clock::now());
     return {};
   };
-  push<Embedding>(id, Lane::kNetwork, deadline, work, std::move(done));
+  push<Embedding>(id, Executor::kNetwork, deadline, work, std::move(done));
 }
 
 void Engine::select(std::uint64_t id, SelectJob job, Deadline deadline, Done<SelectResult> done) {
@@ -259,7 +259,7 @@ void Engine::select(std::uint64_t id, SelectJob job, Deadline deadline, Done<Sel
     result.select_ms = milliseconds(start, Clock::now());
     return {};
   };
-  push<SelectResult>(id, Lane::kNetwork, deadline, work, std::move(done));
+  push<SelectResult>(id, Executor::kNetwork, deadline, work, std::move(done));
 }
 
 void Engine::matte(std::uint64_t id, ImageView pixels, const MattePlan& plan,
@@ -284,7 +284,7 @@ void Engine::matte(std::uint64_t id, ImageView pixels, const MattePlan& plan,
     return make_matte(pixels, plan, *loaded, other.get(), types.get(), worker, token,
                       scheduler_.pool(), result);
   };
-  push<MatteResult>(id, Lane::kNetwork, deadline, work, std::move(done));
+  push<MatteResult>(id, Executor::kNetwork, deadline, work, std::move(done));
 }
 
 void Engine::compose(std::uint64_t id, const ComposeJob& job, Deadline deadline,
@@ -298,7 +298,7 @@ void Engine::compose(std::uint64_t id, const ComposeJob& job, Deadline deadline,
     result.compose_ms = milliseconds(start, Clock::now());
     return status;
   };
-  push<ComposeResult>(id, Lane::kPixels, deadline, work, std::move(done));
+  push<ComposeResult>(id, Executor::kPixels, deadline, work, std::move(done));
 }
 
 void Engine::encode_png(std::uint64_t id, PngJob job, Deadline deadline,
@@ -311,7 +311,7 @@ void Engine::encode_png(std::uint64_t id, PngJob job, Deadline deadline,
     CUTOUT_RETURN_IF_ERROR(token.check());
     return status;
   };
-  push<std::vector<std::uint8_t>>(id, Lane::kPixels, deadline, work, std::move(done));
+  push<std::vector<std::uint8_t>>(id, Executor::kPixels, deadline, work, std::move(done));
 }
 
 void Engine::close(std::chrono::milliseconds grace) {

@@ -124,8 +124,8 @@ class Engine {
   /// or kDevice when the GPU cannot be used; kOutOfMemory. The options have been checked.
   static Status create(const EngineOptions& options, std::unique_ptr<Engine>& engine);
 
-  /// Opens, checks and warms up a network on the pixel lane. Replaces a network of the same name;
-  /// jobs that run on that finish on it.
+  /// Opens, checks and warms up a network on the pixel executor. Replaces a network of the same
+  /// name; jobs that run on that finish on it.
   void load(const NetworkSpec& spec, Done<NetworkInfo> done);
 
   /// As load(), for the classifier of subject types, of which there is one.
@@ -134,8 +134,8 @@ class Engine {
   /// As load(), for the selector, of which there is one. Always on the CPU; not warmed up.
   void load_selector(const SelectorSpec& spec, Done<SelectorInfo> done);
 
-  /// Unloads all networks and returns their memory to the system, on the pixel lane. Jobs queued
-  /// before keep theirs until they are done.
+  /// Unloads all networks and returns their memory to the system, on the pixel executor. Jobs
+  /// queued before keep theirs until they are done.
   void unload(std::function<void(Status)> done);
 
   /// Subject type and features of an image under a given matte.
@@ -172,7 +172,7 @@ class Engine {
   Engine(const EngineOptions& options, std::optional<ort::GpuRuntime> gpu);
 
   template <typename Result>
-  void push(std::optional<std::uint64_t> id, Lane lane, Deadline deadline,
+  void push(std::optional<std::uint64_t> id, Executor executor, Deadline deadline,
             std::function<Status(int, const CancelToken&, Result&)> work, Done<Result> done);
   [[nodiscard]] ort::NetworkOptions network_options(const NetworkSpec& spec) const;
   std::shared_ptr<const SubjectTypes> subject_types();

@@ -6,7 +6,7 @@
 
 namespace cutout {
 
-std::size_t Scheduler::LaneState::waiting() const {
+std::size_t Scheduler::ExecutorState::waiting() const {
   const std::size_t jobs = running + queue.size();
   return jobs > threads ? jobs - threads : 0;
 }
@@ -30,25 +30,25 @@ Scheduler::Scheduler(int workers, int pixel_threads, int queue_limit, IdleWork i
 Scheduler::~Scheduler() { close(std::chrono::milliseconds(0)); }
 
 Status Scheduler::push(Job job) {
-  const Lane which = job.lane;
+  const Executor which = job.executor;
   const auto entry = std::make_shared<Entry>(std::move(job));
   const std::lock_guard lock(mutex_);
   if (closed_) return {Code::kClosed, "The engine is closed and takes no more jobs."};
-  LaneState& lane = state(which);
-  const bool waits = lane.running + lane.queue.size() >= lane.threads;
+  ExecutorState& executor = state(which);
+  const bool waits = executor.running + executor.queue.size() >= executor.threads;
   if (waits && network_.waiting() + pixels_.waiting() >= queue_limit_) {
     return {Code::kQueueFull,
             "The queue is full: " + std::to_string(queue_limit_) + " jobs are waiting already."};
   }
-  lane.queue.push_back(entry);
-  if (which == Lane::kNetwork) {
+  executor.queue.push_back(entry);
+  if (which == Executor::kNetwork) {
     work_.notify_one();
   } else {
     // The task runs whichever job is first then; after a cancelled job it may find none.
     try {
       pool_->submit([this] { run_pixel_job(); });
     } catch (...) {
-      lane.queue.pop_back();
+      executor.queue.pop_back();
       throw;
     }
   }
@@ -60,11 +60,11 @@ bool Scheduler::cancel(std::uint64_t id) {
   {
     const std::lock_guard lock(mutex_);
     const auto named = [id](const EntryPointer& entry) { return entry->job.id == id; };
-    for (LaneState* lane : {&network_, &pixels_}) {
-      const auto found = std::ranges::find_if(lane->queue, named);
-      if (found == lane->queue.end()) continue;
+    for (ExecutorState* executor : {&network_, &pixels_}) {
+      const auto found = std::ranges::find_if(executor->queue, named);
+      if (found == executor->queue.end()) continue;
       removed = std::move(*found);
-      lane->queue.erase(found);
+      executor->queue.erase(found);
       break;
     }
     if (removed == nullptr) {
@@ -103,8 +103,8 @@ void Scheduler::close(std::chrono::milliseconds grace) {
     changed_.notify_all();
     while (!drained() && Clock::now() < grace_until_) changed_.wait_until(lock, grace_until_);
     // A thread that takes a waiting job from now on ends it without running its work.
-    for (const LaneState* lane : {&network_, &pixels_}) {
-      for (const EntryPointer& entry : lane->queue) entry->token.stop(Code::kClosed);
+    for (const ExecutorState* executor : {&network_, &pixels_}) {
+      for (const EntryPointer& entry : executor->queue) entry->token.stop(Code::kClosed);
     }
     for (const EntryPointer& entry : running_) entry->token.stop(Code::kClosed);
   }
@@ -120,10 +120,10 @@ void Scheduler::close(std::chrono::milliseconds grace) {
 
 Scheduler::EntryPointer Scheduler::take_waiting() {
   const std::lock_guard lock(mutex_);
-  for (LaneState* lane : {&network_, &pixels_}) {
-    if (lane->queue.empty()) continue;
-    EntryPointer entry = std::move(lane->queue.front());
-    lane->queue.pop_front();
+  for (ExecutorState* executor : {&network_, &pixels_}) {
+    if (executor->queue.empty()) continue;
+    EntryPointer entry = std::move(executor->queue.front());
+    executor->queue.pop_front();
     count(Code::kClosed);
     return entry;
   }
@@ -183,10 +183,10 @@ void Scheduler::run_pixel_job() {
   run(entry, -1);
 }
 
-Scheduler::EntryPointer Scheduler::start_next(LaneState& lane) {
-  EntryPointer entry = std::move(lane.queue.front());
-  lane.queue.pop_front();
-  ++lane.running;
+Scheduler::EntryPointer Scheduler::start_next(ExecutorState& executor) {
+  EntryPointer entry = std::move(executor.queue.front());
+  executor.queue.pop_front();
+  ++executor.running;
   running_.push_back(entry);
   return entry;
 }
@@ -198,7 +198,7 @@ void Scheduler::run(const EntryPointer& entry, int worker) {
     const std::lock_guard lock(mutex_);
     // A stopped job ends with the reason, whatever its work returned: cancel() guarantees it.
     if (entry->token.stopped()) status = entry->token.check();
-    --state(entry->job.lane).running;
+    --state(entry->job.executor).running;
     if (idle_.work) {
       // A worker that waits without a timeout must be woken; one with an earlier timeout checks
       // again.

@@ -17,16 +17,16 @@
 namespace cutout {
 
 /// Where a job runs: on an inference worker or on a thread of the pixel pool.
-enum class Lane { kNetwork, kPixels };
+enum class Executor { kNetwork, kPixels };
 
 struct Job {
   /// For cancel(); a job without one ends by itself, by its deadline or with close().
   std::optional<std::uint64_t> id;
-  Lane lane = Lane::kNetwork;
+  Executor executor = Executor::kNetwork;
   std::optional<Clock::time_point> deadline;
   /// The work; checks the token between its steps. `worker` is 0 .. workers - 1 on the network
-  /// lane, never shared by two running jobs, and -1 on the pixel lane. Exceptions become the job's
-  /// outcome (caught() of core/status.h).
+  /// executor, never shared by two running jobs, and -1 on the pixel executor. Exceptions become
+  /// the job's outcome (caught() of core/status.h).
   std::function<Status(int worker, const CancelToken& token)> work;
   /// Called exactly once if push() returned ok, by the thread that ended the job, without a lock
   /// held. Must not throw.
@@ -92,20 +92,22 @@ class Scheduler {
   };
   using EntryPointer = std::shared_ptr<Entry>;
 
-  struct LaneState {
+  struct ExecutorState {
     std::size_t threads = 0;
     std::size_t running = 0;
     std::deque<EntryPointer> queue;
     [[nodiscard]] std::size_t waiting() const;
   };
 
-  LaneState& state(Lane lane) { return lane == Lane::kNetwork ? network_ : pixels_; }
+  ExecutorState& state(Executor executor) {
+    return executor == Executor::kNetwork ? network_ : pixels_;
+  }
   void worker_loop(int worker);
   void wait_for_work(std::unique_lock<std::mutex>& lock);
   void run_pixel_job();
   EntryPointer take_waiting();
   void join_workers();
-  EntryPointer start_next(LaneState& lane);  // mutex_ held, queue not empty
+  EntryPointer start_next(ExecutorState& executor);  // mutex_ held, queue not empty
   void run(const EntryPointer& entry, int worker);
   void count(Code code);  // mutex_ held
   [[nodiscard]] bool drained() const;
@@ -115,8 +117,8 @@ class Scheduler {
   mutable std::mutex mutex_;  // guards everything below but the threads
   std::condition_variable work_;
   std::condition_variable changed_;  // a job ended, or close() was called
-  LaneState network_;
-  LaneState pixels_;
+  ExecutorState network_;
+  ExecutorState pixels_;
   std::vector<EntryPointer> running_;  // has room for one job a thread
   SchedulerStats ended_;               // done, failed, cancelled
   bool closed_ = false;

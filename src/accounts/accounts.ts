@@ -56,8 +56,8 @@ export class Accounts {
   }
 
   /** `get`, and locks the account until the transaction ends. */
-  async hold(id: string): Promise<Account> {
-    const account = await this.#table.heldAccount(id);
+  async lock(id: string): Promise<Account> {
+    const account = await this.#table.lockedAccount(id);
     if (!account) throw new StoreError('STORE_UNKNOWN_ACCOUNT', `There is no account ${id}.`);
     return account;
   }

@@ -114,13 +114,13 @@ export class Ledger extends Postings implements Reservations, Balances {
     return { outcome: 'reserved', reservation };
   }
 
-  async answerWith(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<PendingAnswer | undefined> {
+  async addAnswer(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<PendingAnswer | undefined> {
     const paid = await contentOfCharge(this.#database, charge);
     if (!paid || !isFor(paid)) return undefined;
     const { accountId } = paid;
     const answer = this.#describeAnswer();
     const valid = await this.#begin(accountId, answer.id, (transaction) =>
-      transitions.answerWith(transaction, answer, charge),
+      transitions.addAnswer(transaction, answer, charge),
     );
     return valid ? this.#answer({ answer: answer.id, accountId, charge }) : undefined;
   }

@@ -4,11 +4,11 @@ import { dayOf, type EntryKind } from './entries.ts';
 import { freeUse, monthOf, returnFreePreview, useFreePreview } from './freePreviews.ts';
 import type { LedgerTransaction } from './ledgerTransaction.ts';
 import { type BillingOptions, priceOfZero, type QuarterCredits, quarters, type Tier } from './price.ts';
-import { type Payment, type ReserveRequest, type Settlement, ShortOfCredits } from './types.ts';
+import { InsufficientCredits, type Payment, type ReserveRequest, type Settlement } from './types.ts';
 
 /*
  * Where credits are reserved, settled, released and refunded: the states of an answer, from reserved to delivered, and every
- * transition between them (drawn in docs/credits.md). Reserving is what payment systems call authorizing; settling and
+ * transition between them (drawn in docs/credits.md). ReserveTransition is what payment systems call authorizing; settling and
  * delivering together are their capture.
  *
  * An answer is the response to one request for a result, and its part of the ledger. Only this module changes `answer` and
@@ -37,7 +37,7 @@ interface ValidCharge {
 }
 
 /** A reserve entry. */
-interface Reserved {
+interface ReserveEntry {
   readonly id: number;
   readonly payment: Payment;
   readonly amount: QuarterCredits;
@@ -53,7 +53,7 @@ export interface AnswerDescriptor {
   readonly ttlMs: number;
 }
 
-export type Reserving =
+export type ReserveTransition =
   | {
       readonly outcome: 'reserved';
       readonly id: number;
@@ -74,7 +74,7 @@ export async function reserve(
   answer: AnswerDescriptor,
   request: ReserveRequest,
   options: BillingOptions,
-): Promise<Reserving> {
+): Promise<ReserveTransition> {
   const { sql, balance } = transaction;
   const { requestId, repeat } = request;
   const known = repeat && (await chargeFor(transaction, repeat));
@@ -100,7 +100,7 @@ export async function reserve(
 /**
  * Charges finished work, so that its answer carries a valid charge: the reserved amount, or an existing charge for the
  * same content. If neither is left (the reservation expired, its server was considered dead, or the repeated charge was
- * refunded), the work is reserved and charged again. Rejects with ShortOfCredits if that cannot be paid; then nothing
+ * refunded), the work is reserved and charged again. Rejects with InsufficientCredits if that cannot be paid; then nothing
  * changes.
  */
 export async function settle(
@@ -126,7 +126,7 @@ export async function settle(
   const charge =
     stillReserved && reserved.repeatOf === null
       ? { id: reservation, amount: reserved.amount, payment: reserved.payment }
-      : await reserveAnew(transaction, reserved, stillReserved, request, options);
+      : await reserveAgain(transaction, reserved, stillReserved, request, options);
   await settleReservation(transaction, charge.id);
   await attachCharge(transaction, answer, row, charge.id);
   if (request.repeat)
@@ -161,7 +161,7 @@ export async function expire(transaction: LedgerTransaction, id: string): Promis
 }
 
 /** Adds an answer to a charge; a final charge needs no row. False if the charge is not valid. */
-export async function answerWith(
+export async function addAnswer(
   transaction: LedgerTransaction,
   answer: AnswerDescriptor,
   charge: number,
@@ -188,7 +188,7 @@ export async function refund(
   const { sql, accountId } = transaction;
   const reserved = await reserveEntry(sql, accountId, reservation);
   if (!reserved) return { outcome: 'unknown' };
-  if ((await endOf(sql, reservation)) !== 'settle') return { outcome: 'not charged' };
+  if ((await closingKindOf(sql, reservation)) !== 'settle') return { outcome: 'not charged' };
   if (reserved.repeatOf !== null) return { outcome: 'is repeat', of: reserved.repeatOf };
   // Detaches the answers in progress, so that none of them refunds it again.
   await deliver(transaction, reservation);
@@ -223,7 +223,7 @@ const answerById = (sql: Sql, id: string) =>
   sql.get<AnswerRow>(`SELECT ${answerColumns} FROM answer WHERE id = @id`, { id });
 
 const reserveEntry = (sql: Sql, accountId: string, id: number) =>
-  sql.get<Reserved>(
+  sql.get<ReserveEntry>(
     `SELECT id, payment, -amount AS amount, at, reservation_id AS "repeatOf" FROM entry
      WHERE id = @id AND account_id = @accountId AND kind = 'reserve'`,
     { id, accountId },
@@ -267,16 +267,16 @@ const settleReservation = (transaction: LedgerTransaction, reservation: number) 
   transaction.append({ kind: 'settle', amount: zero, reservationId: reservation });
 
 /** Reserves the price once more, for the size the work was done at. */
-async function reserveAnew(
+async function reserveAgain(
   transaction: LedgerTransaction,
-  reserved: Reserved,
+  reserved: ReserveEntry,
   stillReserved: boolean,
   { requestId }: ReserveRequest,
   options: BillingOptions,
 ): Promise<{ readonly id: number; readonly amount: QuarterCredits; readonly payment: Payment }> {
   const { balance } = transaction;
   const { payment, amount } = await paymentFor(transaction, tierOf(reserved.payment), options);
-  if (amount > balance) throw new ShortOfCredits({ needed: amount, balance });
+  if (amount > balance) throw new InsufficientCredits({ needed: amount, balance });
   if (stillReserved) await releaseReservation(transaction, reserved, 'its charge was refunded');
   const id = await transaction.append({
     kind: 'reserve',
@@ -309,7 +309,7 @@ async function releaseAnswer(
 
 async function releaseReservation(
   transaction: LedgerTransaction,
-  reserved: Reserved,
+  reserved: ReserveEntry,
   note: string | null,
 ): Promise<void> {
   const { id, amount, payment, at } = reserved;
@@ -320,7 +320,7 @@ async function releaseReservation(
 /** False if it had been refunded. */
 async function refundCharge(
   transaction: LedgerTransaction,
-  charge: Reserved,
+  charge: ReserveEntry,
   note: string | null,
 ): Promise<boolean> {
   const { id, amount, payment, at } = charge;
@@ -371,7 +371,7 @@ async function chargeFor(
 }
 
 /** How a reservation ended: 'settle' or 'release'; undefined while it is open. */
-async function endOf(sql: Sql, reservation: number): Promise<EntryKind | undefined> {
+async function closingKindOf(sql: Sql, reservation: number): Promise<EntryKind | undefined> {
   const found = await sql.get<{ kind: EntryKind }>(
     `SELECT kind FROM entry WHERE reservation_id = @reservation AND kind IN ('settle', 'release')`,
     { reservation },
@@ -382,7 +382,7 @@ async function endOf(sql: Sql, reservation: number): Promise<EntryKind | undefin
 /** The charge that the reservation repeats, or one made for the same content meanwhile. */
 async function validChargeFor(
   transaction: LedgerTransaction,
-  reserved: Reserved,
+  reserved: ReserveEntry,
   { size, repeat }: ReserveRequest,
 ): Promise<Pick<ValidCharge, 'id'> | undefined> {
   const { repeatOf } = reserved;

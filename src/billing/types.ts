@@ -45,8 +45,8 @@ export interface Shortfall {
 }
 
 /** The reservation is gone, and the balance does not suffice to charge the work again. */
-export class ShortOfCredits extends Error {
-  override readonly name = 'ShortOfCredits';
+export class InsufficientCredits extends Error {
+  override readonly name = 'InsufficientCredits';
   readonly shortfall: Shortfall;
 
   constructor(shortfall: Shortfall) {
@@ -63,7 +63,7 @@ export interface Reservation extends PendingAnswer {
   readonly payment: Payment;
   /**
    * Charges finished work, unless the same content was charged meanwhile; then the reservation is released. A reservation
-   * that was released meanwhile is charged again, which rejects with ShortOfCredits if it cannot be paid. The charge is
+   * that was released meanwhile is charged again, which rejects with InsufficientCredits if it cannot be paid. The charge is
    * refunded unless `deliver` follows. After any other rejection it is unknown whether it charged; `release` undoes it.
    * Settles once: later calls resolve with the first outcome.
    */
@@ -81,7 +81,7 @@ export interface Reservations {
    * Adds an answer to a charge of another process, by the charge's number. Undefined if no valid charge of that number is in
    * this ledger, or `isFor` rejects it: it was refunded, expired or never made, or is of another ledger, account or content.
    */
-  answerWith(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<PendingAnswer | undefined>;
+  addAnswer(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<PendingAnswer | undefined>;
 }
 
 export interface Balance {

@@ -12,7 +12,7 @@ export const bookPurchase = (
   { accountId, amount, session, event }: Purchase,
 ): Promise<BookedPurchase> =>
   inTransaction({ stores, actor: { id: null } }, async (transaction) => {
-    const { deletedAt } = await transaction.stores.accounts.hold(accountId);
+    const { deletedAt } = await transaction.stores.accounts.lock(accountId);
     const isDeleted = deletedAt !== null;
     const late = 'paid after the account was deleted';
     const { outcome } = await transaction.stores.ledger.post(accountId, {

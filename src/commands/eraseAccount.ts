@@ -12,7 +12,7 @@ export async function eraseAccount(
   accountId: string,
 ): Promise<void> {
   const images = await inTransaction(context, async ({ stores, record }) => {
-    const { deletedAt } = await stores.accounts.hold(accountId);
+    const { deletedAt } = await stores.accounts.lock(accountId);
     await stores.accounts.erase(accountId);
     if (deletedAt === null) await record({ action: 'account.delete', subject: accountId });
     return new ImproveTable(stores.sql).hideAll(accountId);

@@ -1,3 +1,4 @@
+import type { Repeatable } from '../idempotency/chargedContent.ts';
 import type { Idempotency } from '../idempotency/idempotency.ts';
 import type { DeliveryOutcome } from '../idempotency/sharedResult.ts';
 import type { RateLimit } from '../limits/rate.ts';
@@ -48,27 +49,32 @@ export function createCutout(parts: CutoutParts): Cutout {
       rate,
       precheck: () => precheck(request, accountId),
     });
+    const caller = {
+      accountId,
+      idempotencyKey,
+      signal,
+      retain: () => {
+        const releases = [retainUploads(), downloads.retain()];
+        return async () => {
+          for (const release of releases) await release();
+        };
+      },
+    };
     let made = false;
     try {
-      // Steps 1 to 6: an earlier result for the same Idempotency-Key or content, or else a new one.
-      const found = await idempotency.getOrMake({
-        accountId,
-        idempotencyKey,
-        signal,
-        load: (signal) => load(request, downloads, parts, signal),
-        make: (loaded, repeat, signal) => {
+      const result = await idempotency.onceForKey(caller, async (signal) => {
+        // Step 1.
+        const loaded = await load(request, downloads, parts, signal);
+        // Step 2: an earlier result for the same content, or else a new one.
+        const make = (repeat: Repeatable | undefined, signal: AbortSignal) => {
           made = true;
+          // Steps 3 to 6.
           return makeResult(request, downloads, call, { loaded, repeat, signal });
-        },
-        retain: () => {
-          const releases = [retainUploads(), downloads.retain()];
-          return async () => {
-            for (const release of releases) await release();
-          };
-        },
+        };
+        return idempotency.onceForContent(caller, loaded, make, signal);
       });
       // Step 7.
-      return await answer(found, { accountId, signal, telemetry, downloads, rate, shared: !made });
+      return await answer(result, { accountId, signal, telemetry, downloads, rate, shared: !made });
     } catch (error) {
       const failure = publicError(error, signal);
       await downloads.end(failure);

@@ -3,7 +3,7 @@ import type { Downloader } from '../fetch/download.ts';
 import { DownloadError } from '../fetch/error.ts';
 import type { Attempts } from '../limits/attempts.ts';
 import type { DownloadLimit } from '../limits/downloads.ts';
-import type { Hold, MemoryBudget } from '../limits/memoryBudget.ts';
+import type { MemoryBudget, MemoryReservation } from '../limits/memoryBudget.ts';
 import type { RateLimit } from '../limits/rate.ts';
 import { limitReached, outOfMemory, tooMany, tooManyDownloads } from '../limits/refuse.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
@@ -14,7 +14,7 @@ export type UrlField = 'image_url' | 'bg_image_url';
 interface DownloadParts {
   readonly downloader: Downloader;
   /** Counts downloaded bytes until nobody uses them any more. */
-  readonly memory: Pick<MemoryBudget, 'hold'>;
+  readonly memory: Pick<MemoryBudget, 'reserve'>;
   readonly limit: DownloadLimit;
   /** Failed downloads, by account. */
   readonly failures: Attempts;
@@ -78,7 +78,7 @@ class RequestDownloads implements ImageDownloads {
   /** The request itself, and each `retain`. */
   #references = 1;
   #releasePermit: (() => Promise<void>) | undefined;
-  #hold: Hold | undefined;
+  #reservation: MemoryReservation | undefined;
   /** Of the images that were downloaded. */
   #bytes = 0;
   #began = false;
@@ -119,7 +119,7 @@ class RequestDownloads implements ImageDownloads {
   retain(): () => Promise<void> {
     this.#references++;
     // Where the request has ended, its images were not counted any more.
-    this.#hold?.resize(this.#bytes);
+    this.#reservation?.resize(this.#bytes);
     return () => this.#release();
   }
 
@@ -163,13 +163,13 @@ class RequestDownloads implements ImageDownloads {
 
   async #download(url: URL, signal: AbortSignal): Promise<Uint8Array> {
     const { accountId, telemetry } = this.#call;
-    this.#hold ??= this.#parts.memory.hold(accountId, 0);
-    const hold = this.#hold;
-    if (!hold?.grow(connectionBytes)) throw outOfMemory();
+    this.#reservation ??= this.#parts.memory.reserve(accountId, 0);
+    const reservation = this.#reservation;
+    if (!reservation?.grow(connectionBytes)) throw outOfMemory();
     this.#began = true;
     try {
       const bytes = await telemetry.timed('fetch', () =>
-        this.#parts.downloader.download(url, signal, hold.grow),
+        this.#parts.downloader.download(url, signal, reservation.grow),
       );
       this.#bytes += bytes.length;
       return bytes;
@@ -178,14 +178,14 @@ class RequestDownloads implements ImageDownloads {
       if (error instanceof DownloadError) telemetry.add({ download: error.fault });
       throw error;
     } finally {
-      hold.resize(this.#bytes);
+      reservation.resize(this.#bytes);
     }
   }
 
   async #release(): Promise<void> {
     this.#references--;
     if (this.#references > 0) return;
-    this.#hold?.resize(0);
+    this.#reservation?.resize(0);
     const releasePermit = this.#releasePermit;
     this.#releasePermit = undefined;
     await releasePermit?.();

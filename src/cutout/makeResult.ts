@@ -1,6 +1,6 @@
 import { insufficientCredits } from '../billing/creditCheck.ts';
 import type { QuarterCredits } from '../billing/price.ts';
-import { type Payment, type Reservation, ShortOfCredits } from '../billing/types.ts';
+import { InsufficientCredits, type Payment, type Reservation } from '../billing/types.ts';
 import type { Repeatable } from '../idempotency/chargedContent.ts';
 import type { Charged } from '../idempotency/sharedResult.ts';
 import type { ProbeLimits } from '../image/types.ts';
@@ -62,7 +62,7 @@ async function charge(
   const { payment, ...settlement } = await telemetry
     .timed('settle', () => reservation.settle())
     .catch((error: unknown) => {
-      throw error instanceof ShortOfCredits ? insufficientCredits(error.shortfall) : error;
+      throw error instanceof InsufficientCredits ? insufficientCredits(error.shortfall) : error;
     });
   // Counted where the charge is made: the first client may have left, and after an interrupted answer another one reports
   // the same charge, which would then count twice.

@@ -27,7 +27,7 @@ const unmeteredReservations: Reservations = {
       release: async () => {},
     },
   }),
-  answerWith: async () => undefined,
+  addAnswer: async () => undefined,
 };
 
 /**

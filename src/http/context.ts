@@ -1,7 +1,7 @@
 import type { Middleware as KoaMiddleware, ParameterizedContext } from 'koa';
 import type { Account } from '../accounts/accounts.ts';
 import { fail } from '../errors.ts';
-import type { Hold } from '../limits/memoryBudget.ts';
+import type { MemoryReservation } from '../limits/memoryBudget.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import type { Form } from './form.ts';
 
@@ -16,7 +16,7 @@ export interface State {
   /** auth */
   account?: Account;
   /** receiveBody: memory that the request holds until its answer is sent. */
-  hold?: Hold;
+  memory?: MemoryReservation;
   /** receiveBody */
   form?: Form;
   /** cutoutRoute: whether `headBeforeBody` sends the head of the answer alone. */

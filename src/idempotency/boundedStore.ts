@@ -1,12 +1,12 @@
-interface Slot {
+interface Item {
   readonly entry: unknown;
   readonly bytes: number;
   /** By the store's clock. */
   readonly expiresAt: number;
 }
 
-/** Bytes of a slot beside its content: key, objects, map entry. */
-const slotBytes = 512;
+/** Bytes of an item beside its content: key, objects, map entry. */
+const overheadBytes = 512;
 
 /**
  * An in-memory store for keyv, bounded in bytes and in time. The oldest entry is evicted first, and every entry is removed
@@ -14,7 +14,7 @@ const slotBytes = 512;
  */
 export class BoundedStore {
   /** Oldest first: a Map keeps the order of insertion. */
-  readonly #slots = new Map<string, Slot>();
+  readonly #items = new Map<string, Item>();
   readonly #maxBytes: number;
   readonly #bytesOf: (entry: unknown) => number;
   readonly #now: () => number;
@@ -37,25 +37,25 @@ export class BoundedStore {
   }
 
   get size(): number {
-    return this.#slots.size;
+    return this.#items.size;
   }
 
   get(key: string): unknown {
-    return this.#slots.get(key)?.entry;
+    return this.#items.get(key)?.entry;
   }
 
   has(key: string): boolean {
-    return this.#slots.has(key);
+    return this.#items.has(key);
   }
 
   /** `ttl` in milliseconds, more than 0. An entry larger than the whole store is not kept. */
   set(key: string, entry: unknown, ttl: number): void {
     this.delete(key);
-    const bytes = this.#bytesOf(entry) + slotBytes;
+    const bytes = this.#bytesOf(entry) + overheadBytes;
     if (bytes > this.#maxBytes) return;
-    this.#slots.set(key, { entry, bytes, expiresAt: this.#now() + ttl });
+    this.#items.set(key, { entry, bytes, expiresAt: this.#now() + ttl });
     this.#bytes += bytes;
-    for (const oldest of this.#slots.keys()) {
+    for (const oldest of this.#items.keys()) {
       if (this.#bytes <= this.#maxBytes) break;
       this.delete(oldest);
     }
@@ -63,28 +63,28 @@ export class BoundedStore {
   }
 
   delete(key: string): boolean {
-    const slot = this.#slots.get(key);
-    if (!slot) return false;
-    this.#slots.delete(key);
-    this.#bytes -= slot.bytes;
+    const item = this.#items.get(key);
+    if (!item) return false;
+    this.#items.delete(key);
+    this.#bytes -= item.bytes;
     return true;
   }
 
   clear(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#slots.clear();
+    this.#items.clear();
     this.#bytes = 0;
   }
 
   /** One timer, for the oldest entry: as all have the same time to live, it expires first. */
   #schedule(): void {
-    const oldest = this.#slots.values().next().value;
+    const oldest = this.#items.values().next().value;
     if (this.#timer || !oldest) return;
     const expire = () => {
       this.#timer = undefined;
       const now = this.#now();
-      for (const [key, { expiresAt }] of this.#slots) {
+      for (const [key, { expiresAt }] of this.#items) {
         if (expiresAt > now) break;
         this.delete(key);
       }

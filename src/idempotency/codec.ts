@@ -14,9 +14,9 @@ export interface Cacheable {
 /** Bytes of memory that a cached value holds: the whole buffer behind its bytes. */
 export const cachedResultBytes = ({ bytes }: Cacheable): number => bytes.buffer.byteLength;
 
-/** What the ledger offers for charges of other processes (`Reservations.answerWith`). */
+/** What the ledger offers for charges of other processes (`Reservations.addAnswer`). */
 export interface Charges {
-  answerWith(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<ChargeHandle | undefined>;
+  addAnswer(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<ChargeHandle | undefined>;
 }
 
 /**
@@ -33,7 +33,7 @@ export function cachedResultCodec<T extends Cacheable>(
       const value = { ...(facts as Omit<T, 'bytes'>), bytes } as T;
       const isFor = ({ accountId, content }: ChargedFor) => textHash(contentKey(accountId, content)) === name;
       const chargeHandle =
-        value.charge === undefined ? undefined : await charges.answerWith(value.charge, isFor);
+        value.charge === undefined ? undefined : await charges.addAnswer(value.charge, isFor);
       return chargeHandle && { value, chargeHandle };
     },
   };

@@ -11,17 +11,11 @@ export interface Content extends FurtherImages {
   readonly settings: string;
 }
 
-export interface IdempotentRequest<L extends Content, T> {
+/** One of those who may wait for a result. */
+export interface Caller {
   readonly accountId: string;
   /** Any length; stored as a hash. */
   readonly idempotencyKey?: string | undefined;
-  /** Loads the call's content; may download it. Not called for a known Idempotency-Key. */
-  readonly load: (signal: AbortSignal) => Promise<L>;
-  /**
-   * Makes the result of what was loaded and charges for it. `repeat`: by what the ledger recognises a repeat of this
-   * content; undefined where it need not. The signal aborts when the last caller that waits for the result leaves.
-   */
-  readonly make: (loaded: L, repeat: Repeatable | undefined, signal: AbortSignal) => Promise<Charged<T>>;
   /**
    * Keeps the memory of what the caller sent, or had downloaded, counted until the returned function is called: work that
    * the caller has started uses it for others after the caller has left.
@@ -29,6 +23,9 @@ export interface IdempotentRequest<L extends Content, T> {
   readonly retain: () => () => Promise<void>;
   readonly signal: AbortSignal;
 }
+
+/** Work that is shared: the signal aborts when the last caller that waits for it leaves. */
+type SharedWork<T> = (signal: AbortSignal) => Promise<T>;
 
 export interface IdempotentResult<T> {
   readonly value: T;
@@ -82,10 +79,22 @@ export class Idempotency<T> {
     return { results: 0, bytes: 0, ...this.#store?.stats, inFlight: this.#inFlight.size };
   }
 
-  /** Rejects as `load` and `make` do, or with the signal's reason when the caller leaves. */
-  async getOrMake<L extends Content>(request: IdempotentRequest<L, T>): Promise<IdempotentResult<T>> {
-    const { signal } = request;
-    const handle = await this.#handle(request);
+  /**
+   * The result for the caller's Idempotency-Key. `byContent` is not called for a known key; it loads what the caller sent and
+   * ends with `onceForContent`. Rejects as that does, or with the signal's reason when the caller leaves.
+   */
+  async onceForKey(caller: Caller, byContent: SharedWork<KeyedHandle<T>>): Promise<IdempotentResult<T>> {
+    const { accountId, idempotencyKey, signal } = caller;
+    const handle =
+      this.#store && idempotencyKey !== undefined
+        ? await this.#join(
+            this.#store,
+            `${accountId}:key:${textHash(idempotencyKey)}`,
+            caller,
+            byContent,
+            signal,
+          )
+        : (await byContent(signal)).handle;
     // A caller that left in the same moment must not be the one that reports the charge.
     const first = !signal.aborted && (await handle.claimChargeReport());
     if (signal.aborted) {
@@ -100,41 +109,35 @@ export class Idempotency<T> {
     };
   }
 
-  /** With an Idempotency-Key the same lookup runs twice: first for that key, then for the content. */
-  async #handle<L extends Content>(request: IdempotentRequest<L, T>): Promise<ResultHandle<T>> {
-    const { accountId, idempotencyKey, load, make, signal } = request;
-    const store = this.#store;
-    if (!store) return unsharedHandle(await make(await load(signal), undefined, signal));
-    if (idempotencyKey === undefined) return (await this.#byContent(store, request, signal)).handle;
-    const key = `${accountId}:key:${textHash(idempotencyKey)}`;
-    const work = (sharedSignal: AbortSignal) => this.#byContent(store, request, sharedSignal);
-    return this.#join(store, key, request, work, signal);
-  }
-
-  async #byContent<L extends Content>(
-    store: ResultStore<T>,
-    request: IdempotentRequest<L, T>,
+  /**
+   * The result for a content, whichever caller sent it and with whatever key. `make` makes it and charges for it. `repeat`:
+   * by what the ledger recognises a repeat of this content; undefined where it need not. Rejects as `make` does.
+   */
+  async onceForContent(
+    caller: Caller,
+    content: Content,
+    make: (repeat: Repeatable | undefined, signal: AbortSignal) => Promise<Charged<T>>,
     signal: AbortSignal,
   ): Promise<KeyedHandle<T>> {
-    const { accountId, load, make } = request;
-    const loaded = await load(signal);
-    const content = await store.contentId(loaded.image, loaded.settings, loaded, { accountId, signal });
-    const key = contentKey(accountId, content);
-    const repeat = store.rememberMs === undefined ? undefined : { content, forMs: store.rememberMs };
-    const work = async (sharedSignal: AbortSignal) => {
-      const charged = await make(loaded, repeat, sharedSignal);
-      return { handle: firstHandle(store.wrap(charged)), contentKey: key };
-    };
-    const handle = await this.#join(store, key, request, work, signal);
-    return { handle, contentKey: key };
+    const { accountId } = caller;
+    const store = this.#store;
+    if (!store) return { handle: unsharedHandle(await make(undefined, signal)), contentKey: '' };
+    const id = await store.contentId(content.image, content.settings, content, { accountId, signal });
+    const key = contentKey(accountId, id);
+    const repeat = store.rememberMs === undefined ? undefined : { content: id, forMs: store.rememberMs };
+    const work = async (sharedSignal: AbortSignal) => ({
+      handle: firstHandle(store.wrap(await make(repeat, sharedSignal))),
+      contentKey: key,
+    });
+    return { handle: await this.#join(store, key, caller, work, signal), contentKey: key };
   }
 
   /** Waits for the work on a key that is in flight, or starts it; what the caller sent stays counted while it lasts. */
   #join(
     store: ResultStore<T>,
     key: string,
-    { retain }: Pick<IdempotentRequest<Content, T>, 'retain'>,
-    work: (signal: AbortSignal) => Promise<KeyedHandle<T>>,
+    { retain }: Caller,
+    work: SharedWork<KeyedHandle<T>>,
     signal: AbortSignal,
   ): Promise<ResultHandle<T>> {
     const start = async (sharedSignal: AbortSignal) => {
@@ -157,7 +160,7 @@ export class Idempotency<T> {
 async function cachedOrMade<T>(
   store: ResultStore<T>,
   key: string,
-  work: (signal: AbortSignal) => Promise<KeyedHandle<T>>,
+  work: SharedWork<KeyedHandle<T>>,
   signal: AbortSignal,
 ): Promise<ResultHandle<T>> {
   const acquired = await store.acquire(key, signal);

@@ -44,7 +44,7 @@ interface FairSchedulerStats {
   /** Milliseconds of queued work. */
   readonly waitingMs: number;
   /** Milliseconds of work completed per millisecond under continuous load. */
-  readonly speed: number;
+  readonly serviceRate: number;
   readonly refused: {
     /** Refused before the body was read. */
     readonly early: number;
@@ -58,15 +58,15 @@ interface FairSchedulerStats {
 
 interface Waiting {
   readonly job: Job;
-  /** Position within the account's queue: the lowest is served first. */
-  readonly rank: number;
+  /** The lowest of an account runs first (ageing). */
+  readonly virtualDeadline: number;
   readonly resolve: (outcome: FairSchedulerOutcome) => void;
 }
 
 interface Account {
-  /** Virtual time: milliseconds of work served, counted like `#virtualTime`. */
-  served: number;
-  /** In the order in which they are served. */
+  /** Milliseconds of work admitted, counted like `#virtualTime`. */
+  virtualTime: number;
+  /** By virtual deadline. */
   readonly queue: Waiting[];
 }
 
@@ -76,7 +76,7 @@ interface Account {
  */
 const ageingFactor = 4;
 
-/** Weight of earlier measurements of the speed after one more completed job. */
+/** Weight of earlier measurements of the service rate after one more completed job. */
 const decay = 15 / 16;
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
@@ -86,12 +86,12 @@ const lengthOf = (queue: readonly Waiting[]): number => sum(queue.map(({ job }) 
  * Fair scheduler in front of memory and processors (docs/decisions/0150). A bounded number of jobs runs at a
  * time. The next one is chosen by
  *
- * - account: the account that was served least goes first (start-time fair queueing), so that no
+ * - account: the account with the lowest virtual time goes first (start-time fair queueing), so that no
  *   account waits for the backlog of another;
  * - length: within an account, a shorter job goes before longer ones that came a little earlier, and heavy
- *   jobs leave one slot to others. Ageing guarantees that every job is served.
+ *   jobs leave one slot to others. Ageing guarantees that every job runs.
  *
- * The wait is predicted from the work ahead and the measured speed of the machine: a job that would wait too
+ * The wait is predicted from the work ahead and the measured service rate of the machine: a job that would wait too
  * long, or beyond its deadline, is refused at once.
  */
 export class FairScheduler {
@@ -100,7 +100,7 @@ export class FairScheduler {
   readonly #accounts = new Map<string, Account>();
   readonly #running = new Set<Job>();
   readonly #refused = { early: 0, queue: 0, deadline: 0, memory: 0 };
-  /** Virtual time of the account that was served last. */
+  /** Virtual time of the account whose job was admitted last, before that job. */
   #virtualTime = 0;
   /** Work completed under continuous load, and the time it took: milliseconds, decaying. */
   #completedMs = 5000;
@@ -125,7 +125,7 @@ export class FairScheduler {
       running: this.#running.size,
       waiting: sum(queues.map(({ length }) => length)),
       waitingMs: sum(queues.map(lengthOf)),
-      speed: this.#speed,
+      serviceRate: this.#serviceRate,
       refused: { ...this.#refused },
     };
   }
@@ -155,7 +155,7 @@ export class FairScheduler {
     return this.#enqueue(job, signal);
   }
 
-  get #speed(): number {
+  get #serviceRate(): number {
     return this.#completedMs / this.#elapsedMs;
   }
 
@@ -169,8 +169,8 @@ export class FairScheduler {
    */
   #workAhead({ account, ms }: Job): number {
     const own = this.#accounts.get(account)?.queue ?? [];
-    const rank = this.#rankOf(ms);
-    const before = lengthOf(own.filter((other) => other.rank <= rank));
+    const virtualDeadline = this.#virtualDeadlineOf(ms);
+    const before = lengthOf(own.filter((other) => other.virtualDeadline <= virtualDeadline));
     const others = this.#queues()
       .filter((queue) => queue !== own)
       .map((queue) => Math.min(lengthOf(queue), before + ms));
@@ -182,13 +182,13 @@ export class FairScheduler {
     // An idle machine accepts a job that seems hopeless: only by running it can the estimate be corrected.
     if (this.#running.size === 0) return undefined;
     const free = this.#running.size < this.#options.running && !this.#backlogged;
-    const wait = free ? 0 : this.#workAhead(job) / this.#speed;
-    const late = this.#now() + Math.max(job.ms, wait + job.ms / this.#speed) > job.deadline;
+    const wait = free ? 0 : this.#workAhead(job) / this.#serviceRate;
+    const late = this.#now() + Math.max(job.ms, wait + job.ms / this.#serviceRate) > job.deadline;
     if (!late && wait <= this.#options.waitMs) return undefined;
     return busyFor(wait, late ? 'deadline' : 'queue');
   }
 
-  #rankOf(ms: number): number {
+  #virtualDeadlineOf(ms: number): number {
     return this.#now() + ageingFactor * ms;
   }
 
@@ -203,13 +203,15 @@ export class FairScheduler {
       };
       const waiting: Waiting = {
         job,
-        rank: this.#rankOf(job.ms),
+        virtualDeadline: this.#virtualDeadlineOf(job.ms),
         resolve: (outcome) => {
           signal.removeEventListener('abort', abort);
           resolve(outcome);
         },
       };
-      const behind = account.queue.findIndex(({ rank }) => rank > waiting.rank);
+      const behind = account.queue.findIndex(
+        ({ virtualDeadline }) => virtualDeadline > waiting.virtualDeadline,
+      );
       account.queue.splice(behind === -1 ? account.queue.length : behind, 0, waiting);
       signal.addEventListener('abort', abort, { once: true });
       this.#dispatch();
@@ -218,9 +220,9 @@ export class FairScheduler {
 
   #accountOf(name: string): Account {
     const known = this.#accounts.get(name);
-    const account = known ?? { served: this.#virtualTime, queue: [] };
+    const account = known ?? { virtualTime: this.#virtualTime, queue: [] };
     // Idle accounts accrue no credit.
-    if (account.queue.length === 0) account.served = Math.max(account.served, this.#virtualTime);
+    if (account.queue.length === 0) account.virtualTime = Math.max(account.virtualTime, this.#virtualTime);
     if (!known) this.#accounts.set(name, account);
     return account;
   }
@@ -234,22 +236,22 @@ export class FairScheduler {
 
   #admitNext(): void {
     while (this.#running.size < this.#options.running) {
-      const slot = this.#select();
-      if (!slot) return;
-      const [account, waiting] = slot;
+      const selected = this.#select();
+      if (!selected) return;
+      const [account, waiting] = selected;
       const { job } = waiting;
       if (this.#running.size > 0 && this.#now() + job.ms > job.deadline) {
         account.queue.splice(account.queue.indexOf(waiting), 1);
         this.#refused.deadline++;
-        waiting.resolve(busyFor(lengthOf(account.queue) / this.#speed, 'deadline'));
+        waiting.resolve(busyFor(lengthOf(account.queue) / this.#serviceRate, 'deadline'));
         continue;
       }
       const free = this.#options.memory.work(job.bytes);
       // Running jobs will free memory soon.
       if (!free) return;
       account.queue.splice(account.queue.indexOf(waiting), 1);
-      this.#virtualTime = account.served;
-      account.served += job.ms;
+      this.#virtualTime = account.virtualTime;
+      account.virtualTime += job.ms;
       this.#running.add(job);
       waiting.resolve({ outcome: 'admitted', release: this.#releaseOnce(job, free) });
       this.#dropIdleAccounts();
@@ -263,15 +265,15 @@ export class FairScheduler {
     let next: readonly [Account, Waiting] | undefined;
     for (const account of this.#accounts.values()) {
       const first = account.queue.find(({ job }) => heavyAllowed || !job.heavy);
-      if (first && (!next || account.served < next[0].served)) next = [account, first];
+      if (first && (!next || account.virtualTime < next[0].virtualTime)) next = [account, first];
     }
     return next;
   }
 
-  /** Removes accounts without queued jobs that have been served no more than others. */
+  /** Removes accounts without queued jobs whose virtual time is not ahead of the others'. */
   #dropIdleAccounts(): void {
-    for (const [name, { queue, served }] of this.#accounts)
-      if (queue.length === 0 && served <= this.#virtualTime) this.#accounts.delete(name);
+    for (const [name, { queue, virtualTime }] of this.#accounts)
+      if (queue.length === 0 && virtualTime <= this.#virtualTime) this.#accounts.delete(name);
   }
 
   /** Measures throughput: between two ends of jobs under load, the machine has completed the job that ended. */

@@ -11,7 +11,7 @@ export interface MemoryBounds {
 }
 
 /** Memory held by one request: its body or download, later its answer. */
-export interface Hold {
+export interface MemoryReservation {
   /** Sets the size to bytes that are allocated already, whether or not there is room. */
   resize(bytes: number): void;
   /** Asks for more bytes before they are allocated; false, and nothing changes, if there is no room. */
@@ -82,7 +82,7 @@ export class MemoryBudget {
   }
 
   /** Reserves memory for a body of an account that is about to be read; undefined if there is no room. */
-  hold(account: string, bytes: number): Hold | undefined {
+  reserve(account: string, bytes: number): MemoryReservation | undefined {
     if (!this.#admits(account, bytes)) return undefined;
     let own = 0;
     let released = false;

@@ -30,7 +30,7 @@ export interface Sources {
     readonly running: number;
     readonly waiting: number;
     readonly waitingMs: number;
-    readonly speed: number;
+    readonly serviceRate: number;
   };
   readonly memory: () => { readonly room: number; readonly held: number; readonly working: number };
   /** Downloads in progress. */
@@ -244,7 +244,7 @@ export class Metrics {
     gauge('admission_waiting', 'Requests that wait for admission.', () => sources.admission?.().waiting);
     gauge('admission_wait_seconds', 'Predicted duration of the waiting work.', () => {
       const stats = sources.admission?.();
-      return stats && stats.waitingMs / stats.speed / 1000;
+      return stats && stats.waitingMs / stats.serviceRate / 1000;
     });
     gauge('memory_room_bytes', 'Memory limit of all requests together.', () =>
       finite(sources.memory?.().room),

@@ -119,7 +119,7 @@ export class AccountTable {
   }
 
   /** Locks the row until the transaction ends. */
-  heldAccount(id: string): Promise<AccountRow | undefined> {
+  lockedAccount(id: string): Promise<AccountRow | undefined> {
     const { forUpdate } = this.#sql.dialect;
     return this.#sql.get(`SELECT ${accountColumns} FROM account WHERE id = @id${forUpdate}`, { id });
   }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext, TestFn } from 'ava';
-import type { Content, Idempotency, IdempotentRequest } from '../../src/idempotency/idempotency.ts';
+import type { Repeatable } from '../../src/idempotency/chargedContent.ts';
+import type { Caller, Content, Idempotency } from '../../src/idempotency/idempotency.ts';
 import type { Charged } from '../../src/idempotency/sharedResult.ts';
 
 export interface Image {
@@ -19,7 +20,8 @@ export type MakeNodes = (
   options: KeepOptions,
 ) => Promise<readonly [Idempotency<Image>, Idempotency<Image>]>;
 
-export type Call = Partial<Omit<IdempotentRequest<Content, Image>, 'make'>> & {
+export type Call = Partial<Caller> & {
+  readonly load?: (signal: AbortSignal) => Promise<Content>;
   readonly work?: (signal: AbortSignal) => Promise<Image>;
   readonly image?: string;
   readonly node?: 0 | 1;
@@ -38,6 +40,24 @@ export const contentOf = (image: string): Content => ({
   settings: '',
 });
 
+/** A call as the product makes it: by its key, then by its content. */
+export const getOrMake = (
+  node: Idempotency<Image>,
+  call: Partial<Caller>,
+  load: (signal: AbortSignal) => Promise<Content>,
+  make: (repeat: Repeatable | undefined, signal: AbortSignal) => Promise<Charged<Image>>,
+) => {
+  const caller: Caller = {
+    accountId: 'acc_1',
+    signal: new AbortController().signal,
+    retain: () => async () => {},
+    ...call,
+  };
+  return node.onceForKey(caller, async (signal) =>
+    node.onceForContent(caller, await load(signal), make, signal),
+  );
+};
+
 /** Calls of two nodes with the same results: `node` 0 or 1. Work takes 20 ms and returns the number of its run. */
 export function callsOf(nodes: readonly [Idempotency<Image>, Idempotency<Image>]) {
   let runs = 0;
@@ -51,15 +71,13 @@ export function callsOf(nodes: readonly [Idempotency<Image>, Idempotency<Image>]
     running--;
     return { bytes: Buffer.from(`result ${runs}`) };
   };
-  const call = ({ image = 'image', node = 0, work = run, ...request }: Call = {}) =>
-    nodes[node].getOrMake({
-      accountId: 'acc_1',
-      load: async () => contentOf(image),
-      signal: new AbortController().signal,
-      retain: () => async () => {},
-      ...request,
-      make: async (_, _repeat, signal) => charged(await work(signal)),
-    });
+  const call = ({
+    image = 'image',
+    node = 0,
+    work = run,
+    load = async () => contentOf(image),
+    ...caller
+  }: Call = {}) => getOrMake(nodes[node], caller, load, async (_, signal) => charged(await work(signal)));
   return { call, runs: () => runs, maxRunning: () => most };
 }
 

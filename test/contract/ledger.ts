@@ -2,7 +2,7 @@ import type { TestFn } from 'ava';
 import { Ledger } from '../../src/billing/ledger.ts';
 import { credits, quarters, standardBilling } from '../../src/billing/price.ts';
 import { openStores } from '../../src/billing/stores.ts';
-import { type Reservation, type ReserveRequest, ShortOfCredits } from '../../src/billing/types.ts';
+import { InsufficientCredits, type Reservation, type ReserveRequest } from '../../src/billing/types.ts';
 import type { CachedResult } from '../../src/cutout/cachedResult.ts';
 import { cachedResultCodec } from '../../src/idempotency/codec.ts';
 import { textHash } from '../../src/idempotency/hash.ts';
@@ -253,7 +253,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
       note: `in place of ${late.id}`,
     });
     await stores.ledger.post(account, { kind: 'adjust', amount: credits(-0.5) });
-    const refused = await t.throwsAsync(poor.settle(), { instanceOf: ShortOfCredits });
+    const refused = await t.throwsAsync(poor.settle(), { instanceOf: InsufficientCredits });
     t.deepEqual(refused?.shortfall, { needed: credits(1), balance: credits(0.5) });
     await poor.release();
     t.is(await balanceOf(stores, account), credits(0.5));
@@ -365,31 +365,31 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     const of = (content: string) => ({ ...full, repeat: { content, forMs: 600_000 } });
     const isFor = () => true;
     const first = await reserve(stores, account, of('a'));
-    t.is(await ledger.answerWith(first.id, isFor), undefined, 'not charged yet');
+    t.is(await ledger.addAnswer(first.id, isFor), undefined, 'not charged yet');
     t.is(await ledger.openReservations(), 1);
     await first.settle();
-    const other = await ledger.answerWith(first.id, isFor);
+    const other = await ledger.addAnswer(first.id, isFor);
     t.is(await ledger.openReservations(), 2);
     await first.release();
     t.is(await balanceOf(stores, account), credits(9), 'the other one may still be out');
     await other?.deliver();
     t.is(await ledger.openReservations(), 0, 'final: a crash gives nothing back');
-    const late = await ledger.answerWith(first.id, isFor);
+    const late = await ledger.addAnswer(first.id, isFor);
     t.is(await ledger.openReservations(), 0, 'nothing is left to be decided');
     await late?.release();
     t.is(await balanceOf(stores, account), credits(9));
 
     const vain = await reserve(stores, account, of('b'));
     await vain.settle();
-    const both = [vain, await ledger.answerWith(vain.id, isFor)];
+    const both = [vain, await ledger.addAnswer(vain.id, isFor)];
     for (const answer of both) await answer?.release();
     t.is(await balanceOf(stores, account), credits(9), 'nobody got it');
-    t.is(await ledger.answerWith(vain.id, isFor), undefined, 'given back');
+    t.is(await ledger.addAnswer(vain.id, isFor), undefined, 'given back');
 
     const released = await reserve(stores, account, of('c'));
     await released.release();
-    t.is(await ledger.answerWith(released.id, isFor), undefined);
-    t.is(await ledger.answerWith(123_456, isFor), undefined, 'unknown');
+    t.is(await ledger.addAnswer(released.id, isFor), undefined);
+    t.is(await ledger.addAnswer(123_456, isFor), undefined, 'unknown');
     t.is(await ledger.openReservations(), 0);
     t.deepEqual(await ledger.verify(), []);
   });
@@ -405,16 +405,16 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
       asked.push(paid);
       return false;
     };
-    t.is(await stores.ledger.answerWith(charged.id, refuse), undefined);
+    t.is(await stores.ledger.addAnswer(charged.id, refuse), undefined);
     t.deepEqual(asked, [{ accountId: account, content: 'c' }]);
     t.is(await stores.ledger.openReservations(), 1);
     // A repeat is not a charge, and work without a content name cannot be repeated.
     const again = await reserve(stores, account, { ...full, repeat });
     await again.settle();
-    t.is(await stores.ledger.answerWith(again.id, () => true), undefined);
+    t.is(await stores.ledger.addAnswer(again.id, () => true), undefined);
     const unnamed = await reserve(stores, account, full);
     await unnamed.settle();
-    t.is(await stores.ledger.answerWith(unnamed.id, () => true), undefined);
+    t.is(await stores.ledger.addAnswer(unnamed.id, () => true), undefined);
 
     const { pack, unpack } = cachedResultCodec<CachedResult>(stores.ledger);
     const bytes = Buffer.from('result');

@@ -3,10 +3,10 @@ import { Ledger } from '../../src/billing/ledger.ts';
 import { quarters, standardBilling } from '../../src/billing/price.ts';
 import { openStores } from '../../src/billing/stores.ts';
 import {
+  InsufficientCredits,
   type PendingAnswer,
   type Reservation,
   type ReserveRequest,
-  ShortOfCredits,
 } from '../../src/billing/types.ts';
 import type { ChargedFor } from '../../src/idempotency/chargedContent.ts';
 import { InDoubt, StoreError } from '../../src/store/error.ts';
@@ -304,7 +304,7 @@ export function testLedgerModel(test: TestFn, newPlace: NewPlace, steps: number)
             wasOpen ? 'settle' : expected?.charged === 0 ? 'settle late with a charge' : 'settle late anew',
           );
         } catch (error) {
-          if (error instanceof ShortOfCredits && !expected && weather !== 'away') {
+          if (error instanceof InsufficientCredits && !expected && weather !== 'away') {
             t.is(error.shortfall.balance as number, oracle.balance, `step ${step}`);
             count('settle in vain');
           } else if (!isUnavailable(error) || weather === 'fine') throw error;
@@ -333,7 +333,7 @@ export function testLedgerModel(test: TestFn, newPlace: NewPlace, steps: number)
         if (charge === undefined) throw new Error('a call without a number');
         weather = 'fine';
         const isFor = ({ accountId, content }: ChargedFor) => accountId === id && content === call.content;
-        const answer = await server.ledger.answerWith(charge, isFor);
+        const answer = await server.ledger.addAnswer(charge, isFor);
         const known = call.content !== undefined && oracle.charged.get(call.content)?.call === call;
         t.is(answer !== undefined, known && call.state === 'charged', `step ${step}`);
         if (answer) {

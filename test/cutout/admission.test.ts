@@ -59,7 +59,7 @@ function start({ release, insufficient = false, memory = new MemoryBudget() }: F
         insufficient
           ? { outcome: 'insufficient', needed: credits(1), balance: credits(0) }
           : { outcome: 'reserved', reservation },
-      answerWith: async () => undefined,
+      addAnswer: async () => undefined,
     },
   });
   const admit = ({ hasPermit = false, signal = new AbortController().signal } = {}) =>

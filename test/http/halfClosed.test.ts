@@ -168,12 +168,12 @@ const upload = ({ key }: Service, body: string, framing = 'Content-Length: 90000
 const half = '--b\r\nContent-Disposition: form-data; name="image_file"\r\n\r\nhalf an image';
 
 /** The most bytes that any request has asked for. */
-function largestHold({ memory }: Service): () => number {
+function largestReservation({ memory }: Service): () => number {
   let most = 0;
-  const { hold } = memory;
-  memory.hold = (account, bytes) => {
+  const { reserve } = memory;
+  memory.reserve = (account, bytes) => {
     most = Math.max(most, bytes);
-    return hold.call(memory, account, bytes);
+    return reserve.call(memory, account, bytes);
   };
   return () => most;
 }
@@ -189,7 +189,7 @@ for (const [what, bytes, text] of [
 ] as readonly [string, number, (service: Service) => string][])
   test(`${what} holds no memory once its answer arrives, while the connection lingers`, async (t) => {
     const service = await startService(t);
-    const largest = largestHold(service);
+    const largest = largestReservation(service);
     let left: number | undefined;
     const answer = await rawRequest(service.address.port, (socket) => {
       socket.once('data', () => {
@@ -205,7 +205,7 @@ for (const [what, bytes, text] of [
 test('a body that ends in its middle holds no memory while requests before it are in progress', async (t) => {
   const service = await startService(t);
   const release = hold(service);
-  const largest = largestHold(service);
+  const largest = largestReservation(service);
   const first = await request(service);
   let sent: Socket | undefined;
   const answer = exchange(service, first + upload(service, half), (socket) => {

@@ -15,6 +15,7 @@ import {
   callsOf,
   charged,
   contentOf,
+  getOrMake,
   type Image,
   type KeepOptions,
   testIdempotencyContract,
@@ -78,16 +79,15 @@ test('work hears what the ledger recognises its repeats by, where the names outl
   const background = Buffer.from('background');
   const repeatIn = async (store: InMemoryResultStore<Image> | undefined) => {
     let heard: unknown;
-    await new Idempotency<Image>(store).getOrMake({
-      accountId: 'acc_1',
-      signal: new AbortController().signal,
-      retain: () => async () => {},
-      load: async () => ({ ...contentOf('image'), background, settings: 's' }),
-      make: async (_, repeat) => {
+    await getOrMake(
+      new Idempotency<Image>(store),
+      {},
+      async () => ({ ...contentOf('image'), background, settings: 's' }),
+      async (repeat) => {
         heard = repeat;
         return charged({ bytes: Buffer.from('result') });
       },
-    });
+    );
     return heard;
   };
   t.deepEqual(await repeatIn(new InMemoryResultStore({ ...limits, contentKey: key, onError })), {
@@ -420,21 +420,23 @@ for (const idempotencyKey of [undefined, 'key'])
     });
     const running: AbortSignal[] = [];
     const call = (name: string, signal: AbortSignal) =>
-      results.getOrMake({
-        accountId: 'acc_1',
-        idempotencyKey,
-        signal,
-        load: async () => contentOf('image'),
-        make: async (_, __, sharedSignal) => {
+      getOrMake(
+        results,
+        {
+          idempotencyKey,
+          signal,
+          retain: () => {
+            retained.set(name, (retained.get(name) ?? 0) + 1);
+            return async () => void retained.set(name, (retained.get(name) ?? 0) - 1);
+          },
+        },
+        async () => contentOf('image'),
+        async (_, sharedSignal) => {
           running.push(sharedSignal);
           await finished;
           return charged({ bytes: Buffer.from('result') });
         },
-        retain: () => {
-          retained.set(name, (retained.get(name) ?? 0) + 1);
-          return async () => void retained.set(name, (retained.get(name) ?? 0) - 1);
-        },
-      });
+      );
     const leave = new AbortController();
     const first = call('first', leave.signal);
     const left = t.throwsAsync(first, { message: 'gone' });
@@ -461,14 +463,12 @@ test('naming an image ends when its callers have left', async (t) => {
   for (const idempotencyKey of [undefined, 'key']) {
     const results = new Idempotency(store);
     const leave = new AbortController();
-    const leaving = results.getOrMake({
-      accountId: 'acc_1',
-      idempotencyKey,
-      signal: leave.signal,
-      retain: () => async () => {},
-      load: async () => ({ ...contentOf(''), image }),
-      make: async () => t.fail('made') as never,
-    });
+    const leaving = getOrMake(
+      results,
+      { idempotencyKey, signal: leave.signal },
+      async () => ({ ...contentOf(''), image }),
+      async () => t.fail('made') as never,
+    );
     let ended: unknown;
     leaving.catch((error: unknown) => {
       ended = error;

@@ -197,8 +197,8 @@ test('a job waits for its memory, continues when some is freed, and is refused i
   leave(first);
   leave(await second);
 
-  const body = memory.hold('a', 400e6);
-  t.is(memory.hold('b', 1), undefined, 'bodies leave the largest work its room');
+  const body = memory.reserve('a', 400e6);
+  t.is(memory.reserve('b', 1), undefined, 'bodies leave the largest work its room');
   const third = await scheduler.acquire(work({ bytes: 500e6 }), forever());
   const fourth = scheduler.acquire(work({ bytes: 200e6 }), forever());
   t.is(scheduler.stats.waiting, 1);
@@ -208,7 +208,7 @@ test('a job waits for its memory, continues when some is freed, and is refused i
   t.like(memory.stats, { held: 0, working: 0, refused: 1 });
 });
 
-test('Retry-After is the time until the queue is empty at the measured speed, 1 to 60 s', async (t) => {
+test('Retry-After is the time until the queue is empty at the measured service rate, 1 to 60 s', async (t) => {
   const { scheduler } = open({ waitMs: 0 });
   let place = await scheduler.acquire(work({ ms: 100 }), forever());
   const retryAfter = async () => {
@@ -229,7 +229,7 @@ test('Retry-After is the time until the queue is empty at the measured speed, 1 
     slow.clock.at += 4000;
     leave(outcome);
   }
-  t.true(Math.abs(slow.scheduler.stats.speed - 0.25) < 0.02, String(slow.scheduler.stats.speed));
+  t.true(Math.abs(slow.scheduler.stats.serviceRate - 0.25) < 0.02, String(slow.scheduler.stats.serviceRate));
 });
 
 /**

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { largestBody } from '../../src/http/middleware/receiveBody.ts';
-import { type Hold, MemoryBudget, roomForBody } from '../../src/limits/memoryBudget.ts';
+import { MemoryBudget, type MemoryReservation, roomForBody } from '../../src/limits/memoryBudget.ts';
 
 const upload = 20e6;
 
@@ -12,12 +12,12 @@ function open(): MemoryBudget {
 }
 
 /** As many uploads as the account is allowed. */
-function fill(memory: MemoryBudget, account: string): Hold[] {
-  const found: Hold[] = [];
+function fill(memory: MemoryBudget, account: string): MemoryReservation[] {
+  const found: MemoryReservation[] = [];
   for (;;) {
-    const hold = memory.hold(account, upload);
-    if (!hold) return found;
-    found.push(hold);
+    const reservation = memory.reserve(account, upload);
+    if (!reservation) return found;
+    found.push(reservation);
   }
 }
 
@@ -33,8 +33,8 @@ test('an account above its share shrinks as its uploads end', (t) => {
   const memory = open();
   const first = fill(memory, 'a');
   let others = fill(memory, 'b').length;
-  for (const hold of first.slice(0, 20)) {
-    hold.release();
+  for (const reservation of first.slice(0, 20)) {
+    reservation.release();
     others += fill(memory, 'b').length;
   }
   t.is(others, 24);
@@ -43,10 +43,10 @@ test('an account above its share shrinks as its uploads end', (t) => {
 
 test('an account that holds nothing gets whatever is free, and no account more than that', (t) => {
   const memory = open();
-  const large = memory.hold('a', 990e6);
-  t.is(memory.hold('b', 11e6), undefined);
-  t.not(memory.hold('b', 10e6), undefined);
-  t.is(memory.hold('b', 1), undefined);
+  const large = memory.reserve('a', 990e6);
+  t.is(memory.reserve('b', 11e6), undefined);
+  t.not(memory.reserve('b', 10e6), undefined);
+  t.is(memory.reserve('b', 1), undefined);
   large?.release();
   large?.release();
   t.is(memory.stats.held, 10e6);
@@ -56,24 +56,24 @@ test('the result of an upload counts for its account; after its release nothing 
   const memory = open();
   const [first, ...rest] = fill(memory, 'a');
   first?.resize(0);
-  t.not(memory.hold('a', upload), undefined);
+  t.not(memory.reserve('a', upload), undefined);
   first?.resize(900e6);
-  t.is(memory.hold('a', 1), undefined);
+  t.is(memory.reserve('a', 1), undefined);
   first?.release();
-  for (const hold of rest) hold.release();
+  for (const reservation of rest) reservation.release();
   t.is(memory.stats.held, upload);
   t.is(fill(memory, 'a').length, 36);
 });
 
 test('growth is checked as an upload is, for its account and overall; a refusal changes nothing', (t) => {
   const memory = open();
-  const growing = memory.hold('a', 0);
+  const growing = memory.reserve('a', 0);
   let granted = 0;
   while (growing?.grow(1e6)) granted += 1e6;
   t.is(granted, 750e6);
   t.is(memory.stats.held, 750e6);
   t.is(memory.stats.refused, 1);
-  const other = memory.hold('b', 100e6);
+  const other = memory.reserve('b', 100e6);
   t.true(other?.grow(50e6));
   t.false(other?.grow(100e6));
   growing?.resize(10e6);
@@ -85,39 +85,39 @@ test('growth is checked as an upload is, for its account and overall; a refusal 
 
 test('before `bound` there is no limit', (t) => {
   const memory = new MemoryBudget();
-  t.not(memory.hold('a', 1e12), undefined);
-  t.not(memory.hold('a', 1e12), undefined);
+  t.not(memory.reserve('a', 1e12), undefined);
+  t.not(memory.reserve('a', 1e12), undefined);
 });
 
 test('the largest body grows to its end if it fits, and work continues meanwhile', (t) => {
   const memory = new MemoryBudget();
   memory.bound({ room: roomForBody(largestBody), largestWork: 1e9, largestBody });
-  const hold = memory.hold('a', 1000);
+  const reservation = memory.reserve('a', 1000);
   for (let bytes = 1000; bytes < largestBody; bytes += 1e6)
-    t.true(hold?.grow(Math.min(1e6, largestBody - bytes)) ?? false);
+    t.true(reservation?.grow(Math.min(1e6, largestBody - bytes)) ?? false);
   t.truthy(memory.work(50e6));
 });
 
 test('after a release nothing is reserved again', (t) => {
   const memory = open();
-  const hold = memory.hold('a', upload);
-  hold?.release();
-  hold?.resize(50e6);
-  t.false(hold?.grow(1) ?? true);
-  hold?.release();
+  const reservation = memory.reserve('a', upload);
+  reservation?.release();
+  reservation?.resize(50e6);
+  t.false(reservation?.grow(1) ?? true);
+  reservation?.release();
   t.is(memory.stats.held, 0);
 });
 
 test('what is retained stays counted after the release, and growth does not', (t) => {
   const memory = open();
-  const hold = memory.hold('a', upload);
-  const first = hold?.retain();
-  const second = hold?.retain();
-  hold?.release();
-  hold?.release();
+  const reservation = memory.reserve('a', upload);
+  const first = reservation?.retain();
+  const second = reservation?.retain();
+  reservation?.release();
+  reservation?.release();
   t.is(memory.stats.held, upload);
-  t.false(hold?.grow(1));
-  hold?.resize(1);
+  t.false(reservation?.grow(1));
+  reservation?.resize(1);
   t.is(memory.stats.held, upload);
   first?.();
   first?.();

@@ -161,35 +161,35 @@ using Work = std::function<Status(const CancelToken&, ThreadPool&)>;
 
 struct Named {
   const char* name;
-  Lane lane;
+  Executor executor;
   Work work;
 };
 
 const std::vector<Named>& all_work() {
   static const std::vector<Named> work{
-      {"refinement", Lane::kNetwork,
+      {"refinement", Executor::kNetwork,
        [](const CancelToken&, ThreadPool& pool) {
          std::vector<std::uint8_t> pixels = image();
          return refine(pixels, pool);
        }},
-      {"canvas", Lane::kPixels,
+      {"canvas", Executor::kPixels,
        [](const CancelToken& token, ThreadPool& pool) {
          std::vector<std::uint8_t> pixels = image();
          return compose_canvas(pixels, token, pool);
        }},
-      {"PNG", Lane::kPixels,
+      {"PNG", Executor::kPixels,
        [](const CancelToken&, ThreadPool& pool) {
          std::vector<std::uint8_t> pixels = image();
          std::vector<std::uint8_t> png;
          return encode_png(view_of(pixels), {}, pool, {}, png);
        }},
-      {"features", Lane::kNetwork,
+      {"features", Executor::kNetwork,
        [](const CancelToken&, ThreadPool& pool) { return find_features(pool); }},
-      {"8-bit program", Lane::kNetwork,
+      {"8-bit program", Executor::kNetwork,
        [](const CancelToken& token, ThreadPool& pool) {
          return run_program(program_data(), token, pool);
        }},
-      {"network memory", Lane::kPixels,
+      {"network memory", Executor::kPixels,
        [](const CancelToken&, ThreadPool&) { return use_memory(); }},
   };
   return work;
@@ -204,7 +204,7 @@ Code run(
   arm();
   try {
     Job job;
-    job.lane = named.lane;
+    job.executor = named.executor;
     job.work = [&scheduler, &named](int, const CancelToken& token) {
       return named.work(token, scheduler.pool());
     };
@@ -251,7 +251,7 @@ void close_without_memory() {
     for (std::uint64_t id = 0; id < 20; ++id) {
       Job job;
       job.id = id;
-      job.lane = id % 2 == 0 ? Lane::kNetwork : Lane::kPixels;
+      job.executor = id % 2 == 0 ? Executor::kNetwork : Executor::kPixels;
       job.work = [](int, const CancelToken& token) -> Status {
         while (!token.stopped()) std::this_thread::yield();
         return token.check();

@@ -27,8 +27,8 @@ using namespace std::chrono_literals;
 using cutout::CancelToken;
 using cutout::Clock;
 using cutout::Code;
+using cutout::Executor;
 using cutout::Job;
-using cutout::Lane;
 using cutout::Scheduler;
 using cutout::Status;
 using cutout::ThreadPool;
@@ -128,7 +128,7 @@ void scheduler_round(Random& random) {
     for (std::uint64_t id = first_id; id < first_id + kJobs; ++id) {
       Job job;
       job.id = id;
-      job.lane = between(own, 0, 2) == 0 ? Lane::kPixels : Lane::kNetwork;
+      job.executor = between(own, 0, 2) == 0 ? Executor::kPixels : Executor::kNetwork;
       if (between(own, 0, 9) == 0) {
         job.deadline = Clock::now() + std::chrono::microseconds(between(own, 0, 500));
       }

@@ -6,7 +6,7 @@ export function everyMetric(): Metrics {
   const metrics = new Metrics();
   metrics.watch({
     ready: () => true,
-    admission: () => ({ running: 1, waiting: 2, waitingMs: 3000, speed: 0.5 }),
+    admission: () => ({ running: 1, waiting: 2, waitingMs: 3000, serviceRate: 0.5 }),
     memory: () => ({ room: 4e9, held: 1e6, working: 2e6 }),
     engine: () => ({
       queued: 0,

@@ -101,10 +101,10 @@ async function eachOf<T>(
   work: (item: T) => Promise<void>,
 ): Promise<void> {
   const rest = items.values();
-  const lane = async () => {
+  const worker = async () => {
     for (const item of rest) await work(item);
   };
-  await Promise.all(Array.from({ length: Math.min(width, items.length) }, lane));
+  await Promise.all(Array.from({ length: Math.min(width, items.length) }, worker));
 }
 
 interface Streams {

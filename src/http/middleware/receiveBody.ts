@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { koaBody } from 'koa-body';
 import { type AppError, clientClosed, fail } from '../../errors.ts';
-import type { Hold, MemoryBudget } from '../../limits/memoryBudget.ts';
+import type { MemoryBudget, MemoryReservation } from '../../limits/memoryBudget.ts';
 import { outOfMemory } from '../../limits/refuse.ts';
 import { scanJson } from '../body/json.ts';
 import { type BodyLimits, type BodyType, imageBodyLimits } from '../body/limits.ts';
@@ -80,8 +80,8 @@ const maxStep = 4e6;
 class BodyMemory {
   readonly #memory: MemoryBudget;
   readonly #account: string;
-  readonly #hold: Hold;
-  readonly #more: Hold[] = [];
+  readonly #reservation: MemoryReservation;
+  readonly #more: MemoryReservation[] = [];
   #bytes: number;
   /** Whether nothing is held any more; the body of a request that has ended may still be parsed. */
   #ended = false;
@@ -91,16 +91,16 @@ class BodyMemory {
     this.#memory = memory;
     // All requests without a key count as one account.
     this.#account = ctx.state.account?.id ?? '';
-    this.#hold = this.#take(bytes);
+    this.#reservation = this.#take(bytes);
     this.#bytes = bytes;
-    ctx.state.hold = this.#hold;
+    ctx.state.memory = this.#reservation;
     onResponseEnd(ctx, () => this.release());
   }
 
   /** Idempotent. */
   release(): void {
     this.#ended = true;
-    this.#hold.release();
+    this.#reservation.release();
     this.#releaseMore();
   }
 
@@ -116,18 +116,18 @@ class BodyMemory {
 
   /** The body is read: reduces the reservation to what is left of it. */
   shrinkTo(bytes: number): void {
-    this.#hold.resize(bytes);
+    this.#reservation.resize(bytes);
     this.#releaseMore();
   }
 
-  #take(bytes: number): Hold {
-    const hold = this.#memory.hold(this.#account, bytes);
-    if (!hold) throw outOfMemory();
-    return hold;
+  #take(bytes: number): MemoryReservation {
+    const reservation = this.#memory.reserve(this.#account, bytes);
+    if (!reservation) throw outOfMemory();
+    return reservation;
   }
 
   #releaseMore(): void {
-    for (const hold of this.#more.splice(0)) hold.release();
+    for (const reservation of this.#more.splice(0)) reservation.release();
   }
 }
 

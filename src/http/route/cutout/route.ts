@@ -1,5 +1,5 @@
 import type { Cutout } from '../../../cutout/cutout.ts';
-import type { Hold } from '../../../limits/memoryBudget.ts';
+import type { MemoryReservation } from '../../../limits/memoryBudget.ts';
 import { outOfMemory } from '../../../limits/refuse.ts';
 import type { Logger } from '../../../ops/log.ts';
 import { accountOf, formOf, type Middleware } from '../../context.ts';
@@ -12,9 +12,9 @@ import { parseCutout } from './schema.ts';
  * The upload is no longer needed; from here on only the answer is held. A cached result costs nothing to ask for, so
  * it is sent only while there is memory for one more answer; throws 503.
  */
-function holdResponse(hold: Hold | undefined, bytes: number, replayed: boolean): void {
-  hold?.resize(replayed ? 0 : bytes);
-  if (replayed && hold?.grow(bytes) === false) throw outOfMemory();
+function reserveResponse(reservation: MemoryReservation | undefined, bytes: number, replayed: boolean): void {
+  reservation?.resize(replayed ? 0 : bytes);
+  if (replayed && reservation?.grow(bytes) === false) throw outOfMemory();
 }
 
 /** `POST /v1.0/cutout` and the path that clients of the published API use. */
@@ -27,7 +27,7 @@ export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logge
       accountId: accountOf(ctx).id,
       requestId,
       idempotencyKey: ctx.get('Idempotency-Key') || undefined,
-      retainUploads: ctx.state.hold?.retain,
+      retainUploads: ctx.state.memory?.retain,
       signal,
       deadline: ctx.state.deadline,
       telemetry,
@@ -45,7 +45,7 @@ export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logge
     // Nothing was made of the upload, or that has ended.
     if (result.replayed) for (const file of formOf(ctx).files.values()) file.free();
     const body = resultBody(ctx.get('Accept'), result);
-    holdResponse(ctx.state.hold, body.length, result.replayed);
+    reserveResponse(ctx.state.memory, body.length, result.replayed);
     present(ctx, result, body);
   };
   return { method: 'POST', paths: ['/v1.0/cutout', '/v1.0/removebg'], handlers: [...before, handler] };
