@@ -61,18 +61,34 @@ interface AddStreams {
   readonly ask?: Ask;
 }
 
-/** Asks on the terminal; undefined where standard input or output is none. */
+/**
+ * Asks on the terminal; undefined where standard input or output is none. A question that is interrupted (Ctrl-C) or
+ * left without an answer (Ctrl-D) rejects with UserError.
+ */
 export function askOnTerminal(
-  stdin: NodeJS.ReadStream,
-  stdout: NodeJS.WriteStream,
+  stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean },
+  stdout: Output,
   signal: AbortSignal,
 ): Ask | undefined {
   if (!stdin.isTTY || !stdout.isTTY) return undefined;
   return async (question) => {
     const lines = createInterface({ input: stdin, output: stdout });
+    const stopped = new UserError('Stopped: no network was added.');
+    let end = () => {};
+    const ended = new Promise<never>((_, reject) => {
+      end = () => {
+        stdout.write('\n');
+        reject(stopped);
+      };
+    });
+    lines.once('close', end);
     try {
-      return (await lines.question(question, { signal })).trim();
+      return (await Promise.race([lines.question(question, { signal }), ended])).trim();
+    } catch {
+      signal.throwIfAborted();
+      throw stopped;
     } finally {
+      lines.off('close', end);
       lines.close();
     }
   };

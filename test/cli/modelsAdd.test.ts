@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
 import { freePort } from '../../bench/lib/freePort.ts';
-import { type AddOptions, type Ask, addNetwork } from '../../src/cli/modelsAdd.ts';
+import { type AddOptions, type Ask, addNetwork, askOnTerminal } from '../../src/cli/modelsAdd.ts';
 import { compareNetworks } from '../../src/cli/modelsCompare.ts';
 import { listNetworks, listTable } from '../../src/cli/modelsList.ts';
 import { type RunOptions, run } from '../../src/cli/run/run.ts';
@@ -233,6 +233,24 @@ test.serial('what a run shows to be no matte is refused, and nothing of it stays
   await add(unit, { normalise: 'unit', output: 'probability' });
   const { manifest } = await findNetwork(catalogueWith(modelsDir), 'unit');
   t.is(manifest.output, 'probability');
+});
+
+test.serial('a question that is interrupted or left without an answer ends with a sentence', async (t) => {
+  const terminal = (): PassThrough & { readonly isTTY: true } =>
+    Object.assign(new PassThrough(), { isTTY: true } as const);
+  const { signal } = new AbortController();
+  for (const [key, answer] of [
+    ['\x03', undefined],
+    ['\x04', undefined],
+    [' 512 \r', '512'],
+  ] as const) {
+    const stdin = terminal();
+    const answered = askOnTerminal(stdin, terminal().resume(), signal)?.('Size: ');
+    stdin.write(key);
+    if (answer !== undefined) t.is(await answered, answer);
+    else await t.throwsAsync(async () => answered, { message: 'Stopped: no network was added.' });
+  }
+  t.is(askOnTerminal(new PassThrough(), terminal(), signal), undefined);
 });
 
 test.serial('damaged and hostile files, names and values have codes', async (t) => {
