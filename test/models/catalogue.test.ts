@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import test from 'ava';
@@ -36,6 +37,23 @@ test('every folder of models/ has a valid manifest and a card that names the lic
     t.true(card.includes(manifest.licence.name), `${manifest.name}: licence`);
     t.true(card.includes(manifest.title), `${manifest.name}: title`);
   }
+});
+
+test('a card shows the quality that its manifest states, and pictures that exist', async (t) => {
+  const measured: string[] = [];
+  for (const { manifest, folder } of await listCatalogue(installedCatalogue())) {
+    if (!manifest.quality) continue;
+    const { correlation, photos } = manifest.quality;
+    measured.push(manifest.name);
+    const card = await readFile(path.join(folder, 'CARD.md'), 'utf8');
+    t.true(card.includes(`| ${photos} | ${correlation.toFixed(3)} (95 %: `), `${manifest.name}: figures`);
+    const pictures = [...card.matchAll(/!\[[^\]]+\]\(([^)]+)\)/g)].map(([, file = '']) =>
+      path.resolve(folder, file),
+    );
+    t.is(pictures.length, 2, `${manifest.name}: the photos and the results`);
+    for (const picture of pictures) t.true(existsSync(picture), picture);
+  }
+  t.deepEqual(measured, ['isnet', 'modnet', 'silueta', 'u2net', 'u2netp']);
 });
 
 test('a table of 8-bit scales is of its network, and of no photo that tables are judged by', async (t) => {
