@@ -1,9 +1,11 @@
 // npm run package: makes build/package/cutout-<version>.tgz, which `npm install` installs without a compiler and without
-// a registry. npm run package -- --prove installs it in a fresh Debian root without a compiler, starts it there,
-// pulls the network and cuts out one image from outside; that needs root and debootstrap.
+// a registry. On x64 it is for arm64 too, if Debian's g++-aarch64-linux-gnu is there. npm run package -- --prove installs
+// it in a fresh Debian root without a compiler, starts it there, pulls the network and cuts out one image from outside;
+// that needs root and debootstrap.
 import { mkdirSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { builtAddons, makeArchive } from './package/archive.js';
+import { makeArchive, ownAddon } from './package/archive.js';
+import { crossBuild, missingToBuildArm64 } from './package/cross.js';
 import { missingForProof, prove } from './package/prove.js';
 import { archiveFile } from './package/stage.js';
 import { setup } from './setup/index.js';
@@ -15,7 +17,12 @@ await onSupportedNode();
 try {
   await setup({ tests: false });
   const file = archiveFile();
-  const addons = builtAddons();
+  const addons = ownAddon();
+  if (process.arch === 'x64') {
+    const missing = missingToBuildArm64();
+    if (missing) console.log(`  not for arm64, left out for ${missing}`);
+    else addons.set({ os: 'linux', cpu: 'arm64' }, await crossBuild());
+  }
   mkdirSync(path.dirname(file), { recursive: true });
   await makeArchive(file, { addons });
   const platforms = [...addons.keys()].map(({ os, cpu }) => `${os}-${cpu}`).join(', ');

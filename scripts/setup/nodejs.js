@@ -15,9 +15,12 @@ const fetched = path.join(folder, 'bin', 'node');
 /**
  * Fetches a release through npm and puts its `bin/node` into the folder `target`.
  * @param {{version: string, integrity: Record<string, string>}} release
+ * @param {string} target
+ * @param {(progress: string) => void} progress
+ * @param {string} arch the processor's, this machine's by default
  */
-export const fetchNode = ({ version, integrity }, target, progress) =>
-  fetchPackage({ name: `node-linux-${process.arch}`, version, integrity: integrity[process.arch] }, target, {
+export const fetchNode = ({ version, integrity }, target, progress, arch = process.arch) =>
+  fetchPackage({ name: `node-linux-${arch}`, version, integrity: integrity[arch] }, target, {
     log: 'node',
     files: ['bin/node', 'LICENSE'],
     progress,

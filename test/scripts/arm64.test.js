@@ -1,0 +1,146 @@
+import { execFile, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import test from 'ava';
+import sharp from 'sharp';
+import { makeArchive } from '../../scripts/package/archive.js';
+import {
+  crossBuild,
+  emulated,
+  emulatedNode,
+  missingForArm64,
+  stressProgram,
+  stressPrograms,
+} from '../../scripts/package/cross.js';
+import { needsOf, tooNew } from '../../scripts/package/elf.js';
+import { inBuild, inRoot } from '../../scripts/setup/paths.js';
+import { minGlibc } from '../../scripts/setup/requirements.js';
+
+const { unless } = await import('../../build/ts/test/fixtures/leftOut.js');
+const { modelsFolder } = await import('../../build/ts/test/fixtures/cli.js');
+
+/** Rejects if the program fails. */
+const run = promisify(execFile);
+
+const isLong = process.env.CUTOUT_TEST_LONG === '1';
+const missing = isLong ? missingForArm64() || undefined : 'time: arm64 runs with CUTOUT_TEST_LONG=1';
+const arm64 = unless(missing, test.serial);
+
+/** Emulation takes up to a hundred times as long as the processor. */
+const patience = 60 * 60_000;
+const key = 'key-of-the-arm64-test';
+const folder = mkdtempSync(path.join(tmpdir(), 'cutout-arm64-'));
+const main = ['build', 'ts', 'src', 'main.js'];
+test.after.always(() => rmSync(folder, { recursive: true, force: true }));
+
+const settings = (name, models) => ({
+  PATH: process.env.PATH,
+  HOME: folder,
+  CUTOUT_DATA_DIR: path.join(folder, name),
+  CUTOUT_MODELS_DIR: models,
+  CUTOUT_MODEL: 'u2netp',
+  CUTOUT_SUBJECT_TYPES: 'off',
+});
+
+arm64('built for arm64, the pixel loops equal their scalar versions', async (t) => {
+  t.timeout(patience);
+  await crossBuild();
+  for (const name of stressPrograms) {
+    const [program, ...args] = emulated(stressProgram(name));
+    await t.notThrowsAsync(run(program, [...args, '4']), name);
+  }
+});
+
+arm64('the archive for arm64 has an addon for it that needs nothing newer', async (t) => {
+  t.timeout(patience);
+  const addon = await crossBuild();
+  t.is(needsOf(addon)?.cpu, 'arm64');
+  t.deepEqual(tooNew(addon, minGlibc), []);
+  t.deepEqual(
+    needsOf(addon).libraries.filter((name) => name.startsWith('libstdc++')),
+    [],
+  );
+  mkdirSync(inBuild('package'), { recursive: true });
+  const archive = path.join(folder, 'cutout.tgz');
+  await makeArchive(archive, { addons: new Map([[{ os: 'linux', cpu: 'arm64' }, addon]]), level: 1 });
+  await run('tar', ['-xzf', archive, '-C', folder]);
+});
+
+/** The arm64 program of the archive; bin/cutout.js would replace its process, which an emulator cannot. */
+const installed = async () => [...(await emulatedNode()), path.join(folder, 'package', ...main)];
+
+arm64('a cut-out on arm64 is that on x64', async (t) => {
+  t.timeout(patience);
+  const networks = path.join(folder, 'pulled');
+  const own = [process.execPath, inRoot(...main)];
+  const photo = path.join(folder, 'photo.png');
+  const drawing = `<svg xmlns="http://www.w3.org/2000/svg" width="320" height="240">
+    <rect width="320" height="240" fill="#dfe6ea"/><circle cx="160" cy="65" r="37" fill="#e0b08a"/>
+    <ellipse cx="160" cy="150" rx="65" ry="85" fill="#a3432c"/></svg>`;
+  writeFileSync(photo, await sharp(Buffer.from(drawing)).png().toBuffer());
+  await run(own[0], [...own.slice(1), 'models', 'pull', 'u2netp'], { env: settings('pull', networks) });
+  const cutOut = async (name, [program, ...args]) => {
+    const out = path.join(folder, name);
+    await run(program, [...args, 'run', photo, '--out', out], { env: settings(`${name}-data`, networks) });
+    return await sharp(path.join(out, 'photo.png')).raw().toBuffer({ resolveWithObject: true });
+  };
+  const here = await cutOut('x64', own);
+  const there = await cutOut('arm64', await installed());
+  t.deepEqual(there.info, here.info);
+  t.deepEqual([here.info.width, here.info.height, here.info.channels], [320, 240, 4]);
+  const apart = { alpha: 0, colour: 0, bytes: 0 };
+  for (const [i, value] of here.data.entries()) {
+    const difference = Math.abs(value - there.data[i]);
+    const part = i % 4 === 3 ? 'alpha' : 'colour';
+    apart[part] = Math.max(apart[part], difference);
+    if (difference > 0) apart.bytes += 1;
+  }
+  t.log(`largest difference in alpha ${apart.alpha}, in colour ${apart.colour} of 255; ${apart.bytes} bytes`);
+  t.true(apart.alpha <= 1);
+  const alpha = here.data.filter((_, i) => i % 4 === 3);
+  t.deepEqual([Math.max(...alpha), Math.min(...alpha)], [255, 0]);
+});
+
+arm64('the archive for arm64 answers each request of `cutout check` as x64 does', async (t) => {
+  t.timeout(patience);
+  const networks = modelsFolder(path.join(folder, 'networks'));
+  const [program, ...args] = await installed();
+  const server = spawn(program, [...args, 'serve', '--no-pull'], {
+    env: { ...settings('serve', networks), CUTOUT_PORT: '0', CUTOUT_API_KEY: key },
+  });
+  const ended = new Promise((resolve) => server.on('close', resolve));
+  t.teardown(async () => {
+    server.kill('SIGKILL');
+    await ended;
+  });
+  let output = '';
+  const url = await new Promise((resolve, reject) => {
+    for (const stream of [server.stdout, server.stderr])
+      stream.on('data', (chunk) => {
+        output += chunk;
+        const listening = /listens on (http:\S+)[\s\S]*removebg\n/.exec(output)?.[1];
+        if (listening) resolve(listening);
+      });
+    void ended.then((code) => reject(new Error(`It ended with ${code}: ${output}`)));
+  });
+  // Its own server, on x64, has the same network.
+  const { stdout } = await run(
+    process.execPath,
+    [inRoot(...main), 'check', '--against', url, '--full', '--json', '--timeout', '600'],
+    { env: { ...settings('check', networks), CUTOUT_AGAINST_KEY: key }, maxBuffer: 1e8 },
+  );
+  const { requests, differences } = JSON.parse(stdout);
+  t.true(requests.length > 30);
+  t.deepEqual(
+    differences.filter(({ kind }) => kind === 'contract'),
+    [],
+  );
+  const results = requests.filter(({ here }) => here.status === 200 && here.image);
+  t.true(results.length > 15);
+  for (const { request, meanDifference } of results)
+    t.true((meanDifference.alpha ?? meanDifference.colour) < 0.05, request);
+  server.kill('SIGTERM');
+  t.is(await ended, 0);
+});
