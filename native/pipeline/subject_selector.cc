@@ -15,6 +15,7 @@ constexpr const char* kParts[] = {"image_embed", "high_res_feats_0", "high_res_f
 constexpr std::size_t kFinest = 1;  // of kParts
 constexpr std::size_t kMasks = 3;
 constexpr float kNearlyAsLikely = 0.05F;
+constexpr float kStable = 0.75F;
 
 bool is_fixed_map(const ort::Shape& shape) {
   return shape.size() == 4 && shape[0] == 1 &&
@@ -27,22 +28,52 @@ std::uint8_t sigmoid(float logit) {
   return static_cast<std::uint8_t>(std::lround(255.0F / (1.0F + std::exp(-logit))));
 }
 
-/// Of the candidates that are nearly as likely as the likeliest, the largest: a subject rather than
-/// a part of it.
-std::size_t whole_subject(std::span<const float> masks, std::span<const float> scores) {
-  const std::size_t size = masks.size() / scores.size();
-  const float least = *std::ranges::max_element(scores) - kNearlyAsLikely;
-  std::size_t chosen = 0;
-  std::ptrdiff_t largest = -1;
-  for (std::size_t i = 0; i < scores.size(); ++i) {
-    if (scores[i] < least) continue;
-    const std::ptrdiff_t area =
-        std::ranges::count_if(masks.subspan(i * size, size), [](float logit) { return logit > 0; });
-    if (area <= largest) continue;
-    largest = area;
+/// Whether a point is the whole question: then the candidates are a part, a larger part and all of
+/// what is there.
+bool is_one_point(std::span<const SelectorPoint> points) {
+  const auto asked = [](const SelectorPoint& point) { return point.label >= 0; };
+  return std::ranges::count_if(points, asked) == 1;
+}
+
+std::ptrdiff_t area_above(std::span<const float> mask, float logit) {
+  return std::ranges::count_if(mask, [logit](float value) { return value > logit; });
+}
+
+/// Whether moving the threshold changes the mask's area little: what has an edge where it ends.
+bool is_stable(std::span<const float> mask) {
+  const auto inner = static_cast<float>(area_above(mask, 1));
+  const auto outer = static_cast<float>(area_above(mask, -1));
+  return inner > 0 && inner >= kStable * outer;
+}
+
+/// The largest of the candidates that `counts` accepts; kMasks if it accepts none.
+template <typename Counts>
+std::size_t largest(std::span<const float> masks, Counts counts) {
+  const std::size_t size = masks.size() / kMasks;
+  std::size_t chosen = kMasks;
+  std::ptrdiff_t most = -1;
+  for (std::size_t i = 0; i < kMasks; ++i) {
+    const std::span<const float> mask = masks.subspan(i * size, size);
+    if (!counts(i, mask)) continue;
+    const std::ptrdiff_t area = area_above(mask, 0);
+    if (area <= most) continue;
+    most = area;
     chosen = i;
   }
   return chosen;
+}
+
+/// A subject rather than a part of it: the largest stable candidate of one point, else the largest
+/// of those that are nearly as likely as the likeliest.
+std::size_t whole_subject(std::span<const float> masks, std::span<const float> scores,
+                          std::span<const SelectorPoint> points) {
+  if (is_one_point(points)) {
+    const std::size_t stable =
+        largest(masks, [](std::size_t, std::span<const float> mask) { return is_stable(mask); });
+    if (stable < kMasks) return stable;
+  }
+  const float least = *std::ranges::max_element(scores) - kNearlyAsLikely;
+  return largest(masks, [&](std::size_t i, std::span<const float>) { return scores[i] >= least; });
 }
 
 }  // namespace
@@ -145,7 +176,7 @@ Status SubjectSelector::select(std::span<const float> embedding,
       ort::Tensor{"iou_predictions", scores, {1, static_cast<std::int64_t>(kMasks)}}};
   CUTOUT_RETURN_IF_ERROR(decoder_->run(inputs, outputs, token));
   if (!all_finite(masks) || !all_finite(scores)) return {Code::kModel, kNotFinite};
-  const std::size_t which = whole_subject(masks, scores);
+  const std::size_t which = whole_subject(masks, scores, points);
   selection.score = scores[which];
   selection.side = side_;
   selection.mask.resize(side * side);

@@ -57,8 +57,10 @@ class SubjectSelector {
   Status embed(ConstImageView pixels, const CancelToken& token, ThreadPool& pool,
                std::vector<float>& embedding) const;
 
-  /// The largest mask of those whose predicted overlap is within 0.05 of the highest. kBadInput for
-  /// an embedding of another length, kModel when the network gives a value that is not finite.
+  /// Of one point, the largest mask whose area at a logit of 1 is at least 0.75 of that at -1. Of
+  /// several points or a box, and where there is no such mask, the largest of those whose predicted
+  /// overlap is within 0.05 of the highest. kBadInput for an embedding of another length, kModel
+  /// when the network gives a value that is not finite.
   Status select(std::span<const float> embedding, std::span<const SelectorPoint> points,
                 const CancelToken& token, Selection& selection) const;
 

@@ -30,6 +30,8 @@ function colours(width: number, height: number): Pixels {
 }
 
 const at = (x: number, y: number, include = true) => ({ x, y, include });
+/** Twice the same point, because of a single one another candidate counts. */
+const twice = (x: number, y: number) => [at(x, y), at(x, y)];
 
 test('the mask is that of the candidate with the best predicted overlap', async (t) => {
   const engine = start(t);
@@ -47,10 +49,13 @@ test('the mask is that of the candidate with the best predicted overlap', async 
     const inMask = (x: number, y: number) => (mask.data[y * MASK_SIDE + x] ?? 0) > 250;
     return { score, corners: [inMask(0, 0), inMask(15, 0), inMask(0, 15), inMask(15, 15)] };
   };
-  const red = await masked({ points: [at(1, 0)] });
+  const red = await masked({ points: twice(1, 0) });
   t.deepEqual(red.corners, [true, false, true, false]);
-  t.true(Math.abs(red.score - 0.5) < 1e-6, 'the mean of x of the point and of the point in place of a box');
-  t.deepEqual((await masked({ points: [at(0, 1)] })).corners, [true, true, false, false]);
+  t.true(
+    Math.abs(red.score - 2 / 3) < 1e-6,
+    'the mean of x of the points and of the point in place of a box',
+  );
+  t.deepEqual((await masked({ points: twice(0, 1) })).corners, [true, true, false, false]);
   const box = { x1: 0, y1: 0, x2: 0.5, y2: 0.5 };
   const blue = await masked({ points: [], box });
   t.deepEqual(blue.corners, [false, true, false, true]);
@@ -69,11 +74,31 @@ test('of candidates that are nearly as likely, the largest counts', async (t) =>
   for (let i = 0; i < image.data.length; i += 4) image.data[i] = 255;
   const { data: embedding } = await engine.embed(image);
   const below = async (x: number) => {
-    const { mask } = await engine.select({ embedding, points: [at(x, 1)] });
+    const { mask } = await engine.select({ embedding, points: twice(x, 1) });
     return (mask.data.at(-1) ?? 0) > 250;
   };
-  t.true(await below(0.92), 'red, 0.04 behind green');
-  t.false(await below(0.88), 'green, 0.06 before red');
+  // The mean is of the two points and of the one in place of a box.
+  t.true(await below(0.94), 'red, 0.04 behind green');
+  t.false(await below(0.91), 'green, 0.06 before red');
+});
+
+test('of one point, the largest candidate with a sharp edge counts, however likely it is', async (t) => {
+  const engine = start(t);
+  await engine.loadSelector(spec);
+  const chosen = async (red: number, points: SelectPlan['points']) => {
+    const image = colours(64, 64);
+    for (let i = 0; i < image.data.length; i += 4) image.data[i] = red;
+    const { data: embedding } = await engine.embed(image);
+    const { mask } = await engine.select({ embedding, points });
+    return [mask.data[0], mask.data.at(-1)].map((value) => (value ?? 0) > 127);
+  };
+  t.deepEqual(
+    await chosen(255, [at(0, 1)]),
+    [true, true],
+    'red, which is everywhere, though green is likelier',
+  );
+  t.deepEqual(await chosen(132, [at(1, 0)]), [true, false], 'green: red is nowhere certain, though likelier');
+  t.deepEqual(await chosen(255, twice(0, 1)), [true, false], 'several points: the likeliest');
 });
 
 test('an undecided value of the mask is between black and white', async (t) => {
