@@ -24,7 +24,7 @@ const maskPlaneBytes = 11e6;
 /** Bytes for finding a subject: the networks' run, an embedding and its copy. */
 const selectionBytes = 600e6;
 /** Megapixels of the network's input that take as long as encoding an image. */
-const selectionMegapixels = 4;
+const selectionMegapixels = 1.3;
 
 /** The size of a preview of a screen-sized image: the smallest usual job. */
 export const typicalPreview = (profile: Profile, network: NetworkSize): WorkSize => ({

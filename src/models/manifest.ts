@@ -68,7 +68,7 @@ export const manifestSchema = z.strictObject({
     precision: z.enum(['fp32', 'fp16']),
     /**
      * tfjs: a TensorFlow.js graph model, a JSON file followed by its weights, converted to ONNX up to the
-     * tensor `output`, which becomes output 0. ort: ONNX Runtime's own format, used as it is.
+     * tensor `output`, which becomes output 0. ort: ONNX Runtime's own format, of an encoder, whose weights are read.
      */
     format: z
       .discriminatedUnion('name', [

@@ -20,6 +20,9 @@ import { floatBorders, hasHalf, widen } from './onnx/widen.ts';
 import { encodeModel } from './onnx/write.ts';
 import { quantise } from './quantise/graph.ts';
 import { type QuantisationTable, readTable } from './quantise/table.ts';
+import { resizeDecoder } from './sam2/decoder.ts';
+import { buildEncoder } from './sam2/encoder.ts';
+import { readOrtWeights } from './sam2/ortFile.ts';
 import { tfjsToOnnx } from './tfjs/convert.ts';
 
 /** Incremented whenever preparation produces different files; older ones are then prepared again. */
@@ -140,17 +143,30 @@ export function rewrite(
   };
 }
 
-const selects = ({ role }: Manifest): boolean => role === 'encoder' || role === 'decoder';
-
-/** A file that is used as it was published. */
-const asPublished = (source: Uint8Array): Rewritten => ({
-  pieces: [source],
+/** The networks that find what points or a box show, for the size of the manifest's input. */
+const asSelector = (pieces: Iterable<Uint8Array>): Rewritten => ({
+  pieces,
   precision: 'fp32',
   outputs: [],
   freeBatch: false,
   sizeStep: 0,
   operators: false,
 });
+
+/** SAM 2's encoder or decoder for inputs of this size. */
+function resizeSelector(source: Uint8Array, { role, input }: Manifest): Iterable<Uint8Array> {
+  const { width, height } = input;
+  if (width !== height) throw new RangeError('its input is not square');
+  const widenBytes = halfWidener();
+  if (role === 'encoder')
+    return encodeModel(buildEncoder(readOrtWeights(source), width), new Set(), widenBytes);
+  const model = fromBinary(ModelProtoSchema, source);
+  refuseExternalData(model);
+  if (model.graph) resizeDecoder(model.graph, width);
+  return encodeModel(model, new Set(), widenBytes);
+}
+
+const selects = ({ role }: Manifest): boolean => role === 'encoder' || role === 'decoder';
 
 /** Converts the published file to ONNX if necessary. Throws a RangeError for what cannot be converted. */
 function asOnnx(source: Uint8Array, { file, features, input }: Manifest): Uint8Array {
@@ -190,7 +206,7 @@ export async function prepareNetwork(
     // A detector reads one image at a time.
     const batch = manifest.role === 'detector' ? 'kept' : 'free';
     rewritten = selects(manifest)
-      ? asPublished(source)
+      ? asSelector(resizeSelector(source, manifest))
       : rewrite(asOnnx(source, manifest), manifest.features, form, read?.table, batch);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
