@@ -6,6 +6,22 @@ import path from 'node:path';
 export const codeOf = (error: unknown): string | undefined =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 
+/** Faults of writing that the next file in the folder would have too. */
+const writeFaults: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EDQUOT: 'the disk quota is used up',
+  ENOSPC: 'the disk is full',
+  ENOTDIR: 'a part of its path is not a folder',
+  EROFS: 'the file system is read-only',
+};
+
+/** Why nothing can be written in the folder; undefined for any other error. */
+export const writeFault = (error: unknown): string | undefined => writeFaults[codeOf(error) ?? ''];
+
+/** Why a file could not be written, as the end of a sentence. */
+export const reasonToWrite = (error: unknown): string =>
+  writeFault(error) ?? (error instanceof Error ? error.message : String(error));
+
 export async function exists(file: string): Promise<boolean> {
   return access(file).then(
     () => true,

@@ -4,7 +4,7 @@ import type { Config } from '../config/readConfig.ts';
 import { plainRequest } from '../cutout/request.ts';
 import { loadAddon } from '../engine/addon.ts';
 import { createEngine } from '../engine/engine.ts';
-import type { Pixels } from '../engine/types.ts';
+import { EngineError, type Pixels } from '../engine/types.ts';
 import { UserError } from '../errors.ts';
 import { writeAtomically } from '../files.ts';
 import { decode } from '../image/decode.ts';
@@ -278,7 +278,11 @@ export async function addNetwork(
       options.output === undefined
         ? { value: guesses.output.value, because: guesses.output.because }
         : { value: options.output, because: undefined };
-    const trial = await check(draft, stated, image.pixels, config);
+    const trial = await check(draft, stated, image.pixels, config).catch((error: unknown) => {
+      if (guesses.size.sure || !(error instanceof EngineError)) throw error;
+      const hint = `Such a network may need another --size than ${sizeText(size.value)}, such as multiples of 32.`;
+      throw new EngineError(error.code, `${error.message}. ${hint}`, { cause: error });
+    });
     const entry = describe(trial.output);
     await keepManifest(entry);
     const { device } = config.engine;

@@ -1,10 +1,10 @@
-import { access, constants, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import type { Config } from '../config/readConfig.ts';
 import { plainRequest } from '../cutout/request.ts';
 import { UserError } from '../errors.ts';
-import { codeOf, exists, writeAtomically } from '../files.ts';
+import { checkWritable, codeOf, exists, reasonToWrite, writeAtomically } from '../files.ts';
 import { inputThumbnail, resultThumbnail } from '../image/thumbnail.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import { MAX_FILE_BYTES } from '../inputLimits.ts';
@@ -23,7 +23,7 @@ import {
 } from './modelsPage.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
 import { photoFault, reasonOf } from './photoFault.ts';
-import { readInput, reasonToWrite } from './run/files.ts';
+import { readInput } from './run/files.ts';
 
 export interface CompareOptions {
   readonly out: string;
@@ -159,7 +159,7 @@ async function checkPage(page: string, force: boolean): Promise<void> {
   if (found?.isDirectory()) throw unwritable(page, 'it is a folder');
   if (found && !force) throw taken(page);
   const folder = path.dirname(path.resolve(page));
-  await access(folder, constants.W_OK).catch((error: unknown) => {
+  await checkWritable(folder).catch((error: unknown) => {
     const reason = codeOf(error) === 'ENOENT' ? `there is no folder ${folder}` : reasonToWrite(error);
     throw unwritable(page, reason);
   });

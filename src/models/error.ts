@@ -4,6 +4,8 @@ type ModelErrorCode =
   | 'model_damaged'
   | 'model_checksum'
   | 'model_source'
+  /** Its files cannot be written: the disk is full, for example. */
+  | 'model_unwritable'
   | 'model_unsupported'
   /** Of an added file (add.ts): longer or with more parts than is read. */
   | 'model_too_large'

@@ -1,6 +1,6 @@
 import { readdir, rm, rmdir } from 'node:fs/promises';
 import path from 'node:path';
-import { exists } from '../files.ts';
+import { exists, writeFault } from '../files.ts';
 import { makeFolder } from '../folder.ts';
 import type { CatalogueEntry } from './catalogue.ts';
 import { ModelError } from './error.ts';
@@ -160,14 +160,21 @@ async function locked<T>(
 ) {
   const files = networkFiles(options.modelsDir, manifest, options.form);
   makeFolder('folder of the network', files.folder);
-  return withLock(
-    files.lock,
-    async () => {
-      await sweep(files);
-      return work(files);
-    },
-    { signal: options.signal, onWait: () => options.observer.progress({ phase: 'wait' }) },
-  );
+  try {
+    return await withLock(
+      files.lock,
+      async () => {
+        await sweep(files);
+        return work(files);
+      },
+      { signal: options.signal, onWait: () => options.observer.progress({ phase: 'wait' }) },
+    );
+  } catch (error) {
+    const fault = writeFault(error);
+    if (fault === undefined) throw error;
+    const message = `The files of ${manifest.name} cannot be written to ${files.folder}: ${fault}.`;
+    throw new ModelError('model_unwritable', message, { cause: error });
+  }
 }
 
 /**

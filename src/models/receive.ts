@@ -2,7 +2,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open, readFile, rm, stat } from 'node:fs/promises';
 import { z } from 'zod';
-import { place } from '../files.ts';
+import { place, writeFault } from '../files.ts';
 import { ModelError } from './error.ts';
 import { writeNetworkFile } from './files.ts';
 import type { NetworkFiles } from './layout.ts';
@@ -127,6 +127,8 @@ export async function receive(
         if (error.code === 'model_checksum') await discard(files);
         throw error;
       }
+      // No other source helps.
+      if (writeFault(error)) throw error;
       cause = error;
     }
     if (sum === manifest.file.sha256) break;

@@ -18,6 +18,7 @@ import { ModelProtoSchema, StringStringEntryProtoSchema } from '../../src/models
 import { pullDependencies, removeNetwork } from '../../src/models/pull.ts';
 import { deformableNetwork } from '../fixtures/deformable.ts';
 import { Recorder } from '../fixtures/networks.ts';
+import { int64s } from '../fixtures/onnx.ts';
 import { tinyNetwork } from '../fixtures/tinyNetwork.ts';
 
 interface Desk {
@@ -234,6 +235,23 @@ test.serial('what a run shows to be no matte is refused, and nothing of it stays
   const { manifest } = await findNetwork(catalogueWith(modelsDir), 'unit');
   t.is(manifest.output, 'probability');
 });
+
+test.serial(
+  'where the size is free and a run fails, the error says that the size may be the reason',
+  async (t) => {
+    const { modelsDir, file, add } = await desk(t);
+    const model = fromBinary(ModelProtoSchema, deformableNetwork({ precision: 'fp32', kind: 'still' }));
+    // More sizes than dimensions.
+    const sizes = model.graph?.initializer.find(({ name }) => name === 'from');
+    Object.assign(sizes ?? {}, int64s('from', [0]));
+    const given = await file('free.onnx', toBinary(ModelProtoSchema, model));
+    await t.throwsAsync(add(given, { size: { width: 70, height: 66 }, normalise: 'unit' }), {
+      code: 'ENGINE_MODEL',
+      message: /\. Such a network may need another --size than 70x66, such as multiples of 32\.$/,
+    });
+    t.deepEqual(await names(modelsDir), []);
+  },
+);
 
 test.serial('a question that is interrupted or left without an answer ends with a sentence', async (t) => {
   const terminal = (): PassThrough & { readonly isTTY: true } =>

@@ -1,4 +1,4 @@
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
@@ -116,6 +116,22 @@ test('a broken connection is resumed at its position', async (t) => {
   await pullNetwork(await place.entry({ kind: 'https', url: ADDRESS }), place.options({ fetch }));
   t.deepEqual(ranges, ['', 'bytes=500-']);
   await isReady(t, place);
+});
+
+test('a full disk is reported as that, and no other source is asked', async (t) => {
+  const place = await workplace(t);
+  const source = { kind: 'https', url: ADDRESS } as const;
+  const entry = await place.entry(source, undefined, { mirrors: [source] });
+  const { fetch, ranges } = await serve(t, sendFile(published));
+  const folder = path.join(place.modelsDir, 'tiny');
+  await mkdir(folder, { recursive: true });
+  // Writing to it fails as on a full disk.
+  await symlink('/dev/full', path.join(folder, '.pull-part'));
+  await t.throwsAsync(pullNetwork(entry, place.options({ fetch })), {
+    code: 'model_unwritable',
+    message: `The files of tiny cannot be written to ${folder}: the disk is full.`,
+  });
+  t.is(ranges.length, 1);
 });
 
 test('a failed pull is continued by the next one', async (t) => {

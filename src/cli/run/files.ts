@@ -1,23 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { UserError } from '../../errors.ts';
-import { codeOf } from '../../files.ts';
-
-/** Faults of writing that the next file in the folder would have too. */
-const writeFaults: Readonly<Record<string, string>> = {
-  EACCES: 'permission denied',
-  EDQUOT: 'the disk quota is used up',
-  ENOSPC: 'the disk is full',
-  ENOTDIR: 'a part of its path is not a folder',
-  EROFS: 'the file system is read-only',
-};
-
-/** Why nothing can be written in the folder; undefined for any other error. */
-export const writeFault = (error: unknown): string | undefined => writeFaults[codeOf(error) ?? ''];
-
-/** Why a file could not be written, as the end of a sentence. */
-export const reasonToWrite = (error: unknown): string =>
-  writeFault(error) ?? (error instanceof Error ? error.message : String(error));
 
 const MEBIBYTE = 1024 ** 2;
 

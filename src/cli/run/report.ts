@@ -2,11 +2,10 @@ import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import { csv } from '../../billing/csv.ts';
 import { UserError } from '../../errors.ts';
-import { checkWritable, writeAtomically } from '../../files.ts';
+import { checkWritable, reasonToWrite, writeAtomically } from '../../files.ts';
 import type { Output } from '../modelsProgress.ts';
 import { newProgressBar } from '../progressBar.ts';
 import { table } from '../table.ts';
-import { reasonToWrite } from './files.ts';
 
 /** What became of one input. */
 export type Outcome =

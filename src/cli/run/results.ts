@@ -1,10 +1,9 @@
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
-import { exists, writeAtomically } from '../../files.ts';
+import { exists, writeAtomically, writeFault } from '../../files.ts';
 import { makeFolder } from '../../folder.ts';
 import { sniff } from '../../image/sniff.ts';
 import { shown } from '../httpResponse.ts';
-import { writeFault } from './files.ts';
 import { RunError } from './runError.ts';
 
 /** A file to be cut out. */
