@@ -52,12 +52,16 @@ export function assertFits(format: OutputFormat | 'auto', result: Dimensions): v
   );
 }
 
+/** Threads and tables of AVIF's encoder, for an image of any size. */
+const AVIF_ENCODER_BYTES = 64e6;
+
 /**
- * Upper bound, for photographs, of the bytes that encoding takes beside the raster, the file included. `auto`
- * is PNG or JPG.
+ * Upper bound of the bytes that encoding takes beside the raster, the file included; of noise for WebP and AVIF, of
+ * photographs for the others (docs/decisions/0219). `auto` is PNG or JPG.
  */
 export const encodeBytes = (format: OutputFormat | 'auto', { width, height }: Dimensions): number =>
-  width * height * { auto: 3, png: 3, jpg: 1.5, webp: 9, avif: 32, zip: 5 }[format];
+  width * height * { auto: 3, png: 3, jpg: 1.5, webp: 32, avif: 48, zip: 5 }[format] +
+  (format === 'avif' ? AVIF_ENCODER_BYTES : 0);
 
 /** `auto` is PNG if any pixel is not opaque, for a matte, and if a JPEG could not hold the result; else JPG. */
 export function resolveFormat(
