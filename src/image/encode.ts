@@ -60,7 +60,7 @@ const AVIF_ENCODER_BYTES = 64e6;
  * photographs for the others (docs/decisions/0219). `auto` is PNG or JPG.
  */
 export const encodeBytes = (format: OutputFormat | 'auto', { width, height }: Dimensions): number =>
-  width * height * { auto: 3, png: 3, jpg: 1.5, webp: 32, avif: 48, zip: 5 }[format] +
+  width * height * { auto: 3, png: 3, jpg: 1.5, webp: 36, avif: 48, zip: 5 }[format] +
   (format === 'avif' ? AVIF_ENCODER_BYTES : 0);
 
 /** `auto` is PNG if any pixel is not opaque, for a matte, and if a JPEG could not hold the result; else JPG. */
