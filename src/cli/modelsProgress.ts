@@ -15,42 +15,50 @@ const TITLES: Record<Phase, string> = {
 
 const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
 
-/** An observer that draws on `out`. `done` removes the bar and must be called at the end. */
+/**
+ * An observer that draws on `out`; `name` is what progress is about that names no network. There is one bar, of what
+ * changed its phase last. `done` removes it and must be called at the end.
+ */
 export function progressOn(
   out: Output,
   name: string,
   titles: Partial<Record<Phase, string>> = {},
 ): Observer & { done(): void } {
   let bar: SingleBar | undefined;
-  let phase: Phase | undefined;
-  let tenth = -1;
+  /** What the bar is about. */
+  let drawn = '';
+  const phases = new Map<string, Phase>();
+  /** Of the phase of each. */
+  const tenths = new Map<string, number>();
   const stop = () => {
     bar?.stop();
     bar = undefined;
   };
 
-  const draw = ({ bytes, total }: Progress, title: string) => {
+  const draw = ({ bytes, total }: Progress, about: string, title: string, changed: boolean) => {
     if (bytes === undefined || total === undefined) {
-      stop();
-      out.write(`${title} …\n`);
+      if (changed) out.write(`${title} …\n`);
       return;
     }
+    if (bar && about !== drawn) return;
     if (!bar) {
       const format = `${title} {bar} {percentage}% | {done} of {all} MB | {eta_formatted} left`;
       bar = newProgressBar(out, format);
       bar.start(total, bytes, { done: megabytes(bytes), all: megabytes(total) });
+      drawn = about;
     }
     bar.update(bytes, { done: megabytes(bytes), all: megabytes(total) });
   };
 
-  const print = ({ bytes, total }: Progress, title: string, changed: boolean) => {
+  const print = ({ bytes, total }: Progress, about: string, title: string, changed: boolean) => {
     if (bytes === undefined || total === undefined) {
       if (changed) out.write(`${title} …\n`);
       return;
     }
     const now = Math.floor((bytes / total) * 10);
-    if (now > tenth) out.write(`${title}: ${megabytes(bytes)} of ${megabytes(total)} MB\n`);
-    tenth = now;
+    if (now > (tenths.get(about) ?? -1))
+      out.write(`${title}: ${megabytes(bytes)} of ${megabytes(total)} MB\n`);
+    tenths.set(about, now);
   };
 
   return {
@@ -59,15 +67,16 @@ export function progressOn(
       out.write(`${text}\n`);
     },
     progress(progress) {
-      const changed = progress.phase !== phase;
+      const { phase, network: about = name } = progress;
+      const changed = phases.get(about) !== phase;
       if (changed) {
         stop();
-        tenth = -1;
+        tenths.delete(about);
       }
-      phase = progress.phase;
-      const title = `${name}: ${titles[progress.phase] ?? TITLES[progress.phase]}`;
-      if (!out.isTTY) print(progress, title, changed);
-      else if (changed || progress.bytes !== undefined) draw(progress, title);
+      phases.set(about, phase);
+      const title = `${about}: ${titles[phase] ?? TITLES[phase]}`;
+      if (out.isTTY) draw(progress, about, title, changed);
+      else print(progress, about, title, changed);
     },
     done: stop,
   };

