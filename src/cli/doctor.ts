@@ -4,7 +4,7 @@ import os from 'node:os';
 import type { Config } from '../config/readConfig.ts';
 import { PROFILES } from '../cutout/qualityProfile.ts';
 import { loadAddon } from '../engine/addon.ts';
-import { createEngine } from '../engine/engine.ts';
+import { createEngine, type Engine } from '../engine/engine.ts';
 import { availableCores, describeThreads } from '../engine/threads.ts';
 import { EngineError, type Gpu, type NativeModule } from '../engine/types.ts';
 import { UserError } from '../errors.ts';
@@ -14,6 +14,7 @@ import { ModelError } from '../models/error.ts';
 import { type Form, networkFiles, type Precision, precisionOfForm } from '../models/layout.ts';
 import { findFor, preparedFacts } from '../models/locate.ts';
 import { rememberRun } from '../models/measured.ts';
+import type { Observer } from '../models/observer.ts';
 import {
   choosePrecision,
   dotProductOf,
@@ -155,7 +156,8 @@ class Doctor {
     const native = await this.#try(() => (this.#dependencies.load ?? loadAddon)());
     const libraries = await this.#try(() => librariesOf(config));
     const runtimeFile = libraries?.runtimePath;
-    if (runtimeFile !== undefined && !existsSync(runtimeFile)) {
+    const hasRuntime = runtimeFile !== undefined && existsSync(runtimeFile);
+    if (runtimeFile !== undefined && !hasRuntime) {
       this.problems.push(`The ONNX Runtime library '${runtimeFile}' does not exist.`);
     }
     const versions = native?.versions();
@@ -182,6 +184,8 @@ class Doctor {
         ? await this.#networks(native, libraries, entry, choice, measure)
         : [];
     this.#compare(measured);
+    if (native && libraries && hasRuntime && !measure && config.device !== 'cpu')
+      await this.#try(() => this.#lookForGpu(native, libraries));
     const second = await this.#try(() => this.#lookForSecond());
     const inUse = measured.find(({ used }) => used);
     const install = await checkInstall(this.#config);
@@ -283,13 +287,34 @@ class Doctor {
     return results;
   }
 
+  #engine(native: NativeModule, libraries: Libraries, observer: Observer): Engine {
+    const { device, deviceId } = this.#config.engine;
+    const options = { provider: device, deviceId, queueLimit: 1, idleReleaseMs: 0 };
+    return createEngine(
+      native,
+      { ...threadsOf(this.#config.engine), ...libraries, ...options },
+      device === 'cpu' ? undefined : relayTo(observer),
+    );
+  }
+
+  /** Opens the device alone. Rejects with EngineError if it cannot be used. */
+  async #lookForGpu(native: NativeModule, libraries: Libraries): Promise<void> {
+    const engine = this.#engine(
+      native,
+      libraries,
+      progressOn(this.#dependencies.err, this.#config.engine.model),
+    );
+    this.#gpu = engine.gpu();
+    await engine.close(0);
+  }
+
   async #measure(
     native: NativeModule,
     libraries: Libraries,
     { manifest }: CatalogueEntry,
     { form, kernel, used }: { form: Form; kernel: string | undefined; used: boolean },
   ): Promise<Measured> {
-    const { modelsDir, device, deviceId } = this.#config.engine;
+    const { modelsDir, device } = this.#config.engine;
     const observer = progressOn(this.#dependencies.err, manifest.name);
     const { catalogueDir } = this.#dependencies;
     const place = { modelsDir, device, form, ...(catalogueDir !== undefined && { catalogueDir }) };
@@ -300,18 +325,7 @@ class Doctor {
     const operators = facts.operators ? kernel : undefined;
     const network = { ...found, ...(operators !== undefined && { operators }), fp16: form === 'fp16' };
     const before = process.memoryUsage.rss();
-    const engine = createEngine(
-      native,
-      {
-        ...threadsOf(this.#config.engine),
-        ...libraries,
-        provider: device,
-        deviceId,
-        queueLimit: 1,
-        idleReleaseMs: 0,
-      },
-      device === 'cpu' ? undefined : relayTo(observer),
-    );
+    const engine = this.#engine(native, libraries, observer);
     try {
       this.#gpu = engine.gpu();
       const { loadMs, warmUpMs } = await engine.load(network);

@@ -340,6 +340,17 @@ test.serial(
   },
 );
 
+test.serial('a GPU that cannot be used is a problem, also where nothing is measured', async (t) => {
+  const place = await pulled(t);
+  const found = await examine(place, { CUTOUT_DEVICE: 'cuda' }, { measure: false });
+  t.false(found.healthy);
+  t.is(report(found).problems.length, 1);
+  t.regex(
+    report(found).problems[0] ?? '',
+    /^CUDA was asked for and cannot be used: .*cutout runtime install cuda/,
+  );
+});
+
 test.serial('a setting that cannot be satisfied is a problem', async (t) => {
   const place = await workplace(t);
   const entry = await place.entry({ kind: 'file', path: 'published.onnx' });
