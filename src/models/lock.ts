@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { open, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -26,6 +26,19 @@ function exists(pid: number): boolean {
     return true;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** Creates the lock, and leaves none that nobody holds if its owner cannot be written. Rejects with EEXIST if there is one. */
+async function create(file: string, owner: string): Promise<void> {
+  const handle = await open(file, 'wx');
+  try {
+    await handle.writeFile(owner);
+  } catch (error) {
+    await rm(file, { force: true });
+    throw error;
+  } finally {
+    await handle.close();
   }
 }
 
@@ -82,7 +95,7 @@ export async function withLock<T>(
   for (let waited = false; ; ) {
     options.signal?.throwIfAborted();
     try {
-      await writeFile(file, mine, { flag: 'wx' });
+      await create(file, mine);
       break;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;

@@ -53,6 +53,21 @@ test('work under one lock is serialised, and the lock is removed', async (t) => 
   t.deepEqual(await readdir(dir), []);
 });
 
+test('a lock that cannot be written, on a full disk for example, is not left behind', async (t) => {
+  const dir = await folder(t);
+  const lock = new URL('../../src/models/lock.js', import.meta.url).href;
+  const script = `const { withLock } = await import(${JSON.stringify(lock)});
+    const [file] = process.argv.slice(1);
+    const error = await withLock(file, async () => {}, { onWait() {} }).catch((error) => error);
+    process.exitCode = error?.code === 'EFBIG' ? 0 : 1;`;
+  // No file may grow; without the signal, writing fails.
+  const limited = 'trap "" XFSZ; ulimit -f 0; exec "$@"';
+  const node = [process.execPath, '--input-type=module', '-e', script, path.join(dir, '.lock')];
+  const child = spawn('sh', ['-c', limited, 'sh', ...node], { stdio: 'inherit' });
+  t.deepEqual(await once(child, 'close'), [0, null]);
+  t.deepEqual(await readdir(dir), []);
+});
+
 test('failing work releases the lock', async (t) => {
   const file = path.join(await folder(t), '.lock');
   const failing = withLock(file, () => Promise.reject(new Error('no')), { onWait: () => {} });
