@@ -74,7 +74,7 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     'networks: list, pull, verify, prepare, compare, add, remove',
   );
   const entryOf = (name: string) => findNetwork(catalogue, name);
-  const usual = ({ manifest }: CatalogueEntry) => formFor(choosePrecision(manifest, target()));
+  const defaultForm = ({ manifest }: CatalogueEntry) => formFor(choosePrecision(manifest, target()));
   const precisionOption = () =>
     new Option('--precision <form>', 'form to prepare (default: the one that this machine will use)').choices(
       FORMS,
@@ -88,14 +88,14 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
   ): Promise<T> => {
     const entry = await entryOf(name);
     const shown = progressOn(out, name);
-    const form = wanted ?? usual(entry);
+    const form = wanted ?? defaultForm(entry);
     const stopping = new AbortController();
-    const letStop = onStopSignal(() => stopping.abort(new UserError(stopped)));
+    const stopListening = onStopSignal(() => stopping.abort(new UserError(stopped)));
     const observer: Observer = {
       notice: shown.notice,
       progress(step) {
         // Preparation computes without a pause in which it could be aborted: the signal then ends the process.
-        if (step.phase === 'prepare') letStop();
+        if (step.phase === 'prepare') stopListening();
         shown.progress(step);
       },
     };
@@ -109,7 +109,7 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
         signal: stopping.signal,
       });
     } finally {
-      letStop();
+      stopListening();
       shown.done();
     }
   };
@@ -120,7 +120,7 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
       pullNetwork,
       `Stopped: ${name} is not complete. Run \`cutout models pull ${name}\` to continue.`,
     );
-  const ready = (name: string, record: PreparedRecord) => {
+  const printReady = (name: string, record: PreparedRecord) => {
     const batch = record.freeBatch ? 'any batch size' : 'one image at a time';
     out.write(`${name} is ready: ${megabytes(record.bytes)}, ${record.precision}, ${batch}.\n`);
   };
@@ -147,15 +147,15 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     .addOption(precisionOption())
     .action(async (name: string | undefined, options: { from?: string; precision?: Form }) => {
       const wanted = name ?? defaultNetwork;
-      ready(wanted, await pull(wanted, options));
+      printReady(wanted, await pull(wanted, options));
       if (options.from !== undefined) return;
       const { decoder } = (await entryOf(wanted)).manifest;
-      if (decoder !== undefined) ready(decoder, await pull(decoder, {}));
+      if (decoder !== undefined) printReady(decoder, await pull(decoder, {}));
       if (name !== undefined) return;
       const second = await secondNetwork();
-      if (second !== undefined) ready(second, await pull(second, {}));
+      if (second !== undefined) printReady(second, await pull(second, {}));
       for (const { manifest } of await listCatalogue(catalogue)) {
-        if (manifest.role === 'detector') ready(manifest.name, await pull(manifest.name, {}));
+        if (manifest.role === 'detector') printReady(manifest.name, await pull(manifest.name, {}));
       }
     });
 
@@ -165,7 +165,7 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     .argument('[name]', 'network', defaultNetwork)
     .addOption(precisionOption())
     .action(async (name: string, options: { precision?: Form }) => {
-      ready(name, await run(name, options, prepareAgain));
+      printReady(name, await run(name, options, prepareAgain));
     });
 
   command
@@ -174,12 +174,12 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     .argument('[name]', 'network', defaultNetwork)
     .action(async (name: string) => {
       const entry = await entryOf(name);
-      const needed = usual(entry);
+      const needed = defaultForm(entry);
       const files = networkFiles(modelsDir, entry.manifest);
       const states = [[files.source, await verifySource(files, entry.manifest)]];
       // The format this machine uses must exist; others are verified if they do.
-      const there = await preparedIn(modelsDir, entry);
-      for (const form of new Set([needed, ...there])) {
+      const prepared = await preparedIn(modelsDir, entry);
+      for (const form of new Set([needed, ...prepared])) {
         const formFiles = networkFiles(modelsDir, entry.manifest, form);
         states.push([formFiles.prepared, await verifyPrepared(formFiles, entry, form)]);
       }
@@ -206,7 +206,7 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
   command
     .command('add')
     .description(
-      'add a network of your own: guesses what its file says, asks for the rest, checks it on an image',
+      'add a network of your own: reads its file, guesses the rest, asks where unsure, checks it on an image',
     )
     .argument('<file>', 'ONNX file: one image [1, 3, height, width] in, one matte out')
     .option('--name <name>', "name for CUTOUT_MODEL (default: the file's)")
@@ -222,15 +222,15 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     .addOption(new Option('--output <kind>', 'what output 0 is').choices(['probability', 'logit']))
     .addOption(
       new Option(
-        '--taught-on <kind>',
+        '--trained-on <kind>',
         'what it was trained on: masks make hair too solid, which is corrected',
       )
         .choices(['masks', 'mattes'])
         .default('masks'),
     )
     .option('--licence <name>', 'licence of its weights')
-    .option('--photo <file>', 'image to check it on (default: a drawn one)')
-    .option('-y, --yes', 'take guesses that are not certain', false)
+    .option('--photo <file>', 'image to check it on (default: a built-in one)')
+    .option('-y, --yes', 'accept uncertain guesses', false)
     .action(async (file: string, options: AddOptions) => {
       const signal = stopSignal();
       const ask = askOnTerminal(stdin, out, signal);

@@ -43,11 +43,11 @@ export interface AddOptions {
   readonly mean?: Channels;
   readonly std?: Channels;
   readonly output?: Manifest['output'];
-  readonly taughtOn: Manifest['taughtOn'];
+  readonly trainedOn: Manifest['trainedOn'];
   readonly licence?: string;
-  /** Image to check the network on; default: a drawn one. */
+  /** Image to check the network on; default: a built-in one. */
   readonly photo?: string;
-  /** Takes guesses that are not certain. */
+  /** Accepts uncertain guesses. */
   readonly yes: boolean;
 }
 
@@ -145,7 +145,7 @@ async function decide<T>(
   if (!ask) {
     throw new ModelError(
       'model_undecided',
-      `The file does not say the ${title}; probably ${text(value)}, because ${because}. Give ${option} (${choices}), or --yes to take what is probable.`,
+      `The file does not say the ${title}; probably ${text(value)}, because ${because}. Pass ${option} (${choices}), or --yes to accept the guess.`,
     );
   }
   for (;;) {
@@ -225,7 +225,7 @@ async function writePreview(
 
 /**
  * `cutout models add`: describes a network of the operator's own, checks it on an image and keeps it in the models
- * folder. Nothing stays of one that is refused. Rejects with ModelError, EngineError or UserError.
+ * folder. A rejected network leaves no files behind. Rejects with ModelError, EngineError or UserError.
  */
 export async function addNetwork(
   given: string,
@@ -262,7 +262,7 @@ export async function addNetwork(
     name,
     title: options.title ?? path.basename(given),
     input: { ...size.value, ...values.value },
-    taughtOn: options.taughtOn,
+    trainedOn: options.trainedOn,
     licence: options.licence,
   };
   const describe = (output: Manifest['output']) =>
@@ -302,7 +302,7 @@ export async function addNetwork(
       ].join('\n'),
     );
   } catch (error) {
-    // The folder is then another process's.
+    // Another process added the name first and owns the folder.
     if (!(error instanceof ModelError && error.code === 'model_exists')) await removeNetwork(draft, pull);
     throw error;
   }

@@ -34,7 +34,7 @@ export const escapeHtml = (text: string): string =>
   text.replace(/[&<>"']/g, (letter) => entities[letter] ?? letter);
 
 /** What a cut-out is shown on; `matte` shows its alpha in white on black. */
-const grounds = ['white', 'black', 'green', 'checker', 'matte'] as const;
+const backgrounds = ['white', 'black', 'green', 'checker', 'matte'] as const;
 
 const style = `
 :root { color-scheme: light dark; font: 15px/1.45 system-ui, sans-serif; }
@@ -67,7 +67,7 @@ function resultHtml({ name, licence, bytes }: ComparedNetwork, result: ComparedR
   }
   const { image, runMs, wholeMs } = result;
   about.push(`run ${seconds(runMs)}`, `whole image ${seconds(wholeMs)}`);
-  const figures = grounds.map((ground) => {
+  const figures = backgrounds.map((ground) => {
     const label = ground === 'matte' ? 'matte' : `on ${ground}`;
     const title = escapeHtml(`${name}, ${label}`);
     return `<figure><div class="image ${ground}" role="img" aria-label="${title}" style="aspect-ratio:${image.width}/${image.height}"></div><figcaption>${label}</figcaption></figure>`;
@@ -83,10 +83,10 @@ function networkRow({ name, title, licence, bytes, fault, results }: ComparedNet
     runs.length === 0
       ? ['–', '–']
       : [seconds(mean(runs.map(({ runMs }) => runMs))), seconds(mean(runs.map(({ wholeMs }) => wholeMs)))];
-  const said = fault ?? (failed > 0 ? `${failed} of ${results.length} photos failed` : '');
+  const note = fault ?? (failed > 0 ? `${failed} of ${results.length} photos failed` : '');
   return `<tr><td>${escapeHtml(name)}</td><td>${escapeHtml(title)}</td><td>${escapeHtml(licence)}</td><td class="number">${megabytes(bytes)}</td>${times
     .map((time) => `<td class="number">${time}</td>`)
-    .join('')}<td class="fault">${escapeHtml(said)}</td></tr>`;
+    .join('')}<td class="fault">${escapeHtml(note)}</td></tr>`;
 }
 
 /**

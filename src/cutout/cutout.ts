@@ -56,22 +56,22 @@ export function createCutout(parts: CutoutParts): Cutout {
       retain: () => {
         const releases = [retainUploads(), downloads.retain()];
         return async () => {
-          for (const release of releases) await release();
+          await Promise.all(releases.map((release) => release()));
         };
       },
     };
     let made = false;
     try {
-      const result = await idempotency.onceForKey(caller, async (signal) => {
+      const result = await idempotency.onceForKey(caller, async (keySignal) => {
         // Step 1.
-        const loaded = await load(request, downloads, parts, signal);
+        const loaded = await load(request, downloads, parts, keySignal);
         // Step 2: an earlier result for the same content, or else a new one.
-        const make = (repeat: Repeatable | undefined, signal: AbortSignal) => {
+        const make = (repeat: Repeatable | undefined, sharedSignal: AbortSignal) => {
           made = true;
           // Steps 3 to 6.
-          return makeResult(request, downloads, call, { loaded, repeat, signal });
+          return makeResult(request, downloads, call, { loaded, repeat, signal: sharedSignal });
         };
-        return idempotency.onceForContent(caller, loaded, make, signal);
+        return idempotency.onceForContent(caller, loaded, make, keySignal);
       });
       // Step 7.
       return await answer(result, { accountId, signal, telemetry, downloads, rate, shared: !made });

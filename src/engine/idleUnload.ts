@@ -1,6 +1,6 @@
 import type { Engine, JobControl } from './engine.ts';
+import { LoadOnce } from './loadOnce.ts';
 import type { MattePlan, MatteResult, Pixels } from './types.ts';
-import { unlessAborted } from './unlessAborted.ts';
 
 interface IdleUnloadOptions {
   /** Milliseconds without a matte after which the networks are unloaded. */
@@ -22,7 +22,7 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
   readonly #engine: Engine;
   readonly #options: IdleUnloadOptions;
   /** Fulfilled: loaded; pending: loading; undefined: unloaded. */
-  #loaded: Promise<unknown> | undefined = Promise.resolve();
+  readonly #networks = new LoadOnce(() => this.#load(), { loaded: true });
   #unloading: Promise<unknown> = Promise.resolve();
   #working = 0;
   #stopped = false;
@@ -37,8 +37,7 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
 
   matte(pixels: Pixels, plan: MattePlan, control: JobControl = {}): Promise<MatteResult> {
     return this.during(async () => {
-      this.#loaded ??= this.#load();
-      await unlessAborted(this.#loaded, control.signal);
+      await this.#networks.ready(control.signal);
       return this.#engine.matte(pixels, plan, control);
     });
   }
@@ -72,11 +71,10 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
 
   #unload(): void {
     // An abandoned load finishes and is then unloaded.
-    if (!this.#loaded) return;
+    const loaded = this.#networks.forget();
+    if (!loaded) return;
     const { onChange } = this.#options;
     const started = performance.now();
-    const loaded = this.#loaded;
-    this.#loaded = undefined;
     const unload = () => {
       this.#options.onUnload?.();
       return this.#engine.unload();
@@ -91,12 +89,7 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
   async #load(): Promise<void> {
     await this.#unloading;
     const started = performance.now();
-    try {
-      await this.#options.load();
-    } catch (error) {
-      this.#loaded = undefined;
-      throw error;
-    }
+    await this.#options.load();
     this.#options.onChange('loaded', performance.now() - started);
   }
 }

@@ -1,6 +1,6 @@
 import type { Engine, JobControl } from './engine.ts';
+import { LoadOnce } from './loadOnce.ts';
 import type { Embedding, Pixels, Selection, SelectorSpec, SelectPlan } from './types.ts';
-import { unlessAborted } from './unlessAborted.ts';
 
 interface SelectorOptions {
   /** Whether the networks are there. */
@@ -28,7 +28,7 @@ export interface Selector {
 export class LazySelector implements Selector {
   readonly #engine: Pick<Engine, 'loadSelector' | 'embed' | 'select'>;
   readonly #options: SelectorOptions;
-  #loaded: Promise<unknown> | undefined;
+  readonly #networks = new LoadOnce(() => this.#load());
 
   constructor(engine: Pick<Engine, 'loadSelector' | 'embed' | 'select'>, options: SelectorOptions) {
     this.#engine = engine;
@@ -37,7 +37,7 @@ export class LazySelector implements Selector {
 
   /** Whether they can be used without fetching anything. */
   async installed(): Promise<boolean> {
-    return this.#loaded !== undefined || this.#options.installed();
+    return this.#networks.started || this.#options.installed();
   }
 
   async available(): Promise<boolean> {
@@ -46,33 +46,22 @@ export class LazySelector implements Selector {
 
   /** To be called when the engine unloads its networks. */
   unloaded(): void {
-    this.#loaded = undefined;
+    void this.#networks.forget();
   }
 
   async embed(pixels: Pixels, control: JobControl = {}): Promise<Embedding> {
-    await this.#ready(control);
+    await this.#networks.ready(control.signal);
     return this.#engine.embed(pixels, control);
   }
 
   async select(plan: SelectPlan, control: JobControl = {}): Promise<Selection> {
-    await this.#ready(control);
+    await this.#networks.ready(control.signal);
     return this.#engine.select(plan, control);
   }
 
-  async #ready({ signal }: JobControl): Promise<void> {
-    const loading = this.#loaded ?? this.#load();
-    this.#loaded = loading;
-    await unlessAborted(loading, signal);
-  }
-
   async #load(): Promise<void> {
-    try {
-      const spec = await this.#options.find();
-      const { loadMs } = await this.#engine.loadSelector(spec);
-      this.#options.onLoad?.(loadMs);
-    } catch (error) {
-      this.#loaded = undefined;
-      throw error;
-    }
+    const spec = await this.#options.find();
+    const { loadMs } = await this.#engine.loadSelector(spec);
+    this.#options.onLoad?.(loadMs);
   }
 }

@@ -174,7 +174,7 @@ async function cachedOrMade<T>(
   }
 }
 
-/** Of a result that was just made. */
+/** The first handle to a new result. */
 function firstHandle<T>(result: SharedResult<T>): ResultHandle<T> {
   const handle = result.handle();
   if (!handle) throw new Error('A new result is void.');

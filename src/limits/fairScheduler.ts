@@ -14,7 +14,7 @@ export interface Job {
   /** Estimated duration without waiting, in milliseconds. */
   readonly ms: number;
   readonly bytes: number;
-  /** Takes much longer than a preview. Heavy jobs never occupy all slots, so that previews find one. */
+  /** Takes much longer than a preview. Heavy jobs leave one of several slots to others, so that previews find one. */
   readonly heavy: boolean;
   /** Time by which it must be done, as `now` counts; Infinity: none. */
   readonly deadline: number;
@@ -229,12 +229,12 @@ export class FairScheduler {
 
   /** Gives free slots to waiting jobs, and records whether any still wait. */
   #dispatch(): void {
-    this.#admitNext();
+    this.#admitAvailable();
     this.#backlogged = this.#queues().some(({ length }) => length > 0);
     if (!this.#backlogged) this.#lastEnd = undefined;
   }
 
-  #admitNext(): void {
+  #admitAvailable(): void {
     while (this.#running.size < this.#options.running) {
       const selected = this.#select();
       if (!selected) return;

@@ -29,9 +29,9 @@ export function floatFormFor(manifest: Manifest, device: Provider): Form {
   return device === 'cpu' ? 'fp32' : manifest.file.precision;
 }
 
-export const specOf = ({ input, output, taughtOn }: Manifest, name: string, path: string): NetworkSpec => {
+export const specOf = ({ input, output, trainedOn }: Manifest, name: string, path: string): NetworkSpec => {
   const { width, height, mean, std } = input;
-  return { name, path, width, height, mean, std, output, trainedOn: taughtOn };
+  return { name, path, width, height, mean, std, output, trainedOn };
 };
 
 /** What the networks of a role do. */

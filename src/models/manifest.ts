@@ -96,7 +96,7 @@ export const manifestSchema = z.strictObject({
    * What it was trained on. masks: binary, so that hair and edges come out too solid and are corrected before
    * refinement (docs/matting.md); mattes: soft alpha, used as it is.
    */
-  taughtOn: z.enum(['masks', 'mattes']).default('masks'),
+  trainedOn: z.enum(['masks', 'mattes']).default('masks'),
   /** Tensor kept as output 1: the deepest feature map of the encoder. */
   features: z.string().min(1).optional(),
   /** Network that runs beside this one with CUTOUT_SECOND_MODEL=auto. */

@@ -70,7 +70,7 @@ export async function tryNetwork(
   }
   if (stated === 'logit' && inUnit && because !== undefined) {
     throw refuse(
-      `${range}, which look like probabilities, although ${because}. Give --output probability or --output logit.`,
+      `${range}, which look like probabilities, although ${because}. Pass --output probability or --output logit.`,
     );
   }
   return { output: stated ?? found, runMs: inferMs };

@@ -53,7 +53,7 @@ async function desk(t: ExecutionContext): Promise<Desk> {
       const out = new PassThrough();
       const written = text(out);
       const { signal } = new AbortController();
-      const all = { taughtOn: 'masks', yes: false, ...options } as const;
+      const all = { trainedOn: 'masks', yes: false, ...options } as const;
       await addNetwork(file, all, config, { out, signal, ...(ask && { ask }) }).finally(() => out.end());
       return written;
     },
@@ -78,7 +78,11 @@ test.serial('a network is added, checked, listed, compared, run by its name, and
   t.regex(out, /input {10}64x64 \(the file declares it\)/);
   t.regex(out, /output {9}probability \(it ends in Sigmoid\)/);
   const { manifest } = await findNetwork(catalogueWith(modelsDir), 'my-net-v2');
-  t.like(manifest, { licence: { name: 'MIT', restricted: false }, output: 'probability', taughtOn: 'masks' });
+  t.like(manifest, {
+    licence: { name: 'MIT', restricted: false },
+    output: 'probability',
+    trainedOn: 'masks',
+  });
   t.true(existsSync(path.join(modelsDir, 'my-net-v2', 'preview.png')));
 
   const wanted = {
@@ -218,7 +222,7 @@ test.serial('what a run shows to be no matte is refused, and nothing of it stays
   const unit = await file('unit.onnx', bright({ sigmoid: false, gain: 1 }));
   await t.throwsAsync(add(unit, { normalise: 'unit' }), {
     code: 'model_check',
-    message: /look like probabilities, although it ends in Conv\. Give --output/,
+    message: /look like probabilities, although it ends in Conv\. Pass --output/,
   });
   await t.throwsAsync(add(unit, { normalise: 'unit', photo: constant }), {
     message: /^The photo .*constant\.onnx cannot be read: .*received unknown/,

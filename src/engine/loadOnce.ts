@@ -1,0 +1,40 @@
+import { unlessAborted } from './unlessAborted.ts';
+
+/** A load that all callers share, until it is forgotten. After a failed load the next call tries again. */
+export class LoadOnce {
+  readonly #load: () => Promise<void>;
+  #loading: Promise<void> | undefined;
+
+  /** `loaded`: the first load is done already. */
+  constructor(load: () => Promise<void>, { loaded = false }: { readonly loaded?: boolean } = {}) {
+    this.#load = load;
+    if (loaded) this.#loading = Promise.resolve();
+  }
+
+  /** Whether it is loaded or being loaded. */
+  get started(): boolean {
+    return this.#loading !== undefined;
+  }
+
+  /** Loads if necessary. A caller whose signal is aborted leaves the load, which continues. */
+  async ready(signal?: AbortSignal): Promise<void> {
+    this.#loading ??= this.#start();
+    await unlessAborted(this.#loading, signal);
+  }
+
+  /** The next call loads again. Returns the load that is forgotten, which may still be in progress or fail. */
+  forget(): Promise<void> | undefined {
+    const loading = this.#loading;
+    this.#loading = undefined;
+    return loading;
+  }
+
+  #start(): Promise<void> {
+    const loading = this.#load();
+    loading.catch(() => {
+      // Another load may have begun since this one was forgotten.
+      if (this.#loading === loading) this.#loading = undefined;
+    });
+    return loading;
+  }
+}
