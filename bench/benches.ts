@@ -13,6 +13,7 @@ import * as preview from './preview.ts';
 import * as quality from './quality.ts';
 import * as repeats from './repeats.ts';
 import * as rest from './rest.ts';
+import * as selection from './selection.ts';
 import * as speed from './speed.ts';
 import * as start from './start.ts';
 import * as subject from './subject.ts';
@@ -34,6 +35,7 @@ export const benches: readonly BenchModule[] = [
   threads,
   batching,
   subject,
+  selection,
   repeats,
   prepare,
   precision,
