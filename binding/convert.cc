@@ -211,6 +211,18 @@ Napi::Array from_strings(Napi::Env env, const std::vector<std::string>& strings)
   return result;
 }
 
+/// The float32 numbers in these bytes.
+std::span<const float> floats_in(const Napi::Uint8Array& array, const char* name) {
+  const std::uint8_t* const bytes = array.Data();
+  const std::size_t length = array.ByteLength();
+  if (length % sizeof(float) != 0 ||
+      reinterpret_cast<std::uintptr_t>(bytes) % alignof(float) != 0) {
+    wrong_value(Napi::Number::New(array.Env(), static_cast<double>(length)),
+                "whole, aligned numbers of 4 bytes", std::string(name) + ".length");
+  }
+  return {reinterpret_cast<const float*>(bytes), length / sizeof(float)};
+}
+
 NetworkInput to_network_input(const Napi::Object& from) {
   NetworkInput input;
   input.width = integer(from, "width", 1, 8192);
@@ -328,6 +340,19 @@ MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels) {
     }
     call.plan.mask.values = {call.mask->Data(), call.mask->ElementLength()};
   }
+  if (!from.Get("keepOutput").IsUndefined()) call.plan.keep_output = boolean(from, "keepOutput");
+  if (const Napi::Value kept = from.Get("kept"); !kept.IsUndefined()) {
+    const Napi::Object given = object(kept, "kept");
+    call.plan.kept.width = integer(given, "width", 1, 8192);
+    call.plan.kept.height = integer(given, "height", 1, 8192);
+    call.plan.kept.view = box_inside(given, "view", call.plan.width, call.plan.height);
+    call.kept = typed_array<std::uint8_t>(given, "data", napi_uint8_array, "a Uint8Array");
+    call.plan.kept.values = floats_in(*call.kept, "data");
+    const double wanted = static_cast<double>(call.plan.kept.width) * call.plan.kept.height;
+    if (static_cast<double>(call.plan.kept.values.size()) != wanted) {
+      wrong_value(given.Get("width"), "the width of the data", "width");
+    }
+  }
   return call;
 }
 
@@ -353,14 +378,7 @@ SelectCall to_select_call(const Napi::Value& value) {
   const Napi::Object from = object(value, "plan");
   SelectCall call;
   call.embedding = typed_array<std::uint8_t>(from, "embedding", napi_uint8_array, "a Uint8Array");
-  const std::uint8_t* const bytes = call.embedding.Data();
-  const std::size_t length = call.embedding.ByteLength();
-  if (length % sizeof(float) != 0 ||
-      reinterpret_cast<std::uintptr_t>(bytes) % alignof(float) != 0) {
-    wrong_value(Napi::Number::New(value.Env(), static_cast<double>(length)),
-                "whole, aligned numbers of 4 bytes", "embedding.length");
-  }
-  call.job.embedding = {reinterpret_cast<const float*>(bytes), length / sizeof(float)};
+  call.job.embedding = floats_in(call.embedding, "embedding");
   const auto add = [&call](const Napi::Object& at, const char* x, const char* y, float label) {
     call.job.points.push_back({number_in(at, x, 0, 1), number_in(at, y, 0, 1), label});
   };
@@ -595,7 +613,7 @@ Napi::Value from_description(Napi::Env env, const Description& description) {
   return result;
 }
 
-Napi::Value from_matte_result(Napi::Env env, const MatteResult& result) {
+Napi::Value from_matte_result(Napi::Env env, MatteResult& result) {
   Napi::Object to = Napi::Object::New(env);
   to.Set("width", result.width);
   to.Set("height", result.height);
@@ -609,6 +627,14 @@ Napi::Value from_matte_result(Napi::Env env, const MatteResult& result) {
   to.Set("subjectMs", result.subject_ms);
   if (result.subject) to.Set("subject", from_subject(env, *result.subject));
   to.Set("matteMs", result.matte_ms);
+  if (!result.output.empty()) {
+    Napi::Object output = Napi::Object::New(env);
+    output.Set("data", from_vector(env, std::move(result.output)));
+    output.Set("width", result.output_width);
+    output.Set("height", result.output_height);
+    output.Set("view", from_box(env, result.output_view));
+    to.Set("output", output);
+  }
   return to;
 }
 

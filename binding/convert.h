@@ -32,6 +32,7 @@ struct MatteCall {
   std::string second;  // empty: none
   MattePlan plan;
   std::optional<Napi::Uint8Array> mask;  // borrowed by plan.mask
+  std::optional<Napi::Uint8Array> kept;  // borrowed by plan.kept
 };
 MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels);
 
@@ -74,7 +75,7 @@ Napi::Value from_selector_info(Napi::Env env, const SelectorInfo& info);
 Napi::Value from_embedding(Napi::Env env, Embedding& embedding);
 Napi::Value from_select_result(Napi::Env env, SelectResult& result);
 Napi::Value from_description(Napi::Env env, const Description& description);
-Napi::Value from_matte_result(Napi::Env env, const MatteResult& result);
+Napi::Value from_matte_result(Napi::Env env, MatteResult& result);
 Napi::Value from_compose_result(Napi::Env env, const ComposeResult& result);
 Napi::Value from_stats(Napi::Env env, const SchedulerStats& stats, const BatcherStats& batches,
                        std::size_t kept_bytes);

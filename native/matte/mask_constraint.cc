@@ -202,7 +202,7 @@ float interpolated(float top_left, float top_right, float bottom_left, float bot
 
 }  // namespace
 
-Box mask_view(const SubjectMask& mask, int width, int height) {
+Box mask_view(const SubjectMask& mask, int width, int height, int grid) {
   const Box whole{0, 0, width, height};
   int left = mask.width;
   int right = 0;
@@ -228,10 +228,18 @@ Box mask_view(const SubjectMask& mask, int width, int height) {
   const double y0 = scaled(top, mask.height, height);
   const double y1 = scaled(bottom, mask.height, height);
   const double margin = std::max(x1 - x0, y1 - y0) / kMarginPart;
-  const int from_x = static_cast<int>(std::floor(std::max(0.0, x0 - margin)));
-  const int from_y = static_cast<int>(std::floor(std::max(0.0, y0 - margin)));
-  const int to_x = std::min(width, static_cast<int>(std::ceil(x1 + margin)));
-  const int to_y = std::min(height, static_cast<int>(std::ceil(y1 + margin)));
+  const auto down = [grid](double at, int side) {
+    if (grid > 0) at = std::floor(at * grid / side) * side / grid;
+    return static_cast<int>(std::floor(std::max(0.0, at)));
+  };
+  const auto up = [grid](double at, int side) {
+    if (grid > 0) at = std::ceil(at * grid / side) * side / grid;
+    return std::min(side, static_cast<int>(std::ceil(at)));
+  };
+  const int from_x = down(x0 - margin, width);
+  const int from_y = down(y0 - margin, height);
+  const int to_x = up(x1 + margin, width);
+  const int to_y = up(y1 + margin, height);
   const Box view{from_x, from_y, to_x - from_x, to_y - from_y};
   const double part = static_cast<double>(view.width) * view.height;
   return part > kWholeImage * width * height ? whole : view;

@@ -21,8 +21,10 @@ struct SubjectMask {
 
 /// The part of a width x height image that the network has to see: the smallest rectangle with
 /// everything that is not out, with 1/8 of its longer side around it, clipped to the image. The
-/// whole image where that is more than 7/10 of it, or where everything is out.
-Box mask_view(const SubjectMask& mask, int width, int height);
+/// whole image where that is more than 7/10 of it, or where everything is out. With a `grid`, each
+/// edge is moved outwards to the next of that many equal steps of the image's side, so that masks
+/// that differ a little have the same view.
+Box mask_view(const SubjectMask& mask, int width, int height, int grid = 0);
 
 /// Constrains a network's output by a mask, so that the mask says what the subject is and the
 /// network how its edge is.

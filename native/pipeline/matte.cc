@@ -19,6 +19,7 @@ namespace cutout {
 namespace {
 
 constexpr std::size_t kGrain = 1 << 16;  // values in a range
+constexpr int kViewGrid = 16;            // steps of the view's edges where the output is kept
 
 /// The matte with 0 outside `area`.
 std::vector<float> zero_outside(std::span<const float> alpha, int width, const Box& area) {
@@ -178,7 +179,12 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
                               "."};
   }
   const Box whole{0, 0, plan.width, plan.height};
-  Box view = plan.mask.empty() ? whole : mask_view(plan.mask, plan.width, plan.height);
+  const NetworkInput& default_input = loaded.spec.input;
+  const bool smaller = input.width != default_input.width || input.height != default_input.height;
+  const bool keeps = plan.keep_output && !plan.mask.empty() && !smaller;
+  Box view = plan.mask.empty()
+                 ? whole
+                 : mask_view(plan.mask, plan.width, plan.height, keeps ? kViewGrid : 0);
   Box roi = inside_part(plan.roi, view);
   if (roi.empty()) {  // the mask shows nothing there
     view = whole;
@@ -197,13 +203,18 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
   }
   ort::Map alpha;
   Clock::duration waited{0};
-  CUTOUT_RETURN_IF_ERROR(run_network(loaded, slot, input, token, pool, alpha, waited));
+  const bool reused = keeps && !plan.kept.values.empty() && plan.kept.view == view;
+  std::vector<float> kept;
+  if (reused) {
+    kept.assign(plan.kept.values.begin(), plan.kept.values.end());
+    alpha = {kept, plan.kept.width, plan.kept.height};
+  } else {
+    CUTOUT_RETURN_IF_ERROR(run_network(loaded, slot, input, token, pool, alpha, waited));
+    result.runs = 1;
+  }
   const auto area = [&] {
     return network_area(roi, view.width, view.height, alpha.width, alpha.height);
   };
-  result.runs = 1;
-  const NetworkInput& default_input = loaded.spec.input;
-  const bool smaller = input.width != default_input.width || input.height != default_input.height;
   if (smaller && !is_confident(alpha.values, alpha.width, area(), pool)) {
     if (detector) detector->complete();  // it reads the slot's input, which is overwritten now
     input = default_input;
@@ -212,8 +223,14 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
     CUTOUT_RETURN_IF_ERROR(run_network(loaded, slot, input, token, pool, alpha, waited));
     result.runs = 2;
   }
-  if (second != nullptr) {
+  if (second != nullptr && !reused) {
     CUTOUT_RETURN_IF_ERROR(fuse_second(crop, *second, slot, token, pool, alpha, waited));
+  }
+  if (keeps && !reused) {
+    result.output.assign(alpha.values.begin(), alpha.values.end());
+    result.output_width = alpha.width;
+    result.output_height = alpha.height;
+    result.output_view = view;
   }
   const Clock::time_point inferred = Clock::now();
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "core/cancel.h"
 #include "core/image_view.h"
@@ -27,7 +28,11 @@ struct MatteResult {
   int height = 0;
   MatteSummary summary;
   std::optional<Subject> subject;
-  int runs = 0;  // of the first network: 2 when its first output was ambiguous
+  int runs = 0;  // of the first network: 2 when its first output was ambiguous, 0 when it was kept
+  std::vector<float> output;  // of the networks, if it is to be kept; then:
+  int output_width = 0;
+  int output_height = 0;
+  Box output_view;
   double queue_ms = 0;
   double prepare_ms = 0;
   double infer_ms = 0;    // of all networks, with the fusion of their outputs
@@ -47,6 +52,7 @@ Status to_probability(std::span<float> values, NetworkOutput output, ThreadPool&
 ///  2. Run the network and convert its output to 0..1. Where the plan asks for the subject's type,
 ///     the detector runs at the same time. Then, where there is a second network, run it on the
 ///     same image and fuse its output with the first (matte/fusion.h).
+///     Skipped where the plan brings the output for the same part.
 ///  3. Constrain the output by the mask (matte/mask_constraint.h). Remove connected components that
 ///     are no subject and fill holes (matte/component_filter.h), then classify the subject.
 ///  4. Reduce the image to the plan's size, if that is smaller.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "core/image_view.h"
@@ -31,6 +32,14 @@ struct NetworkSpec {
 /// Whether the network's output is refined with the image as guide (refinement.h).
 enum class Refinement { kOff, kOn };
 
+/// The network's output, 0..1, for a part of an image. Borrowed.
+struct KeptOutput {
+  std::span<const float> values;
+  int width = 0;
+  int height = 0;
+  Box view;  // in pixels of the result
+};
+
 struct MattePlan {
   int width = 0;  // of the result, at most the image's
   int height = 0;
@@ -45,6 +54,11 @@ struct MattePlan {
   int input_height = 0;
   // Says where the subject is; empty: the network decides. Borrowed until the job is done.
   SubjectMask mask;
+  // With a mask: see a part of the image with edges on a grid, and return the network's output for
+  // it, which another mask of the same image, size and networks may then get as `kept`. Where that
+  // shows the same part, no network runs. Not at another input size than the default.
+  bool keep_output = false;
+  KeptOutput kept;
 };
 
 }  // namespace cutout

@@ -108,11 +108,13 @@ export const createPipeline =
     add({ decode: performance.now() - started });
 
     // Which subject, where points or a box say so.
+    let imageKey: string | undefined;
     if (plan.guidance && selection) {
       started = performance.now();
       const { guidance } = plan;
       const found = await selection.find({ accountId, image: bytes, pixels: decoded, guidance, signal });
       mask = found.mask;
+      imageKey = found.imageKey;
       telemetry.add({ encodings: found.encoded ? 1 : 0 });
       add({ select: performance.now() - started });
     }
@@ -121,11 +123,14 @@ export const createPipeline =
     const classify = plan.subject === 'classify' && subjectTypes;
     // Beside a smaller input, which is for speed, the second network would take as long as the first.
     const defaultSize = input.width === network.width && input.height === network.height;
+    const beside = defaultSize ? second : undefined;
+    const keptFor = { networks: [network.name, beside], sizes: [decoded, result, input] };
+    const kept = imageKey === undefined ? undefined : selection?.output(imageKey, keptFor);
     const matte = await engine.matte(
       decoded,
       {
         network: network.name,
-        ...(second !== undefined && defaultSize && { second }),
+        ...(beside !== undefined && { second: beside }),
         ...result,
         hiddenColour,
         input,
@@ -133,9 +138,12 @@ export const createPipeline =
         ...(roi && { roi }),
         ...(classify && { subject: true }),
         ...(mask && { mask }),
+        ...(imageKey !== undefined && { keepOutput: true }),
+        ...(kept && { kept }),
       },
       { signal },
     );
+    if (imageKey !== undefined && matte.output) selection?.keepOutput(imageKey, keptFor, matte.output);
     const { queueMs, prepareMs, inferMs, subjectMs, matteMs } = matte;
     add({
       queue: queueMs,

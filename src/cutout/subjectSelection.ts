@@ -1,10 +1,11 @@
 import type { Selector } from '../engine/selector.ts';
-import type { Pixels, SubjectMask } from '../engine/types.ts';
+import type { KeptOutput, Pixels, SubjectMask } from '../engine/types.ts';
 import type { Guidance } from '../geometry/subjectGuide.ts';
 import { BoundedStore } from '../idempotency/boundedStore.ts';
 import { createContentIdentifier } from '../idempotency/hash.ts';
 import { contentKey } from '../idempotency/resultStore.ts';
 import { type Shared, SingleFlight } from '../idempotency/singleFlight.ts';
+import type { Dimensions } from '../image/types.ts';
 
 interface SelectionCall {
   readonly accountId: string;
@@ -19,6 +20,15 @@ interface FoundSubject {
   readonly mask: SubjectMask;
   /** Whether the image was encoded for this call. */
   readonly encoded: boolean;
+  /** Names the image among those of its account. */
+  readonly imageKey: string;
+}
+
+/** What the networks' output for an image depends on, beside its bytes. */
+export interface OutputSettings {
+  readonly networks: readonly (string | undefined)[];
+  /** Of the decoded image and of the result. */
+  readonly sizes: readonly Dimensions[];
 }
 
 /** Finds the subject that points or a box show. */
@@ -27,12 +37,18 @@ export interface SubjectSelection {
   available(): Promise<boolean>;
   /** Borrows the pixels until the promise settles. */
   find(call: SelectionCall): Promise<FoundSubject>;
+  /** The networks' output that was kept for an image. */
+  output(imageKey: string, settings: OutputSettings): KeptOutput | undefined;
+  keepOutput(imageKey: string, settings: OutputSettings, output: KeptOutput): void;
 }
+
+const outputKey = (imageKey: string, { networks, sizes }: OutputSettings): string =>
+  JSON.stringify([imageKey, networks, sizes.map(({ width, height }) => [width, height])]);
 
 interface Bounds {
   /** Seconds for which an embedding is kept; 0: none is. */
   readonly ttlSeconds: number;
-  /** Bound of all kept embeddings together. */
+  /** Bound of all kept embeddings and outputs together. */
   readonly maxBytes: number;
 }
 
@@ -53,7 +69,8 @@ class SharedEmbedding implements Shared<SharedEmbedding> {
 
 /**
  * Encodes an image once for all questions of its account about it: embeddings are kept as long as results are, by the bytes of
- * the image, at whatever size it was decoded. Calls that need the same one wait for it.
+ * the image, at whatever size it was decoded. Calls that need the same one wait for it. So is the matting networks' last
+ * output for the image: a further click on the same subject runs the decoder and the refinement only.
  */
 export class KeptEmbeddings implements SubjectSelection {
   readonly #selector: Selector;
@@ -65,7 +82,7 @@ export class KeptEmbeddings implements SubjectSelection {
   constructor(selector: Selector, { ttlSeconds, maxBytes }: Bounds) {
     this.#selector = selector;
     this.#ttlMs = ttlSeconds * 1000;
-    this.#store = new BoundedStore(maxBytes, (entry) => (entry as SharedEmbedding).data.length);
+    this.#store = new BoundedStore(maxBytes, (entry) => (entry as SharedEmbedding | KeptOutput).data.length);
   }
 
   available(): Promise<boolean> {
@@ -90,7 +107,15 @@ export class KeptEmbeddings implements SubjectSelection {
     };
     const { data } = kept ?? (await this.#inFlight.join(key, encode, signal));
     const { mask } = await this.#selector.select({ embedding: data, ...guidance }, { signal });
-    return { mask, encoded };
+    return { mask, encoded, imageKey: key };
+  }
+
+  output(imageKey: string, settings: OutputSettings): KeptOutput | undefined {
+    return this.#store.get(outputKey(imageKey, settings)) as KeptOutput | undefined;
+  }
+
+  keepOutput(imageKey: string, settings: OutputSettings, output: KeptOutput): void {
+    if (this.#ttlMs > 0) this.#store.set(outputKey(imageKey, settings), output, this.#ttlMs);
   }
 
   /** Forgets all of them. */

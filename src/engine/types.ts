@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const ABI = 13;
+export const ABI = 14;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -322,6 +322,25 @@ export interface MattePlan extends Deadline {
    * until the promise settles, like the pixels.
    */
   readonly mask?: SubjectMask;
+  /**
+   * With a mask: the networks see a part of the image with edges on a grid, and their output for it is part of the result.
+   * Not at another `input` than the spec's.
+   */
+  readonly keepOutput?: boolean;
+  /**
+   * Such an output of the same image, size and networks: where this mask shows the same part, no network runs. Borrowed
+   * like the mask.
+   */
+  readonly kept?: KeptOutput;
+}
+
+/** The networks' output for a part of an image: float32 values from 0 to 1, in this machine's byte order. */
+export interface KeptOutput {
+  readonly data: Uint8Array;
+  readonly width: number;
+  readonly height: number;
+  /** The part, in pixels of the result. */
+  readonly view: Box;
 }
 
 export interface MatteResult {
@@ -333,7 +352,7 @@ export interface MatteResult {
   readonly foregroundPixels: number;
   /** True if every pixel has alpha 255. */
   readonly opaque: boolean;
-  /** Runs of the plan's network; 2 if the matte at a smaller `input` was ambiguous. */
+  /** Runs of the plan's network; 2 if the matte at a smaller `input` was ambiguous, 0 if its output was kept. */
   readonly runs: number;
   /** Waiting for a worker, and for the device with `maxBatch`. */
   readonly queueMs: number;
@@ -343,6 +362,8 @@ export interface MatteResult {
   /** Time for the classification after the network's run, waiting for the detector included. */
   readonly subjectMs: number;
   readonly matteMs: number;
+  /** Present if the plan asked to keep it, and it was not already. */
+  readonly output?: KeptOutput;
   /** Present if the plan asked for it. */
   readonly subject?: Subject;
 }

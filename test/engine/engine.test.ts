@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine } from '../../src/engine/engine.ts';
-import { EngineError, isEngineCode } from '../../src/engine/types.ts';
+import { EngineError, isEngineCode, type MattePlan } from '../../src/engine/types.ts';
 import { engineOptions, halves, Networks, planFor, until } from '../fixtures/engineSetup.ts';
 
 const networks = new Networks();
@@ -103,4 +103,48 @@ test('isEngineCode accepts the codes and nothing else', (t) => {
   t.true(isEngineCode('ENGINE_DEADLINE'));
   t.false(isEngineCode('ENGINE_NOTHING'));
   t.false(isEngineCode(undefined));
+});
+
+test('the output that was kept serves another mask of the same part, and no network runs', async (t) => {
+  const engine = start();
+  await engine.load(networks.spec('kept'));
+  const side = 320;
+  const maskFrom = (from: number) => ({
+    data: Uint8Array.from({ length: 64 * 64 }, (_, at) => {
+      const [x, y] = [at % 64, Math.floor(at / 64)];
+      return x >= from && x < from + 16 && y >= 20 && y < 40 ? 255 : 0;
+    }),
+    width: 64,
+    height: 64,
+  });
+  const cut = async (from: number, plan: Partial<MattePlan>) => {
+    const image = halves(side, side);
+    const mask = maskFrom(from);
+    const { runs, output } = await engine.matte(image, { ...planFor('kept', image), mask, ...plan });
+    return { runs, output, pixels: Buffer.from(image.data) };
+  };
+  const first = await cut(20, { keepOutput: true });
+  t.is(first.runs, 1);
+  const kept = first.output;
+  if (!kept) return t.fail('no output');
+  t.is(kept.data.length, kept.width * kept.height * 4);
+  for (const edge of Object.values(kept.view)) t.is(edge % (side / 16), 0, 'edges of the view lie on a grid');
+  t.is((await cut(20, {})).output, undefined, 'only where it is asked for');
+  const [fresh, again] = [await cut(21, { keepOutput: true }), await cut(21, { keepOutput: true, kept })];
+  t.deepEqual([fresh.runs, again.runs, again.output], [1, 0, undefined]);
+  t.deepEqual(again.pixels, fresh.pixels, 'the same as without it');
+  t.notDeepEqual(again.pixels, first.pixels);
+  const elsewhere = await cut(44, { keepOutput: true, kept });
+  t.is(elsewhere.runs, 1);
+  t.notDeepEqual(elsewhere.output?.view, kept.view);
+  const image = halves(side, side);
+  const plan = { ...planFor('kept', image), mask: maskFrom(20), keepOutput: true };
+  for (const wrong of [
+    { ...kept, data: kept.data.subarray(4) },
+    { ...kept, width: kept.width + 1 },
+    { ...kept, view: { ...kept.view, width: side + 1 } },
+  ]) {
+    await t.throwsAsync(engine.matte(image, { ...plan, kept: wrong }), { instanceOf: RangeError });
+  }
+  await engine.close(0);
 });

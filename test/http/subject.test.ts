@@ -113,6 +113,86 @@ test('points and boxes that say nothing usable are refused, and cost nothing', a
   t.is(service.engine.encoded, 0);
 });
 
+test('text that is no list of points is refused, however long or strange, on both addresses', async (t) => {
+  const service = await startService(t, { selection: true, credits: 10 });
+  const image = await scene({ format: 'png' });
+  const texts = [
+    Array(10_000).fill('5% 5%').join(';'),
+    Array(33).fill('5% 5%').join(';'),
+    'NaN NaN',
+    'NaN% 5%',
+    'Infinity% 5%',
+    '1e400px 5%',
+    '-',
+    '-;-',
+    '-5% 5%; -6% 6%',
+    '--5% 5%',
+    '5%',
+    '5% 5% 5%',
+    ';',
+    '5% -5%',
+    '5% 100.01%',
+    '\u0000 5%',
+  ];
+  for (const path of ['/v1.0/cutout', '/v1.0/removebg']) {
+    for (const subject_points of texts) {
+      const answer = await fetch(`${service.url}${path}`, {
+        method: 'POST',
+        headers: { 'X-Api-Key': service.key },
+        body: form({ image_file: image, subject_points }),
+      });
+      t.is(answer.status, 400, `${path} ${subject_points.slice(0, 40)}`);
+      t.is((await errorOf(t, answer)).code, 'invalid_subject_points');
+    }
+  }
+  t.is((await service.balance()).credits, 10);
+  t.is(service.engine.encoded, 0);
+});
+
+test('an image of one pixel has points and a box too', async (t) => {
+  const service = await startService(t, { selection: true });
+  const image = await scene({ format: 'png', width: 1, height: 1, subject: 'none' });
+  for (const fields of [
+    { subject_points: '0 0' },
+    { subject_points: '100% 1px' },
+    { subject_box: '0 0 1px 1px' },
+  ]) {
+    const answer = await service.post(form({ image_file: image, ...fields }));
+    t.is((await errorOf(t, answer)).code, 'unknown_foreground', 'everything before that check passed');
+  }
+  t.is(service.engine.selections.length, 3);
+});
+
+test('a repeated Idempotency-Key gives the first result again, without another question or charge', async (t) => {
+  const service = await startService(t, { selection: true, ttlSeconds: 600, credits: 10 });
+  const image = await scene({ format: 'png' });
+  const ask = (points: string) =>
+    service.post(form({ image_file: image, size: 'full', subject_points: points }), {
+      'Idempotency-Key': 'click-1',
+    });
+  t.is((await ask('10% 10%')).status, 200);
+  const again = await ask('10% 10%');
+  t.is(again.headers.get('idempotent-replayed'), 'true');
+  t.is((await service.balance()).credits, 9);
+  t.is((await ask('90% 10%')).headers.get('idempotent-replayed'), 'true');
+  t.is(service.engine.selections.length, 1);
+});
+
+test('the output of the networks is kept for the next click on an image, and for nothing else', async (t) => {
+  const service = await startService(t, { ttlSeconds: 600, selection: true });
+  const image = await scene({ format: 'png' });
+  const other = await scene({ format: 'png', width: 90, height: 60 });
+  const ask = async (fields: Readonly<Record<string, string | Buffer>>) => {
+    t.is((await service.post(form({ size: 'full', ...fields }))).status, 200);
+    const { keepOutput, kept } = service.engine.plans.at(-1) ?? {};
+    return [keepOutput, kept?.data[0]];
+  };
+  t.deepEqual(await ask({ image_file: image }), [undefined, undefined], 'without points');
+  t.deepEqual(await ask({ image_file: image, subject_points: '5% 5%' }), [true, undefined]);
+  t.deepEqual(await ask({ image_file: image, subject_points: '6% 6%' }), [true, 2], 'of the second matte');
+  t.deepEqual(await ask({ image_file: other, subject_points: '5% 5%' }), [true, undefined], 'another image');
+});
+
 test('without the networks the request says what is possible', async (t) => {
   const service = await startService(t, {});
   const answer = await service.post(form({ image_file: await scene(), subject_box: '0 0 50% 50%' }));

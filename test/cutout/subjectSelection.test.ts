@@ -1,0 +1,74 @@
+import test from 'ava';
+import { KeptEmbeddings } from '../../src/cutout/subjectSelection.ts';
+import type { Selector } from '../../src/engine/selector.ts';
+
+const mask = { data: new Uint8Array(4), width: 2, height: 2 };
+
+function selector() {
+  const calls = { encoded: 0 };
+  const made: Selector = {
+    available: async () => true,
+    embed: async () => {
+      calls.encoded++;
+      return { data: new Uint8Array(10_000), queueMs: 0, embedMs: 0 };
+    },
+    select: async () => ({ mask, score: 1, queueMs: 0, selectMs: 0 }),
+  };
+  return { calls, made };
+}
+
+const ask = (kept: KeptEmbeddings, image: string, accountId = 'one') =>
+  kept.find({
+    accountId,
+    image: Buffer.from(image),
+    pixels: { data: new Uint8Array(4), width: 1, height: 1 },
+    guidance: { points: [{ x: 0.5, y: 0.5, include: true }] },
+    signal: new AbortController().signal,
+  });
+
+const settings = { networks: ['isnet'], sizes: [{ width: 10, height: 10 }] };
+const output = {
+  data: new Uint8Array(4000),
+  width: 50,
+  height: 20,
+  view: { left: 0, top: 0, width: 9, height: 9 },
+};
+
+test('what is kept of any number of images stays within its bound, the newest longest', async (t) => {
+  const { calls, made } = selector();
+  const kept = new KeptEmbeddings(made, { ttlSeconds: 60, maxBytes: 50_000 });
+  let last = '';
+  for (let i = 0; i < 40; i++) {
+    const { imageKey } = await ask(kept, `image ${i}`);
+    kept.keepOutput(imageKey, settings, output);
+    t.true(kept.bytes <= 50_000, `${kept.bytes} bytes`);
+    last = imageKey;
+  }
+  t.true(kept.bytes > 30_000);
+  t.is(kept.output(last, settings), output);
+  t.false((await ask(kept, 'image 39')).encoded);
+  t.true((await ask(kept, 'image 0')).encoded);
+  t.is(calls.encoded, 41);
+  kept.clear();
+  t.is(kept.bytes, 0);
+});
+
+test('an output is that of one image, account, size and pair of networks', async (t) => {
+  const kept = new KeptEmbeddings(selector().made, { ttlSeconds: 60, maxBytes: 1e6 });
+  const { imageKey } = await ask(kept, 'image');
+  kept.keepOutput(imageKey, settings, output);
+  t.is(kept.output(imageKey, settings), output);
+  t.is(kept.output((await ask(kept, 'another')).imageKey, settings), undefined);
+  t.is(kept.output((await ask(kept, 'image', 'two')).imageKey, settings), undefined);
+  t.is(kept.output(imageKey, { ...settings, networks: ['isnet', 'u2net'] }), undefined);
+  t.is(kept.output(imageKey, { ...settings, sizes: [{ width: 10, height: 11 }] }), undefined);
+});
+
+test('nothing is kept where results are not', async (t) => {
+  const { calls, made } = selector();
+  const kept = new KeptEmbeddings(made, { ttlSeconds: 0, maxBytes: 1e6 });
+  const { imageKey } = await ask(kept, 'image');
+  kept.keepOutput(imageKey, settings, output);
+  await ask(kept, 'image');
+  t.deepEqual([calls.encoded, kept.bytes, kept.output(imageKey, settings)], [2, 0, undefined]);
+});
