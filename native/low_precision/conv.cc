@@ -49,6 +49,9 @@ Kernel kernel_for(const std::string& instruction_set) {
   if (instruction_set == "avx512_vnni") return {&conv_avx512_vnni, false};
   if (instruction_set == "avx_vnni") return {&conv_avx_vnni, false};
   if (instruction_set == "avx2") return {&conv_avx2, false, &winograd_bytes, &winograd_weights};
+#elif defined(__aarch64__)
+  if (instruction_set == "i8mm") return {&conv_i8mm, false};
+  if (instruction_set == "asimddp") return {&conv_asimddp, false};
 #endif
   static_cast<void>(instruction_set);
   return {};

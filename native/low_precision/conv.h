@@ -61,6 +61,9 @@ void conv_avx512_vnni(const ConvTask& task, int first_row, int last_row, int fir
 void conv_avx_vnni(const ConvTask& task, int first_row, int last_row, int first_group,
                    int last_group);
 void conv_avx2(const ConvTask& task, int first_row, int last_row, int first_group, int last_group);
+void conv_i8mm(const ConvTask& task, int first_row, int last_row, int first_group, int last_group);
+void conv_asimddp(const ConvTask& task, int first_row, int last_row, int first_group,
+                  int last_group);
 void conv_amx_bf16(const ConvTask& task, int first_row, int last_row, int first_group,
                    int last_group);
 void conv_avx512_bf16(const ConvTask& task, int first_row, int last_row, int first_group,

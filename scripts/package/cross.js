@@ -17,8 +17,8 @@ const libraries = '/usr/aarch64-linux-gnu/lib';
 /** What an emulated program finds in place of this machine's files. */
 const emulatedRoot = inBuild('cross', 'root-arm64');
 
-/** Programs of test/stress that compare the pixel loops with their scalar versions. */
-export const stressPrograms = ['kernels_stress', 'png_stress'];
+/** Programs of test/stress that compare pixel loops and convolutions in 8 bits with their scalar versions. */
+const stressPrograms = ['kernels_stress', 'png_stress', 'low_precision_stress'];
 
 export const stressProgram = (name) => path.join(folder, name);
 

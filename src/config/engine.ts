@@ -50,7 +50,18 @@ export const engineSettings = {
   operators: setting(
     'CUTOUT_OPERATORS',
     'auto',
-    oneOf('auto', 'off', 'amx_int8', 'avx512_vnni', 'avx_vnni', 'avx2', 'amx_bf16', 'avx512_bf16'),
+    oneOf(
+      'auto',
+      'off',
+      'amx_int8',
+      'avx512_vnni',
+      'avx_vnni',
+      'avx2',
+      'amx_bf16',
+      'avx512_bf16',
+      'i8mm',
+      'asimddp',
+    ),
     "Implementation of the network's operators (convolutions and others) in 8 bits or bf16; people who operate the service are set in CUTOUT_OIDC_OPERATORS. auto takes Cutout's own operators where they were measured to be faster, a name takes those for that instruction set, off takes those of ONNX Runtime, which have no bf16.",
   ),
   runtime: setting(

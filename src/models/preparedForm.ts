@@ -16,7 +16,9 @@ export type OperatorsSetting =
   | 'avx_vnni'
   | 'avx2'
   | 'amx_bf16'
-  | 'avx512_bf16';
+  | 'avx512_bf16'
+  | 'i8mm'
+  | 'asimddp';
 
 /** Instructions for dot products of 8-bit integers with 32-bit sums, named as in native/core/cpu.h. */
 const DOT_PRODUCTS: readonly string[] = ['amx_int8', 'avx512_vnni', 'avx_vnni', 'i8mm', 'asimddp'];

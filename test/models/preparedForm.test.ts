@@ -29,6 +29,7 @@ const skylake = ['avx512', 'avx2'];
 const cascadeLake = ['avx512_vnni', 'avx512', 'avx2'];
 const alderLake = ['avx_vnni', 'avx2'];
 const graviton2 = ['asimddp', 'asimd'];
+const graviton3 = ['i8mm', 'asimddp', 'asimd'];
 const raspberryPi4 = ['asimd'];
 const zen3 = { instructionSets: ['avx2'], operators: ['avx2'] };
 
@@ -103,12 +104,15 @@ test('8 bits are computed by the best operators of Cutout that the setting allow
   t.deepEqual(off, { precision: 'int8', because: 'amx_int8' });
   t.is(formFor(off), 'int8');
   t.is(operatorsText(off), "ONNX Runtime's operators");
-  const arm = choosePrecision(both, ask({ instructionSets: graviton2 }));
-  t.is(arm.operators, undefined);
   // Not measured to be faster: only if named.
-  const client = { instructionSets: alderLake, operators: ['avx_vnni'] };
-  t.is(choosePrecision(both, ask(client)).operators, undefined);
-  t.is(choosePrecision(both, ask({ ...client, requestedOperators: 'avx_vnni' })).operators, 'avx_vnni');
+  for (const [processor, named] of [
+    [{ instructionSets: alderLake, operators: ['avx_vnni'] }, 'avx_vnni'],
+    [{ instructionSets: graviton2, operators: ['asimddp'] }, 'asimddp'],
+    [{ instructionSets: graviton3, operators: ['i8mm', 'asimddp'] }, 'i8mm'],
+  ] as const) {
+    t.is(choosePrecision(both, ask(processor)).operators, undefined);
+    t.is(choosePrecision(both, ask({ ...processor, requestedOperators: named })).operators, named);
+  }
   const floats = choosePrecision(
     both,
     ask({ ...sapphireRapids, requested: 'fp32', requestedOperators: 'avx_vnni' }),

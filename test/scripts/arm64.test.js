@@ -12,7 +12,6 @@ import {
   emulatedNode,
   missingForArm64,
   stressProgram,
-  stressPrograms,
 } from '../../scripts/package/cross.js';
 import { needsOf, tooNew } from '../../scripts/package/elf.js';
 import { inBuild, inRoot } from '../../scripts/setup/paths.js';
@@ -47,11 +46,28 @@ const settings = (name, models) => ({
 arm64('built for arm64, the pixel loops equal their scalar versions', async (t) => {
   t.timeout(patience);
   await crossBuild();
-  for (const name of stressPrograms) {
+  for (const name of ['kernels_stress', 'png_stress']) {
     const [program, ...args] = emulated(stressProgram(name));
     await t.notThrowsAsync(run(program, [...args, '4']), name);
   }
 });
+
+/** Processors as qemu names them, and the kernels for 8 bits that each has. */
+const kernels = {
+  max: ' i8mm asimddp',
+  'neoverse-n1': ' asimddp',
+  'cortex-a72': ' no kernel',
+};
+
+for (const [cpu, names] of Object.entries(kernels))
+  arm64(`convolutions in 8 bits on ${cpu} equal their definition, by${names}`, async (t) => {
+    t.timeout(patience);
+    await crossBuild();
+    const library = inRoot('node_modules/onnxruntime-node/bin/napi-v6/linux/arm64/libonnxruntime.so.1');
+    const [program, ...args] = emulated(stressProgram('low_precision_stress'), cpu);
+    const { stdout } = await run(program, [...args, '20', library]);
+    t.is(stdout, `20 rounds with${names}\n`);
+  });
 
 arm64('the archive for arm64 has an addon for it that needs nothing newer', async (t) => {
   t.timeout(patience);
