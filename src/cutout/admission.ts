@@ -155,7 +155,7 @@ export function createAdmission({
           reservation,
           done(stages) {
             // Networks that find a subject take a time of their own.
-            if (!plan.guidance) estimate.learn(resources, timesOf(stages));
+            if (!plan.prompt) estimate.learn(resources, timesOf(stages));
             done = true;
           },
           end: () => release(acquired, done),

@@ -109,13 +109,13 @@ export const createPipeline =
 
     // Which subject, where points or a box say so.
     let imageKey: string | undefined;
-    if (plan.guidance && selection) {
+    if (plan.prompt && selection) {
       started = performance.now();
-      const { guidance } = plan;
-      const found = await selection.find({ accountId, image: bytes, pixels: decoded, guidance, signal });
+      const { prompt } = plan;
+      const found = await selection.find({ accountId, image: bytes, pixels: decoded, prompt, signal });
       mask = found.mask;
       imageKey = found.imageKey;
-      telemetry.add({ encodings: found.encoded ? 1 : 0 });
+      telemetry.add({ encodings: found.embedded ? 1 : 0 });
       add({ select: performance.now() - started });
     }
 

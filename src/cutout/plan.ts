@@ -4,7 +4,7 @@ import type { Colour } from '../geometry/colour.ts';
 import type { Geometry } from '../geometry/compose.ts';
 import { roiBox, WHOLE_IMAGE } from '../geometry/roi.ts';
 import { dropShadowOpacities } from '../geometry/shadow.ts';
-import { type Guidance, guidanceOf } from '../geometry/subjectGuide.ts';
+import { type NormalisedPrompt, normalisedPrompt } from '../geometry/subjectPrompt.ts';
 import { decodeSize, resultSize, SIZE_LIMITS, type SizeName } from '../image/size.ts';
 import type { Dimensions, Probe } from '../image/types.ts';
 import { maskSize } from './maskShape.ts';
@@ -36,7 +36,7 @@ export interface Plan {
   /** Says where the subject is. `size`: at which it is decoded. */
   readonly mask?: EncodedImage & { readonly size: Dimensions };
   /** Which subject is meant, instead of `mask`. */
-  readonly guidance?: Guidance;
+  readonly prompt?: NormalisedPrompt;
   /** Size of the result before crop, scale and position. */
   readonly result: Dimensions;
   /** Size that `size=full` would give (X-Max-Width, X-Max-Height). */
@@ -109,7 +109,7 @@ export function makePlan(
     image,
     background: matteOnly ? noBackground : backdropOf(request, background),
     ...(mask && { mask: { ...mask, size: maskSize(mask.probe) } }),
-    ...(request.guide && { guidance: guidanceOf(request.guide, source) }),
+    ...(request.prompt && { prompt: normalisedPrompt(request.prompt, source) }),
     result,
     max: fullSize(source),
     input: networkInput(profile, size, network),

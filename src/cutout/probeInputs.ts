@@ -1,5 +1,5 @@
 import { fail } from '../errors.ts';
-import { guideFault, type SubjectGuide } from '../geometry/subjectGuide.ts';
+import { promptFault, type SubjectPrompt } from '../geometry/subjectPrompt.ts';
 import { probe } from '../image/probe.ts';
 import type { Dimensions, ProbeLimits } from '../image/types.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
@@ -31,16 +31,16 @@ async function probeMask(bytes: Uint8Array, image: Dimensions, limits: ProbeLimi
 
 /** Rejects with `invalid_subject_points`, `invalid_subject_box` or `subject_selection_unavailable`. */
 async function checkGuide(
-  guide: SubjectGuide,
+  prompt: SubjectPrompt,
   image: Dimensions,
   selection: Pick<SubjectSelection, 'available'> | undefined,
 ): Promise<void> {
-  const fault = guideFault(guide, image);
+  const fault = promptFault(prompt, image);
   if (fault) throw fail(fault.id, { detail: fault.detail });
   if (!(await selection?.available())) throw fail('subject_selection_unavailable');
 }
 
-const guidanceBy = ({ box }: SubjectGuide) => (box ? 'box' : 'points');
+const guidanceBy = ({ box }: SubjectPrompt) => (box ? 'box' : 'points');
 
 /** First half of step 3: reads the headers of what was sent; decodes nothing. Rejects with an AppError or an ImageError. */
 export async function probeInputs(
@@ -57,9 +57,9 @@ export async function probeInputs(
     inputPixels: width * height,
     inputBytes: image.bytes.length,
     ...(mask && { guidance: 'mask' }),
-    ...(request.guide && { guidance: guidanceBy(request.guide) }),
+    ...(request.prompt && { guidance: guidanceBy(request.prompt) }),
   });
-  if (request.guide) await checkGuide(request.guide, image.probe, selection);
+  if (request.prompt) await checkGuide(request.prompt, image.probe, selection);
   const background = bytes && { bytes, probe: await probe(bytes, limits) };
   return { image, background, mask: mask && (await probeMask(mask, image.probe, limits)) };
 }

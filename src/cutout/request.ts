@@ -4,7 +4,7 @@ import { type Margin, NO_MARGIN } from '../geometry/crop.ts';
 import { type Position, type Scale, wantedPosition } from '../geometry/place.ts';
 import { type Roi, WHOLE_IMAGE } from '../geometry/roi.ts';
 import { dropShadowOpacities, type ShadowOptions } from '../geometry/shadow.ts';
-import type { SubjectGuide } from '../geometry/subjectGuide.ts';
+import type { SubjectPrompt } from '../geometry/subjectPrompt.ts';
 import type { SizeName } from '../image/size.ts';
 import type { OutputFormat } from '../image/types.ts';
 
@@ -47,7 +47,7 @@ export interface CutoutRequest {
   readonly background: Background;
   readonly mask?: MaskSource;
   /** Points and a box that say which subject is meant. */
-  readonly guide?: SubjectGuide;
+  readonly prompt?: SubjectPrompt;
 }
 
 /** A request with every option at its default. */

@@ -43,7 +43,7 @@ export function estimateResources({
   image,
   background,
   mask,
-  guidance,
+  prompt,
   format,
   result,
   decode,
@@ -64,13 +64,13 @@ export function estimateResources({
     (geometry.scale === 'original' ? 0 : 4 * resultPixels) +
     (background.kind === 'image' ? decodeBytes(background.probe, canvas, background.bytes) : 0) +
     (mask ? decodeBytes(mask.probe, mask.size, mask.bytes) + maskPlaneBytes : 0) +
-    (guidance ? selectionBytes + maskPlaneBytes : 0) +
+    (prompt ? selectionBytes + maskPlaneBytes : 0) +
     encodeBytes(format, canvas) +
     matteBytes * resultPixels +
     fixedBytes;
   return {
     source: megapixels(image.probe),
-    network: megapixels(input) + (guidance ? selectionMegapixels : 0),
+    network: megapixels(input) + (prompt ? selectionMegapixels : 0),
     result: megapixels(canvas),
     bytes: Math.ceil(bytes),
   };

@@ -1,6 +1,6 @@
 import type { Selector } from '../engine/selector.ts';
 import type { KeptOutput, Pixels, SubjectMask } from '../engine/types.ts';
-import type { Guidance } from '../geometry/subjectGuide.ts';
+import type { NormalisedPrompt } from '../geometry/subjectPrompt.ts';
 import { BoundedStore } from '../idempotency/boundedStore.ts';
 import { createContentIdentifier } from '../idempotency/hash.ts';
 import { contentKey } from '../idempotency/resultStore.ts';
@@ -9,18 +9,18 @@ import type { Dimensions } from '../image/types.ts';
 
 interface SelectionCall {
   readonly accountId: string;
-  /** The image as it was sent, which names its embedding. */
+  /** The image as it was sent, whose hash is the cache key of its embedding. */
   readonly image: Uint8Array;
   readonly pixels: Pixels;
-  readonly guidance: Guidance;
+  readonly prompt: NormalisedPrompt;
   readonly signal: AbortSignal;
 }
 
 interface FoundSubject {
   readonly mask: SubjectMask;
-  /** Whether the image was encoded for this call. */
-  readonly encoded: boolean;
-  /** Names the image among those of its account. */
+  /** Whether the image was embedded for this call. */
+  readonly embedded: boolean;
+  /** Cache key of the image, within its account. */
   readonly imageKey: string;
 }
 
@@ -31,9 +31,9 @@ export interface OutputSettings {
   readonly sizes: readonly Dimensions[];
 }
 
-/** Finds the subject that points or a box show. */
+/** Promptable segmentation (SAM 2): finds the subject that points or a box show. */
 export interface SubjectSelection {
-  /** False where the operator left the networks out. */
+  /** False where the networks are not installed and may not be downloaded. */
   available(): Promise<boolean>;
   /** Borrows the pixels until the promise settles. */
   find(call: SelectionCall): Promise<FoundSubject>;
@@ -68,11 +68,11 @@ class SharedEmbedding implements Shared<SharedEmbedding> {
 }
 
 /**
- * Encodes an image once for all questions of its account about it: embeddings are kept as long as results are, by the bytes of
+ * Embeds an image once for all prompts of its account: embeddings are kept as long as results are, by the bytes of
  * the image, at whatever size it was decoded. Calls that need the same one wait for it. So is the matting networks' last
  * output for the image: a further click on the same subject runs the decoder and the refinement only.
  */
-export class KeptEmbeddings implements SubjectSelection {
+export class CachedSubjectSelection implements SubjectSelection {
   readonly #selector: Selector;
   readonly #ttlMs: number;
   readonly #store: BoundedStore;
@@ -94,20 +94,20 @@ export class KeptEmbeddings implements SubjectSelection {
     return this.#store.bytes;
   }
 
-  async find({ accountId, image, pixels, guidance, signal }: SelectionCall): Promise<FoundSubject> {
+  async find({ accountId, image, pixels, prompt, signal }: SelectionCall): Promise<FoundSubject> {
     const key = contentKey(accountId, await this.#name(image, '', {}, { signal }));
-    let encoded = false;
+    let embedded = false;
     const kept = this.#store.get(key) as SharedEmbedding | undefined;
-    const encode = async (sharedSignal: AbortSignal) => {
-      encoded = true;
+    const embed = async (sharedSignal: AbortSignal) => {
+      embedded = true;
       const { data } = await this.#selector.embed(pixels, { signal: sharedSignal });
       const made = new SharedEmbedding(data);
       if (this.#ttlMs > 0) this.#store.set(key, made, this.#ttlMs);
       return made;
     };
-    const { data } = kept ?? (await this.#inFlight.join(key, encode, signal));
-    const { mask } = await this.#selector.select({ embedding: data, ...guidance }, { signal });
-    return { mask, encoded, imageKey: key };
+    const { data } = kept ?? (await this.#inFlight.join(key, embed, signal));
+    const { mask } = await this.#selector.select({ embedding: data, ...prompt }, { signal });
+    return { mask, embedded, imageKey: key };
   }
 
   output(imageKey: string, settings: OutputSettings): KeptOutput | undefined {

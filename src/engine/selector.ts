@@ -5,15 +5,15 @@ import type { Embedding, Pixels, Selection, SelectorSpec, SelectPlan } from './t
 interface SelectorOptions {
   /** Whether the networks are there. */
   readonly installed: () => Promise<boolean>;
-  /** Whether `find` may fetch them. */
-  readonly fetches: boolean;
-  /** Finds the networks, and fetches missing ones where that is allowed. */
-  readonly find: () => Promise<SelectorSpec>;
+  /** Whether `resolveSpec` may download them. */
+  readonly mayDownload: boolean;
+  /** Finds the networks, and downloads missing ones where that is allowed. */
+  readonly resolveSpec: () => Promise<SelectorSpec>;
   /** Called after each load with its duration in milliseconds. */
   readonly onLoad?: (ms: number) => void;
 }
 
-/** The networks that find what points or a box show. */
+/** The networks of promptable segmentation (SAM 2): points or a box in, a mask out. */
 export interface Selector {
   /** Whether there are such networks. */
   available(): Promise<boolean>;
@@ -35,17 +35,17 @@ export class LazySelector implements Selector {
     this.#options = options;
   }
 
-  /** Whether they can be used without fetching anything. */
+  /** Whether they can be used without a download. */
   async installed(): Promise<boolean> {
     return this.#networks.started || this.#options.installed();
   }
 
   async available(): Promise<boolean> {
-    return this.#options.fetches || this.installed();
+    return this.#options.mayDownload || this.installed();
   }
 
-  /** To be called when the engine unloads its networks. */
-  unloaded(): void {
+  /** Called when the engine unloads its networks. */
+  onUnloaded(): void {
     void this.#networks.forget();
   }
 
@@ -60,7 +60,7 @@ export class LazySelector implements Selector {
   }
 
   async #load(): Promise<void> {
-    const spec = await this.#options.find();
+    const spec = await this.#options.resolveSpec();
     const { loadMs } = await this.#engine.loadSelector(spec);
     this.#options.onLoad?.(loadMs);
   }

@@ -8,7 +8,7 @@ import type { DownloadsFor } from '../cutout/imageDownloads.ts';
 import { createPrecheck } from '../cutout/precheck.ts';
 import { PROFILES } from '../cutout/qualityProfile.ts';
 import { typicalPreview } from '../cutout/resourceEstimate.ts';
-import { KeptEmbeddings } from '../cutout/subjectSelection.ts';
+import { CachedSubjectSelection } from '../cutout/subjectSelection.ts';
 import { IdleUnloadEngine } from '../engine/idleUnload.ts';
 import type { Selector } from '../engine/selector.ts';
 import type { ProbeLimits } from '../image/types.ts';
@@ -50,7 +50,7 @@ function idleUnloading(
   return new IdleUnloadEngine(engine, {
     afterMs: idleUnload * 1000,
     load: reload,
-    onUnload: () => selector?.unloaded(),
+    onUnload: () => selector?.onUnloaded(),
     onChange: (what, ms) => {
       logger.info({ network: network.name, ms: Math.round(ms) }, `network ${what}`);
       if (what === 'loaded') metrics?.networkLoaded(ms);
@@ -88,7 +88,7 @@ export function meteredCutout(
   const { selector } = opened;
   const selection =
     selector &&
-    new KeptEmbeddings(idle ? held(selector, idle) : selector, {
+    new CachedSubjectSelection(idle ? held(selector, idle) : selector, {
       ttlSeconds: config.cutout.resultTtlSeconds,
       maxBytes: embeddingBytes(config.cutout),
     });

@@ -1,7 +1,7 @@
 import type { Config } from '../config/readConfig.ts';
 import { type Cutout, type CutoutParts, createCutout } from '../cutout/cutout.ts';
 import { PROFILES } from '../cutout/qualityProfile.ts';
-import { KeptEmbeddings } from '../cutout/subjectSelection.ts';
+import { CachedSubjectSelection } from '../cutout/subjectSelection.ts';
 import { unmetered } from '../cutout/unmetered.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import type { Observer } from '../models/observer.ts';
@@ -61,7 +61,8 @@ export async function openCutout(
   const wanted = { ...config.engine, subjectTypes: 'off' } as const;
   const opened = await openEngine(wanted, PROFILES[config.cutout.profile], { pull, observer, signal });
   const jobs = options.jobs ?? opened.threads.workers + 1;
-  const selection = opened.selector && new KeptEmbeddings(opened.selector, { ttlSeconds: 0, maxBytes: 0 });
+  const selection =
+    opened.selector && new CachedSubjectSelection(opened.selector, { ttlSeconds: 0, maxBytes: 0 });
   const rest = { ...unmetered(jobs), limits, timeout: 0 };
   return {
     cutout: cutoutOver({ ...opened, selection }, config.cutout.profile, rest),

@@ -41,8 +41,8 @@ export function openSelector(
   if (subjectSelection === 'off') return undefined;
   return new LazySelector(engine, {
     installed: () => areThere(modelsDir),
-    fetches: pull,
-    find: async (): Promise<SelectorSpec> => {
+    mayDownload: pull,
+    resolveSpec: async (): Promise<SelectorSpec> => {
       // Imported only if needed, because fetching and preparation are large.
       const { ensureNetwork } = await import('../models/ensure.ts');
       const open = (name: string, role: 'encoder' | 'decoder') =>

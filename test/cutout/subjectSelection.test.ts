@@ -1,15 +1,15 @@
 import test from 'ava';
-import { KeptEmbeddings } from '../../src/cutout/subjectSelection.ts';
+import { CachedSubjectSelection } from '../../src/cutout/subjectSelection.ts';
 import type { Selector } from '../../src/engine/selector.ts';
 
 const mask = { data: new Uint8Array(4), width: 2, height: 2 };
 
 function selector() {
-  const calls = { encoded: 0 };
+  const calls = { embedded: 0 };
   const made: Selector = {
     available: async () => true,
     embed: async () => {
-      calls.encoded++;
+      calls.embedded++;
       return { data: new Uint8Array(10_000), queueMs: 0, embedMs: 0 };
     },
     select: async () => ({ mask, score: 1, queueMs: 0, selectMs: 0 }),
@@ -17,12 +17,12 @@ function selector() {
   return { calls, made };
 }
 
-const ask = (kept: KeptEmbeddings, image: string, accountId = 'one') =>
+const ask = (kept: CachedSubjectSelection, image: string, accountId = 'one') =>
   kept.find({
     accountId,
     image: Buffer.from(image),
     pixels: { data: new Uint8Array(4), width: 1, height: 1 },
-    guidance: { points: [{ x: 0.5, y: 0.5, include: true }] },
+    prompt: { points: [{ x: 0.5, y: 0.5, include: true }] },
     signal: new AbortController().signal,
   });
 
@@ -36,7 +36,7 @@ const output = {
 
 test('what is kept of any number of images stays within its bound, the newest longest', async (t) => {
   const { calls, made } = selector();
-  const kept = new KeptEmbeddings(made, { ttlSeconds: 60, maxBytes: 50_000 });
+  const kept = new CachedSubjectSelection(made, { ttlSeconds: 60, maxBytes: 50_000 });
   let last = '';
   for (let i = 0; i < 40; i++) {
     const { imageKey } = await ask(kept, `image ${i}`);
@@ -46,15 +46,15 @@ test('what is kept of any number of images stays within its bound, the newest lo
   }
   t.true(kept.bytes > 30_000);
   t.is(kept.output(last, settings), output);
-  t.false((await ask(kept, 'image 39')).encoded);
-  t.true((await ask(kept, 'image 0')).encoded);
-  t.is(calls.encoded, 41);
+  t.false((await ask(kept, 'image 39')).embedded);
+  t.true((await ask(kept, 'image 0')).embedded);
+  t.is(calls.embedded, 41);
   kept.clear();
   t.is(kept.bytes, 0);
 });
 
 test('an output is that of one image, account, size and pair of networks', async (t) => {
-  const kept = new KeptEmbeddings(selector().made, { ttlSeconds: 60, maxBytes: 1e6 });
+  const kept = new CachedSubjectSelection(selector().made, { ttlSeconds: 60, maxBytes: 1e6 });
   const { imageKey } = await ask(kept, 'image');
   kept.keepOutput(imageKey, settings, output);
   t.is(kept.output(imageKey, settings), output);
@@ -66,9 +66,9 @@ test('an output is that of one image, account, size and pair of networks', async
 
 test('nothing is kept where results are not', async (t) => {
   const { calls, made } = selector();
-  const kept = new KeptEmbeddings(made, { ttlSeconds: 0, maxBytes: 1e6 });
+  const kept = new CachedSubjectSelection(made, { ttlSeconds: 0, maxBytes: 1e6 });
   const { imageKey } = await ask(kept, 'image');
   kept.keepOutput(imageKey, settings, output);
   await ask(kept, 'image');
-  t.deepEqual([calls.encoded, kept.bytes, kept.output(imageKey, settings)], [2, 0, undefined]);
+  t.deepEqual([calls.embedded, kept.bytes, kept.output(imageKey, settings)], [2, 0, undefined]);
 });

@@ -175,8 +175,8 @@ test('the networks are loaded once, at their first use, and again after they wer
   let failing = true;
   const selector = new LazySelector(engine, {
     installed: async () => false,
-    fetches: true,
-    find: async () => {
+    mayDownload: true,
+    resolveSpec: async () => {
       found += 1;
       if (failing) throw new Error('no network');
       return spec;
@@ -190,7 +190,7 @@ test('the networks are loaded once, at their first use, and again after they wer
   t.deepEqual(one.data, two.data);
   t.is(found, 2);
   t.true(await selector.installed());
-  selector.unloaded();
+  selector.onUnloaded();
   await engine.unload();
   await selector.select({ embedding: one.data, points: [at(1, 0)] });
   t.is(found, 3);

@@ -5,7 +5,7 @@ import { RequestTelemetry } from '../../ops/telemetry.ts';
 import { openCutout } from '../../server/openCutout.ts';
 import { type Output, progressOn } from '../modelsProgress.ts';
 import type { Cutter, Wanted } from './cutter.ts';
-import { guideOf } from './guide.ts';
+import { promptOf } from './prompt.ts';
 
 interface LocalOptions extends Pick<CutoutRequest, 'size'>, Omit<Wanted, 'size'> {
   readonly limits: ProbeLimits;
@@ -21,7 +21,7 @@ export async function openLocalCutter(
   config: Config,
   { size, lossless, mask, points, box, limits, jobs: wanted, pull, err, signal }: LocalOptions,
 ): Promise<Cutter> {
-  const guide = guideOf(points, box);
+  const prompt = promptOf(points, box);
   const observer = progressOn(err, config.engine.model);
   const opened = await openCutout(config, { limits, jobs: wanted, pull, observer, signal }).finally(() =>
     observer.done(),
@@ -39,7 +39,7 @@ export async function openLocalCutter(
           lossless: lossless && format === 'webp',
           typeLevel: 'none',
           ...(mask && { mask: { kind: 'bytes', bytes: mask } }),
-          ...(guide && { guide }),
+          ...(prompt && { prompt }),
         },
         { accountId: 'local', requestId: 'run', signal: stop, telemetry: new RequestTelemetry() },
       );

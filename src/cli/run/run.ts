@@ -13,9 +13,9 @@ import { configureLocalImages } from '../../server/images.ts';
 import type { Output } from '../modelsProgress.ts';
 import type { CutoutFile, Cutter } from './cutter.ts';
 import { readInput, readStream } from './files.ts';
-import { guideOf } from './guide.ts';
 import { findInputs } from './inputs.ts';
 import { openLocalCutter } from './localCutter.ts';
+import { promptOf } from './prompt.ts';
 import {
   checkReport,
   fullReason,
@@ -283,9 +283,9 @@ function checkOptions(
   { out, server, pull, report, format, lossless, mask, point, box }: RunOptions,
 ): void {
   if (lossless && format !== 'webp') throw new UserError('--lossless needs --format webp.');
-  if (mask !== undefined && guideOf(point, box))
+  if (mask !== undefined && promptOf(point, box))
     throw new UserError('--mask cannot be combined with --point or --box.');
-  guideOf(point, box);
+  promptOf(point, box);
   if (server !== undefined && pull) throw new UserError('--pull has no effect with --server.');
   if (!names.includes('-')) return;
   if (names.length > 1) throw new UserError('"-" reads one image and must be the only input.');

@@ -7,12 +7,12 @@ import { type Position, positionParser, type Scale, scaleParser } from '../../..
 import { type Roi, roiParser, WHOLE_IMAGE } from '../../../geometry/roi.ts';
 import { SUBJECT_NAMES, shadowOpacityParser, shadowTypeParser } from '../../../geometry/shadow.ts';
 import {
-  type GuidePoint,
   maxSubjectPoints,
-  type SubjectGuide,
+  type PromptPoint,
+  type SubjectPrompt,
   saysNothing,
   subjectPointsParser,
-} from '../../../geometry/subjectGuide.ts';
+} from '../../../geometry/subjectPrompt.ts';
 import { SIZE_LIMITS, type SizeName } from '../../../image/size.ts';
 import { choice, flag, perSubject, readFields, same, text } from '../../field.ts';
 import type { Form } from '../../form.ts';
@@ -83,7 +83,7 @@ export const fields = {
     description:
       'Region of interest "x1 y1 x2 y2" of the upright input: only pixels inside it can be foreground.',
   }),
-  subject_points: text<readonly GuidePoint[]>(subjectPointsParser, {
+  subject_points: text<readonly PromptPoint[]>(subjectPointsParser, {
     fallback: [],
     invalid: 'invalid_subject_points',
     description: `Points of the upright input that say which subject is meant: "x y; x y", with a minus before a point that is not in it; at most ${maxSubjectPoints}.`,
@@ -172,14 +172,14 @@ function checkGuides({ text: texts }: Form, mask: MaskSource | undefined): void 
     throw fail('multiple_subject_sources', { detail: `Received: a mask and ${given.join(' and ')}.` });
 }
 
-function guideOf(points: readonly GuidePoint[], box: Roi | undefined): SubjectGuide | undefined {
+function promptOf(points: readonly PromptPoint[], box: Roi | undefined): SubjectPrompt | undefined {
   if (points.length === 0 && !box) return undefined;
-  const guide = { points, ...(box && { box }) };
-  if (saysNothing(guide))
+  const prompt = { points, ...(box && { box }) };
+  if (saysNothing(prompt))
     throw fail('invalid_subject_points', {
       detail: 'Every point is one that is not in the subject. Give at least one that is, or subject_box.',
     });
-  return guide;
+  return prompt;
 }
 
 /** Parses a form into the frozen request that everything after it depends on. */
@@ -189,7 +189,7 @@ export function parseCutout(form: Form): CutoutRequest {
   const mask = readMask(form);
   checkGuides(form, mask);
   const options = readFields(fields, form);
-  const guide = guideOf(options.subject_points, options.subject_box);
+  const prompt = promptOf(options.subject_points, options.subject_box);
   const { size, type, format, channels, roi, crop, scale, position } = options;
   return Object.freeze({
     source,
@@ -211,6 +211,6 @@ export function parseCutout(form: Form): CutoutRequest {
     },
     background: readBackground(form, options.bg_color),
     ...(mask && { mask }),
-    ...(guide && { guide }),
+    ...(prompt && { prompt }),
   });
 }

@@ -5,7 +5,7 @@ import type { OptionParser } from './optionParser.ts';
 import { type Roi, roiFault } from './roi.ts';
 
 /** A point of the upright input; pixels and percentages may be mixed. */
-export interface GuidePoint {
+export interface PromptPoint {
   readonly x: Length;
   readonly y: Length;
   /** Whether it is in the subject. */
@@ -14,13 +14,13 @@ export interface GuidePoint {
 
 export const maxSubjectPoints = 32;
 
-function parsePoint(text: string): GuidePoint | undefined {
+function parsePoint(text: string): PromptPoint | undefined {
   const include = !text.startsWith('-');
   const [x, y, ...more] = parseLengths(include ? text : text.slice(1).trimStart()) ?? [];
   return x && y && more.length === 0 ? { x, y, include } : undefined;
 }
 
-export const subjectPointsParser: OptionParser<readonly GuidePoint[]> = {
+export const subjectPointsParser: OptionParser<readonly PromptPoint[]> = {
   parse(text) {
     const points = text.split(';').map((each) => parsePoint(each.trim()));
     if (points.length > maxSubjectPoints) return undefined;
@@ -31,26 +31,26 @@ export const subjectPointsParser: OptionParser<readonly GuidePoint[]> = {
 };
 
 /** What a request says about its subject. At least one point that is included, or a box. */
-export interface SubjectGuide {
-  readonly points: readonly GuidePoint[];
+export interface SubjectPrompt {
+  readonly points: readonly PromptPoint[];
   readonly box?: Roi;
 }
 
 /** Whether nothing says where the subject is: every point is one that is not in it. */
-export const saysNothing = ({ points, box }: SubjectGuide): boolean =>
+export const saysNothing = ({ points, box }: SubjectPrompt): boolean =>
   !box && !points.some(({ include }) => include);
 
 /** Positions as fractions of the image's sides. */
-export interface Guidance {
+export interface NormalisedPrompt {
   readonly points: readonly SubjectPoint[];
   readonly box?: SubjectBox;
 }
 
 const fraction = (length: Length, side: number): number => inPixels(length, side) / side;
 
-/** The error of a guide that does not fit this input; undefined if it fits. */
-export function guideFault(
-  { points, box }: SubjectGuide,
+/** The error of a prompt that does not fit this input; undefined if it fits. */
+export function promptFault(
+  { points, box }: SubjectPrompt,
   image: Dimensions,
 ): { readonly id: 'invalid_subject_points' | 'invalid_subject_box'; readonly detail: string } | undefined {
   const { width, height } = image;
@@ -67,8 +67,11 @@ export function guideFault(
   return { id: 'invalid_subject_box', detail: `${size}, and subject_box ${what}.` };
 }
 
-/** A guide that fits this input, in fractions. */
-export function guidanceOf({ points, box }: SubjectGuide, { width, height }: Dimensions): Guidance {
+/** A prompt that fits this input, in fractions. */
+export function normalisedPrompt(
+  { points, box }: SubjectPrompt,
+  { width, height }: Dimensions,
+): NormalisedPrompt {
   return {
     points: points.map(({ x, y, include }) => ({ x: fraction(x, width), y: fraction(y, height), include })),
     ...(box && {

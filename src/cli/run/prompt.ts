@@ -1,7 +1,7 @@
 import { UserError } from '../../errors.ts';
 import type { OptionParser } from '../../geometry/optionParser.ts';
 import { roiParser } from '../../geometry/roi.ts';
-import { type SubjectGuide, saysNothing, subjectPointsParser } from '../../geometry/subjectGuide.ts';
+import { type SubjectPrompt, saysNothing, subjectPointsParser } from '../../geometry/subjectPrompt.ts';
 
 function read<T>(name: string, text: string, { parse, expected, examples }: OptionParser<T>): T {
   const value = parse(text.trim());
@@ -11,12 +11,12 @@ function read<T>(name: string, text: string, { parse, expected, examples }: Opti
 }
 
 /** Throws UserError for texts that say nothing usable; undefined without any. */
-export function guideOf(points: string | undefined, box: string | undefined): SubjectGuide | undefined {
+export function promptOf(points: string | undefined, box: string | undefined): SubjectPrompt | undefined {
   if (points === undefined && box === undefined) return undefined;
-  const guide = {
+  const prompt = {
     points: points === undefined ? [] : read('--point', points, subjectPointsParser),
     ...(box !== undefined && { box: read('--box', box, roiParser) }),
   };
-  if (saysNothing(guide)) throw new UserError('--point needs a point that is in the subject, or --box.');
-  return guide;
+  if (saysNothing(prompt)) throw new UserError('--point needs a point that is in the subject, or --box.');
+  return prompt;
 }

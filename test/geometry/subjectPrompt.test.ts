@@ -2,12 +2,12 @@ import test from 'ava';
 import { parseLengths } from '../../src/geometry/length.ts';
 import { roiParser } from '../../src/geometry/roi.ts';
 import {
-  guidanceOf,
-  guideFault,
   maxSubjectPoints,
-  type SubjectGuide,
+  normalisedPrompt,
+  promptFault,
+  type SubjectPrompt,
   subjectPointsParser,
-} from '../../src/geometry/subjectGuide.ts';
+} from '../../src/geometry/subjectPrompt.ts';
 
 const { parse, examples } = subjectPointsParser;
 const image = { width: 400, height: 200 };
@@ -48,29 +48,29 @@ test('as many points as are allowed, and every example, are valid', (t) => {
   for (const example of examples) t.truthy(parse(example), example);
 });
 
-const guide = (points: string, box?: string): SubjectGuide => {
+const prompt = (points: string, box?: string): SubjectPrompt => {
   const found = box === undefined ? undefined : roiParser.parse(box);
   return { points: points === '' ? [] : (parse(points) ?? []), ...(found && { box: found }) };
 };
 
 test('a point on the border of the image is in it, one beyond is named', (t) => {
-  t.is(guideFault(guide('400px 200px; 100% 0'), image), undefined);
+  t.is(promptFault(prompt('400px 200px; 100% 0'), image), undefined);
   for (const outside of ['400.5px 10px', '10px 201px', '100.1% 0', `${'9'.repeat(400)}px 0`]) {
-    const fault = guideFault(guide(`1px 1px; ${outside}`), image);
+    const fault = promptFault(prompt(`1px 1px; ${outside}`), image);
     t.is(fault?.id, 'invalid_subject_points', outside);
     t.regex(fault?.detail ?? '', /400 x 200 pixels, and point 2/);
   }
 });
 
 test('a box has to lie inside the image and contain something', (t) => {
-  t.is(guideFault(guide('', '0 0 100% 200px'), image), undefined);
+  t.is(promptFault(prompt('', '0 0 100% 200px'), image), undefined);
   for (const box of ['0 0 401px 10px', '10px 10px 10px 50px', '20px 0 10px 50px']) {
-    t.is(guideFault(guide('', box), image)?.id, 'invalid_subject_box', box);
+    t.is(promptFault(prompt('', box), image)?.id, 'invalid_subject_box', box);
   }
 });
 
-test('guidance is in fractions of the image', (t) => {
-  t.deepEqual(guidanceOf(guide('100px 50%; -25% 20px', '40px 20px 50% 100%'), image), {
+test('prompt is in fractions of the image', (t) => {
+  t.deepEqual(normalisedPrompt(prompt('100px 50%; -25% 20px', '40px 20px 50% 100%'), image), {
     points: [
       { x: 0.25, y: 0.5, include: true },
       { x: 0.25, y: 0.1, include: false },
