@@ -42,7 +42,7 @@ BatchQueue::Cancelled BatchQueue::cancel(std::uint64_t id) {
     if (member->cancelled) return Cancelled::kUnknown;
     member->cancelled = true;
     const bool last = std::ranges::all_of(members, &Member::cancelled);
-    return last ? Cancelled::kLastMark : Cancelled::kMarked;
+    return last ? Cancelled::kBatchAbandoned : Cancelled::kInBatch;
   }
   return Cancelled::kUnknown;
 }
@@ -61,13 +61,11 @@ BatchQueue::Step BatchQueue::next(Clock::time_point now) {
       batch.device = decision.device;
       batch.shape = waiting_[decision.members.front()].shape;
       batch.bucket = decision.bucket;
-      batch.oldest = Clock::time_point::max();
       const Clock::duration latency = tables_[batch.shape][batch.bucket].latency;
       for (const std::size_t run : decision.members) {
         const WaitingRun& member = waiting_[run];
         shares_.start(member.flow, latency, decision.members.size());
         batch.members.push_back(member.id);
-        batch.oldest = std::min(batch.oldest, member.arrival);
         running_[batch.device].push_back({member.id, false});
       }
       states_[batch.device] = {DeviceState::Kind::kBusy, now + latency};

@@ -5,11 +5,12 @@
 #include <optional>
 #include <vector>
 
-#include "sched/next_batch.h"
+#include "sched/batch_policy.h"
 
 namespace cutout {
 
-/// Runs that wait for devices and those in batches, without threads and without a clock: every
+/// Stores the runs that wait for devices and those in batches, and asks the policy
+/// (batch_policy.h) what to start; Batcher runs it. Without threads and without a clock: every
 /// function is given the time. Each run that push() accepted is handed back exactly once, by
 /// cancel(), next(), finish() or lose(). Not thread-safe.
 class BatchQueue {
@@ -20,7 +21,6 @@ class BatchQueue {
     std::size_t shape = 0;
     std::size_t bucket = 0;
     std::vector<std::uint64_t> members;  // in the order of their places in the batch
-    Clock::time_point oldest;            // arrival
   };
 
   struct Step {
@@ -31,10 +31,10 @@ class BatchQueue {
   };
 
   enum class Cancelled {
-    kUnknown,   // no such run, or one that was cancelled before
-    kRemoved,   // it was waiting; it is handed back with this
-    kMarked,    // it is in a batch, which goes on; handed back as the batch ends
-    kLastMark,  // as kMarked, and so are all other members: nobody wants the batch any more
+    kUnknown,         // no such run, or one that was cancelled before
+    kRemoved,         // it was waiting; it is handed back with this
+    kInBatch,         // it is in a batch, which goes on; handed back as the batch ends
+    kBatchAbandoned,  // as kInBatch, and all other members were cancelled before
   };
 
   struct Ended {
@@ -59,11 +59,9 @@ class BatchQueue {
   Step next(Clock::time_point now);
   /// The batch of this device has ended.
   Ended finish(std::size_t device);
-  /// The device has stopped working. Returns its members and, if it was the last one, everything
-  /// that waits.
+  /// The device has stopped working for good. Returns its members and, if it was the last one,
+  /// everything that waits.
   Ended lose(std::size_t device);
-  /// A lost device works again.
-  void restore(std::size_t device) { states_[device] = {}; }
   /// Forgets all runs, without handing them back; lost devices stay lost. Does not allocate.
   void clear();
 

@@ -97,7 +97,7 @@ void Batcher::cancel(std::uint64_t id) {
       // What it was waited for may have changed.
       work_.notify_one();
       break;
-    case BatchQueue::Cancelled::kLastMark:
+    case BatchQueue::Cancelled::kBatchAbandoned:
       if (running_ != nullptr) running_->stop(Code::kCancelled);
       break;
     default:

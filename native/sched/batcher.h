@@ -26,7 +26,8 @@ struct BatchRun {
   int slot = 0;            // what the device works on; not used by another run meanwhile
 };
 
-/// Runs of one shape from many threads, which one thread gives to a device in batches.
+/// Runs on a device, on a thread of its own, the batches that the policy (batch_policy.h) decides
+/// from what BatchQueue stores. All runs have one shape; they come from many threads.
 ///
 /// | run        | token stopped                                                                |
 /// |------------|------------------------------------------------------------------------------|

@@ -57,8 +57,7 @@ class Queue : public Napi::ObjectWrap<Queue> {
                         InstanceMethod<&Queue::cancel>("cancel"),
                         InstanceMethod<&Queue::next>("next"),
                         InstanceMethod<&Queue::finish>("finish"),
-                        InstanceMethod<&Queue::lose>("lose"),
-                        InstanceMethod<&Queue::restore>("restore")});
+                        InstanceMethod<&Queue::lose>("lose")});
   }
 
  private:
@@ -81,10 +80,10 @@ class Queue : public Napi::ObjectWrap<Queue> {
           return "unknown";
         case BatchQueue::Cancelled::kRemoved:
           return "removed";
-        case BatchQueue::Cancelled::kMarked:
-          return "marked";
+        case BatchQueue::Cancelled::kInBatch:
+          return "in batch";
         default:
-          return "last";
+          return "batch abandoned";
       }
     };
     return Napi::String::New(info.Env(), name());
@@ -124,8 +123,6 @@ class Queue : public Napi::ObjectWrap<Queue> {
   Napi::Value lose(const Napi::CallbackInfo& info) {
     return from_ended(info.Env(), queue_.lose(index(info[0])));
   }
-
-  void restore(const Napi::CallbackInfo& info) { queue_.restore(index(info[0])); }
 
   BatchQueue queue_;
 };

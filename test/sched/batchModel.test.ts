@@ -31,8 +31,6 @@ interface Run {
   readonly deadline: number;
   state: 'waiting' | 'running' | 'cancelled' | 'answered';
   answer?: Answer;
-  /** Time during which all devices were lost since it arrived. */
-  outage: number;
 }
 
 interface Device {
@@ -133,7 +131,7 @@ class Oracle {
           `${run.id} waits beside an idle device at ${now}, after its delay`,
         );
       // Until then everything that came before it has been done, and nothing later goes before it.
-      const bound = PATIENCE + ROOM * LONGEST + run.outage;
+      const bound = PATIENCE + ROOM * LONGEST;
       this.#expect(now - run.arrival <= bound, `${run.id} starves`);
       this.#expect(now <= run.deadline, `${run.id} waits past its deadline`);
     }
@@ -142,12 +140,14 @@ class Oracle {
   }
 }
 
-function drive(
-  queue: BatchQueue,
-  oracle: Oracle,
-  { below, next: chance, count }: ReturnType<typeof randomSteps>,
-) {
+function open(): BatchQueue {
+  const queue = new Queue(DEVICES, DELAY, PATIENCE);
   for (const buckets of SHAPES) queue.addShape(buckets);
+  return queue;
+}
+
+function drive(oracle: Oracle, { below, next: chance, count }: ReturnType<typeof randomSteps>) {
+  let queue = open();
   let now = 0;
   let wake: number | undefined;
   let ids = 0;
@@ -187,8 +187,6 @@ function drive(
       );
       const first = ends.sort((a, b) => a.at - b.at)[0];
       const at = Math.min(first?.at ?? until, wake ?? until, until);
-      if (oracle.devices.every(({ up }) => !up))
-        for (const run of oracle.unanswered()) run.outage += at - now;
       now = at;
       if (first && first.at === at) finish(first.device);
       else if (wake === at) ask();
@@ -202,7 +200,7 @@ function drive(
     const shape = below(4) === 0 ? 1 : 0;
     const slack = [Number.POSITIVE_INFINITY, below(60), 100 + below(400)][below(3)] ?? 0;
     const flow = below(3) === 0 ? below(5) : 0;
-    const run: Run = { id, flow, shape, arrival: now, deadline: now + slack, state: 'waiting', outage: 0 };
+    const run: Run = { id, flow, shape, arrival: now, deadline: now + slack, state: 'waiting' };
     const taken = queue.push(id, flow, shape, now, Number.isFinite(slack) ? run.deadline : undefined);
     if (taken !== oracle.devices.some(({ up }) => up))
       oracle.faults.push('taken without a device, or refused');
@@ -226,7 +224,7 @@ function drive(
     } else if (run?.state === 'running') {
       run.state = 'cancelled';
       const device = oracle.devices.findIndex(({ batch }) => batch?.members.includes(run.id));
-      const expected = members(device, false).length === 0 ? 'last' : 'marked';
+      const expected = members(device, false).length === 0 ? 'batch abandoned' : 'in batch';
       if (given !== expected) oracle.faults.push(`${run.id} was running: ${given}`);
     } else if (given !== 'unknown') {
       oracle.faults.push(`a run that is answered was cancelled: ${given}`);
@@ -250,13 +248,12 @@ function drive(
     count(others ? 'lose' : 'lose the last');
     ask();
   };
-  const restore = () => {
-    const device = oracle.devices.findIndex(({ up }) => !up);
-    const state = oracle.devices[device];
-    if (!state) return;
-    queue.restore(device);
-    state.up = true;
-    count('restore');
+  /** When all devices are lost, everything was handed back: goes on with a new queue and new devices. */
+  const replace = () => {
+    if (oracle.devices.some(({ up }) => up)) return;
+    queue = open();
+    for (const device of oracle.devices) device.up = true;
+    count('replace');
     ask();
   };
 
@@ -266,11 +263,10 @@ function drive(
       if (dice < 0.5) push();
       else if (dice < 0.6) cancel();
       else if (dice < 0.61) lose();
-      else if (dice < 0.62) restore();
+      else if (dice < 0.62) replace();
       else pass(now + below(below(10) === 0 ? 400 : 25));
     },
     drain() {
-      restore();
       pass(now + 100_000);
     },
   };
@@ -279,7 +275,7 @@ function drive(
 test('10,000 random steps: no run is lost, answered twice, starved or late', (t) => {
   const steps = randomSteps(t);
   const oracle = new Oracle();
-  const { step, drain } = drive(new Queue(DEVICES, DELAY, PATIENCE), oracle, steps);
+  const { step, drain } = drive(oracle, steps);
   for (let i = 0; i < 10_000 && oracle.faults.length === 0; i++) step();
   drain();
   t.deepEqual(oracle.faults, [], `seed ${steps.seed}`);
@@ -288,11 +284,11 @@ test('10,000 random steps: no run is lost, answered twice, starved or late', (t)
     t.true((oracle.answers.get(answer) ?? 0) > 0, `nothing was ${answer}`);
   for (const what of [
     'batch of several',
-    'cancel: marked',
-    'cancel: last',
+    'cancel: in batch',
+    'cancel: batch abandoned',
     'lose the last',
     'no device',
-    'restore',
+    'replace',
   ])
     t.true((steps.seen.get(what) ?? 0) > 0, `${what}: seed ${steps.seed}`);
   t.log(Object.fromEntries(oracle.answers), Object.fromEntries(steps.seen));

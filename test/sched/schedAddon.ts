@@ -28,11 +28,10 @@ export interface Ended {
 export interface BatchQueue {
   addShape(buckets: readonly Bucket[]): number;
   push(id: number, flow: number, shape: number, arrival: number, deadline?: number): boolean;
-  cancel(id: number): 'unknown' | 'removed' | 'marked' | 'last';
+  cancel(id: number): 'unknown' | 'removed' | 'in batch' | 'batch abandoned';
   next(now: number): Step;
   finish(device: number): Ended;
   lose(device: number): Ended;
-  restore(device: number): void;
 }
 
 interface SchedAddon {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "sched/next_batch.h"
+#include "sched/batch_policy.h"
 
 namespace cutout::test {
 

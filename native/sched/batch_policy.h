@@ -11,10 +11,14 @@
 
 namespace cutout {
 
+/// The policy decides which waiting runs a device computes together and when; BatchQueue stores the
+/// runs, and Batcher runs them.
+
 /// A run of a network that waits for a device.
 struct WaitingRun {
   std::uint64_t id = 0;
-  /// Runs of one account; flows share the devices' time evenly.
+  /// Given by the caller; flows share the devices' time evenly. The engine's runs are all one flow,
+  /// because accounts are interleaved before they reach it (src/limits/fairScheduler.ts).
   std::uint64_t flow = 0;
   /// Runs of different shapes (network, input size) cannot share a batch; an index of the tables.
   std::size_t shape = 0;

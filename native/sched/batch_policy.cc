@@ -1,4 +1,4 @@
-#include "sched/next_batch.h"
+#include "sched/batch_policy.h"
 
 #include <algorithm>
 #include <tuple>
@@ -140,7 +140,7 @@ class Queue {
   Clock::time_point now_;
 };
 
-/// When a device is free first; `now` if all are lost, because one may come back at any time.
+/// When a device is free first; `now` if all are lost.
 Clock::time_point first_free(std::span<const DeviceState> devices, Clock::time_point now) {
   Clock::time_point first = Clock::time_point::max();
   for (const DeviceState& device : devices) {
