@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -39,5 +40,27 @@ struct Box {
   [[nodiscard]] bool empty() const { return width <= 0 || height <= 0; }
   bool operator==(const Box&) const = default;
 };
+
+/// The part that lies in both boxes; all 0 if there is none.
+inline Box intersection(const Box& a, const Box& b) {
+  const int left = std::max(a.left, b.left);
+  const int top = std::max(a.top, b.top);
+  const Box both{left, top, std::min(a.left + a.width, b.left + b.width) - left,
+                 std::min(a.top + a.height, b.top + b.height) - top};
+  return both.empty() ? Box{} : both;
+}
+
+/// The part of a box that lies in the image.
+inline Box clip(const Box& box, const ConstImageView& image) {
+  const int left = std::clamp(box.left, 0, image.width);
+  const int top = std::clamp(box.top, 0, image.height);
+  const auto end = [](int begin, int length, int limit) {
+    return static_cast<int>(
+        std::clamp<std::int64_t>(static_cast<std::int64_t>(begin) + length, 0, limit));
+  };
+  const int right = std::max(left, end(box.left, box.width, image.width));
+  const int bottom = std::max(top, end(box.top, box.height, image.height));
+  return {left, top, right - left, bottom - top};
+}
 
 }  // namespace cutout

@@ -35,13 +35,6 @@ Box join(const Box& a, const Box& b) {
           std::max(a.top + a.height, b.top + b.height) - top};
 }
 
-Box clip(const Box& box, int width, int height) {
-  const int left = std::clamp(box.left, 0, width);
-  const int top = std::clamp(box.top, 0, height);
-  return {left, top, std::clamp(box.left + box.width, left, width) - left,
-          std::clamp(box.top + box.height, top, height) - top};
-}
-
 float fade_at(int y, int end, int rows) {
   if (rows == 0) return 1;
   return std::clamp((static_cast<float>(end - y) - 0.5F) / static_cast<float>(rows), 0.0F, 1.0F);
@@ -88,7 +81,7 @@ Box shadow_extent(const Box& subject, const DropShadow& shadow) {
 
 ShadowPlane::ShadowPlane(ConstImageView canvas, const Box& subject, const DropShadow& shadow,
                          ThreadPool& pool)
-    : box_(clip(shadow_box(subject, shadow), canvas.width, canvas.height)),
+    : box_(clip(shadow_box(subject, shadow), canvas)),
       offset_x_(shadow.offset_x),
       offset_y_(shadow.offset_y),
       fade_end_(canvas.height),
@@ -203,7 +196,7 @@ void ShadowPlane::row(int y, float* out) const {
 std::vector<float> shadow_scalar(ConstImageView canvas, const Box& subject,
                                  const DropShadow& shadow) {
   const auto width = static_cast<std::size_t>(canvas.width);
-  const Box box = clip(shadow_box(subject, shadow), canvas.width, canvas.height);
+  const Box box = clip(shadow_box(subject, shadow), canvas);
   const int rows = fades(subject, canvas.height, shadow) ? shadow.fade : 0;
   const auto sigma = static_cast<double>(shadow.sigma);
   // Weight of a pixel at a distance, normalised over all pixels within the radius.

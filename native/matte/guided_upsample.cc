@@ -475,34 +475,6 @@ void refine_tile(ImageView rgba, const Coarse& coarse, const Axis& rows, const A
   }
 }
 
-void clear_box(ImageView rgba, const Box& box, HiddenColour hidden, Summary& summary) {
-  if (box.empty()) return;
-  for (int y = box.top; y < box.top + box.height; ++y) {
-    clear_alpha(rgba.row(y) + static_cast<std::ptrdiff_t>(box.left) * 4, box.width, hidden);
-  }
-  summary.opaque = false;
-}
-
-/// The part of a tile that lies in `inside`; clears the rest of the tile.
-Box clear_around(ImageView rgba, const Box& tile, const Box& inside, HiddenColour hidden,
-                 Summary& summary) {
-  const int left = std::max(tile.left, inside.left);
-  const int top = std::max(tile.top, inside.top);
-  const int right = std::min(tile.left + tile.width, inside.left + inside.width);
-  const int bottom = std::min(tile.top + tile.height, inside.top + inside.height);
-  if (left >= right || top >= bottom) {
-    clear_box(rgba, tile, hidden, summary);
-    return {};
-  }
-  const int height = bottom - top;
-  clear_box(rgba, {tile.left, tile.top, tile.width, top - tile.top}, hidden, summary);
-  clear_box(rgba, {tile.left, bottom, tile.width, tile.top + tile.height - bottom}, hidden,
-            summary);
-  clear_box(rgba, {tile.left, top, left - tile.left, height}, hidden, summary);
-  clear_box(rgba, {right, top, tile.left + tile.width - right, height}, hidden, summary);
-  return {left, top, right - left, height};
-}
-
 }  // namespace
 
 MatteSummary guided_upsample(ImageView rgba, const Guide& guide, std::span<const float> p,
@@ -521,7 +493,11 @@ MatteSummary guided_upsample(ImageView rgba, const Guide& guide, std::span<const
       const int top = static_cast<int>(i) / tiles_across * kTileHeight;
       const Box tile{left, top, std::min(kTileWidth, rgba.width - left),
                      std::min(kTileHeight, rgba.height - top)};
-      const Box part = clear_around(rgba, tile, inside, hidden, parts[i]);
+      const Box part = intersection(tile, inside);
+      if (part != tile) {
+        clear_around(rgba, tile, part, hidden);
+        parts[i].opaque = false;
+      }
       if (!part.empty()) refine_tile(rgba, coarse, rows, columns, part, hidden, parts[i]);
     }
   });

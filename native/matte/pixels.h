@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -34,17 +33,21 @@ inline void clear_alpha(std::uint8_t* pixels, int n, HiddenColour hidden) {
   }
 }
 
-/// The part of a box that lies in the image.
-inline Box clip(const Box& box, const ImageView& image) {
-  const int left = std::clamp(box.left, 0, image.width);
-  const int top = std::clamp(box.top, 0, image.height);
-  const auto end = [](int begin, int length, int limit) {
-    return static_cast<int>(
-        std::clamp<std::int64_t>(static_cast<std::int64_t>(begin) + length, 0, limit));
+/// Makes the pixels of `outer` that are not in `inner` transparent; both lie in the image.
+inline void clear_around(ImageView image, const Box& outer, const Box& inner, HiddenColour hidden) {
+  const auto clear = [&](int left, int right, int y) {
+    if (left >= right) return;
+    clear_alpha(image.row(y) + static_cast<std::ptrdiff_t>(left) * 4, right - left, hidden);
   };
-  const int right = std::max(left, end(box.left, box.width, image.width));
-  const int bottom = std::max(top, end(box.top, box.height, image.height));
-  return {left, top, right - left, bottom - top};
+  const int right = outer.left + outer.width;
+  for (int y = outer.top; y < outer.top + outer.height; ++y) {
+    if (y < inner.top || y >= inner.top + inner.height) {
+      clear(outer.left, right, y);
+    } else {
+      clear(outer.left, inner.left, y);
+      clear(inner.left + inner.width, right, y);
+    }
+  }
 }
 
 }  // namespace cutout

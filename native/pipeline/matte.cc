@@ -12,6 +12,7 @@
 #include "matte/confident.h"
 #include "matte/fusion.h"
 #include "matte/mask_constraint.h"
+#include "matte/pixels.h"
 #include "pipeline/refinement.h"
 
 namespace cutout {
@@ -106,28 +107,12 @@ Box scaled(const Box& part, int width, int height, ImageView to) {
           std::max(1, at(part.top + part.height, height, to.height) - top)};
 }
 
-/// What both show, in pixels of `part`.
+/// What both show, in pixels of `part`; empty if they show nothing together.
 Box inside_part(const Box& roi, const Box& part) {
-  const auto right = [](const Box& box) { return box.left + box.width; };
-  const auto bottom = [](const Box& box) { return box.top + box.height; };
-  const int left = std::max(roi.left, part.left);
-  const int top = std::max(roi.top, part.top);
-  return {left - part.left, top - part.top, std::min(right(roi), right(part)) - left,
-          std::min(bottom(roi), bottom(part)) - top};
-}
-
-/// Makes everything outside `part` transparent.
-void clear_around(ImageView image, const Box& part, HiddenColour hidden) {
-  const int right = part.left + part.width;
-  for (int y = 0; y < image.height; ++y) {
-    std::uint8_t* const row = image.row(y);
-    if (y < part.top || y >= part.top + part.height) {
-      clear_alpha(row, image.width, hidden);
-    } else {
-      clear_alpha(row, part.left, hidden);
-      clear_alpha(row + static_cast<std::ptrdiff_t>(right) * 4, image.width - right, hidden);
-    }
-  }
+  Box both = intersection(roi, part);
+  both.left -= part.left;
+  both.top -= part.top;
+  return both;
 }
 
 /// Constrains the output by the mask and filters its connected components.
@@ -263,7 +248,7 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
     result.summary = refine_matte(reduced, coarse, of_view, pool);
   } else {
     result.summary = refine_matte(part_of(reduced, view), coarse, of_view, pool);
-    clear_around(reduced, view, plan.hidden_colour);
+    clear_around(reduced, whole, view, plan.hidden_colour);
     result.summary.opaque = false;
     if (!result.summary.box.empty()) {
       result.summary.box.left += view.left;
