@@ -48,14 +48,15 @@ bool prefers_second(const Sums& sums, int area) {
   return sums.second > sums.first + static_cast<double>(kMargin) * area;
 }
 
-struct And {
-  static constexpr std::uint8_t kNeutral = 0xFF;
+/// How erosion and dilation combine the bytes of a window, bit by bit.
+struct Erosion {
+  static constexpr std::uint8_t kIdentity = 0xFF;
   std::uint8_t operator()(std::uint8_t a, std::uint8_t b) const {
     return static_cast<std::uint8_t>(a & b);
   }
 };
-struct Or {
-  static constexpr std::uint8_t kNeutral = 0;
+struct Dilation {
+  static constexpr std::uint8_t kIdentity = 0;
   std::uint8_t operator()(std::uint8_t a, std::uint8_t b) const {
     return static_cast<std::uint8_t>(a | b);
   }
@@ -78,11 +79,11 @@ void reduce_line(std::uint8_t* entries, std::size_t n, std::size_t length, std::
   if (done < length) with(length - done, n);
 }
 
-/// Every byte combined with all bytes at most `radius` rows and columns away, in place: an erosion
-/// with And, a dilation with Or.
+/// Erosion or dilation by a square, in place: every byte combined with all bytes at most `radius`
+/// rows and columns away.
 template <typename Op>
-void reduce_windows(std::span<std::uint8_t> plane, int width, int height, int radius,
-                    ThreadPool& pool) {
+void apply_morphology(std::span<std::uint8_t> plane, int width, int height, int radius,
+                      ThreadPool& pool) {
   const auto w = static_cast<std::size_t>(width);
   const auto h = static_cast<std::size_t>(height);
   const auto r = static_cast<std::size_t>(radius);
@@ -90,7 +91,7 @@ void reduce_windows(std::span<std::uint8_t> plane, int width, int height, int ra
   pool.parallel_for(h, kGrain, [&](std::size_t begin, std::size_t end) {
     std::vector<std::uint8_t> line(w + 2 * r);
     for (std::size_t y = begin; y < end; ++y) {
-      std::fill(line.begin(), line.end(), Op::kNeutral);
+      std::fill(line.begin(), line.end(), Op::kIdentity);
       std::copy_n(plane.data() + y * w, w, line.data() + r);
       reduce_line<Op>(line.data(), w, length, 1);
       std::copy_n(line.data(), w, plane.data() + y * w);
@@ -101,7 +102,7 @@ void reduce_windows(std::span<std::uint8_t> plane, int width, int height, int ra
     for (std::size_t strip = begin; strip < end; ++strip) {
       const std::size_t left = strip * kStrip;
       const std::size_t columns = std::min<std::size_t>(kStrip, w - left);
-      std::vector<std::uint8_t> rows((h + 2 * r) * columns, Op::kNeutral);
+      std::vector<std::uint8_t> rows((h + 2 * r) * columns, Op::kIdentity);
       for (std::size_t y = 0; y < h; ++y) {
         std::copy_n(plane.data() + y * w + left, columns, rows.data() + (y + r) * columns);
       }
@@ -113,7 +114,7 @@ void reduce_windows(std::span<std::uint8_t> plane, int width, int height, int ra
   });
 }
 
-/// Gives the regions to the second output in which it is preferred.
+/// Takes the second output in every region where it is preferred.
 void select_regions(std::span<float> first, std::span<const float> second, const Components& found,
                     int width, FusionSummary& summary) {
   std::vector<Sums> sums(found.components.size());
@@ -121,21 +122,21 @@ void select_regions(std::span<float> first, std::span<const float> second, const
     return static_cast<std::size_t>(run.y) * static_cast<std::size_t>(width);
   };
   for (const Run& run : found.runs) {
-    Sums& own = sums[static_cast<std::size_t>(run.component)];
+    Sums& of_region = sums[static_cast<std::size_t>(run.component)];
     for (int x = run.begin; x < run.end; ++x) {
       const std::size_t i = at(run) + static_cast<std::size_t>(x);
-      own.first += static_cast<double>(confidence(first[i]));
-      own.second += static_cast<double>(confidence(second[i]));
+      of_region.first += static_cast<double>(confidence(first[i]));
+      of_region.second += static_cast<double>(confidence(second[i]));
     }
   }
-  std::vector<char> taken(sums.size());
+  std::vector<char> replaced(sums.size());
   for (std::size_t i = 0; i < sums.size(); ++i) {
-    taken[i] = static_cast<char>(prefers_second(sums[i], found.components[i].area));
-    summary.taken += static_cast<int>(taken[i]);
+    replaced[i] = static_cast<char>(prefers_second(sums[i], found.components[i].area));
+    summary.replaced += static_cast<int>(replaced[i]);
   }
   summary.regions += static_cast<int>(sums.size());
   for (const Run& run : found.runs) {
-    if (taken[static_cast<std::size_t>(run.component)] == 0) continue;
+    if (replaced[static_cast<std::size_t>(run.component)] == 0) continue;
     const auto begin = static_cast<std::ptrdiff_t>(at(run)) + run.begin;
     std::copy_n(second.begin() + begin, run.end - run.begin, first.begin() + begin);
   }
@@ -157,8 +158,8 @@ FusionSummary fuse_outputs(std::span<float> first, std::span<const float> second
                       });
   };
   by_rows([&](std::size_t i) { core[i] = difference(first[i], second[i]); });
-  reduce_windows<And>(core, width, height, radius, pool);
-  reduce_windows<Or>(core, width, height, dilation_radius(radius), pool);
+  apply_morphology<Erosion>(core, width, height, radius, pool);
+  apply_morphology<Dilation>(core, width, height, dilation_radius(radius), pool);
 
   const auto planes = make_large_array<float>(size);
   const std::span<float> region{planes.get(), size};
@@ -224,7 +225,7 @@ FusionSummary fuse_outputs_scalar(std::span<float> first, std::span<const float>
         }
         ++summary.regions;
         if (!prefers_second(sums, static_cast<int>(region.size()))) continue;
-        ++summary.taken;
+        ++summary.replaced;
         for (const auto& [rx, ry] : region) first[at(rx, ry)] = second[at(rx, ry)];
       }
     }

@@ -9,8 +9,8 @@ namespace cutout {
 
 /// What fuse_outputs found and changed.
 struct FusionSummary {
-  int regions = 0;  // about which the two outputs disagree
-  int taken = 0;    // of them, given to the second output
+  int regions = 0;   // about which the two outputs disagree
+  int replaced = 0;  // of them, taken from the second output
 
   bool operator==(const FusionSummary&) const = default;
 };

@@ -30,8 +30,8 @@ constexpr float kNoise = 1e-3F;  // squared distance of a colour from the line F
 
 /// Channels that are interpolated from network pixels to pixels.
 enum Channel {
-  kPlane,  // four numbers
-  kFore = kPlane + 4,
+  kCoefficients,  // kA0 .. kB of local_model.h
+  kFore = kCoefficients + kPlaneChannels,
   kBack = kFore + 3,
   kResidual = kBack + 3,  // the deblurred alpha minus the models' at the network pixel
   kConfidence,
@@ -86,15 +86,17 @@ CUTOUT_INLINE std::uint32_t to_byte(float v) {
 template <typename Value>
 CUTOUT_INLINE std::uint32_t refined_pixel(std::uint32_t pixel, float q, const Value& value,
                                           std::uint32_t hidden_mask) {
-  const std::uint32_t own = pixel >> 24;
-  const float cover = static_cast<float>(static_cast<std::int32_t>(own)) * (1.0F / 255.0F);
-  const float gray = kGray * (1.0F - cover);
+  const std::uint32_t source_alpha = pixel >> 24;
+  const float source_opacity =
+      static_cast<float>(static_cast<std::int32_t>(source_alpha)) * (1.0F / 255.0F);
+  const float gray = kGray * (1.0F - source_opacity);
   const auto colour_of = [&](int shift) {
     const auto byte = static_cast<std::int32_t>((pixel >> shift) & 255U);
-    return (static_cast<float>(byte) * cover + gray) * (1.0F / 255.0F);
+    return (static_cast<float>(byte) * source_opacity + gray) * (1.0F / 255.0F);
   };
   const float colour[3] = {colour_of(0), colour_of(8), colour_of(16)};
-  const float plane[4] = {value(kPlane), value(kPlane + 1), value(kPlane + 2), value(kPlane + 3)};
+  const float plane[4] = {value(kCoefficients), value(kCoefficients + 1), value(kCoefficients + 2),
+                          value(kCoefficients + 3)};
   const float fore[3] = {value(kFore), value(kFore + 1), value(kFore + 2)};
   const float back[3] = {value(kBack), value(kBack + 1), value(kBack + 2)};
   const float confidence = value(kConfidence);
@@ -112,18 +114,19 @@ CUTOUT_INLINE std::uint32_t refined_pixel(std::uint32_t pixel, float q, const Va
       confidence * kAlphaVariance / (kNoise + (squared_distance > 0.0F ? squared_distance : 0.0F));
   const float alpha = clamp01(alpha1 + t * projection / (squares(alpha1) + t * separation));
   const float share = alpha / squares(alpha);
-  const auto own_colour = [&](int c) {
+  const auto foreground_byte = [&](int c) {
     return to_byte(clamp01(fore[c] + share * residual(c, alpha)));
   };
-  const std::uint32_t foreground = own_colour(0) | (own_colour(1) << 8) | (own_colour(2) << 16);
+  const std::uint32_t foreground =
+      foreground_byte(0) | (foreground_byte(1) << 8) | (foreground_byte(2) << 16);
   const std::uint32_t m = to_byte(alpha);
   // A mask of all bits where the pixel is mixed: a branch would keep the loop from being
   // vectorised.
   const std::uint32_t mixed =
-      0U - (static_cast<std::uint32_t>(own == 255) & static_cast<std::uint32_t>(m != 255) &
+      0U - (static_cast<std::uint32_t>(source_alpha == 255) & static_cast<std::uint32_t>(m != 255) &
             static_cast<std::uint32_t>(m != 0));
   const std::uint32_t rgb = (foreground & mixed) | (pixel & ~mixed & 0x00FFFFFFU);
-  return with_alpha(rgb, multiply_255(own, m), hidden_mask);
+  return with_alpha(rgb, multiply_255(source_alpha, m), hidden_mask);
 }
 
 /// Width of the image over that of the guide, the geometric mean of both directions.
@@ -296,10 +299,10 @@ CUTOUT_SIMD AlphaRun refine_pixels(std::uint8_t* __restrict rgba, int n,
         [&](int k) { return blend(upper[k * kTileWidth + i], lower[k * kTileWidth + i], t); },
         hidden_mask);
     std::memcpy(rgba + i * 4, &pixel, sizeof pixel);
-    const std::uint32_t own = pixel >> 24;
-    run.any |= own;
-    run.all &= own;
-    run.foreground += own >> 7;
+    const std::uint32_t result_alpha = pixel >> 24;
+    run.any |= result_alpha;
+    run.all &= result_alpha;
+    run.foreground += result_alpha >> 7;
   }
   return run;
 }
@@ -363,16 +366,15 @@ class TileRows {
     const Guide& guide = coarse_.guide;
     const std::size_t index = guide.at(left_, y);
     const auto width = static_cast<std::size_t>(width_);
-    static_assert(kPlane + kPlaneChannels == kFore);
-    model_.row(y, plane(kPlane), stride_);
+    model_.row(y, channel_row(kCoefficients), stride_);
     for (int x = 0; x < width_;) {
       const int end = std::min(width_, ((left_ + x) / kTile + 1) * kTile - left_);
       const std::size_t bytes = static_cast<std::size_t>(end - x) * sizeof(float);
       const bool known = coarse_.has_colours(left_ + x, y);
       for (int c = 0; c < 3; ++c) {
         const auto channel = static_cast<std::size_t>(c);
-        float* fore = plane(kFore + c) + x;
-        float* back = plane(kBack + c) + x;
+        float* fore = channel_row(kFore + c) + x;
+        float* back = channel_row(kBack + c) + x;
         if (known) {
           const std::size_t at = index + static_cast<std::size_t>(x);
           std::memcpy(fore, coarse_.colours.fore[channel].get() + at, bytes);
@@ -386,11 +388,14 @@ class TileRows {
     }
     residual_row(row_.data(), stride_, guide.planes[0] + index, guide.planes[1] + index,
                  guide.planes[2] + index, guide.scale.data(), guide.offset.data(),
-                 coarse_.matte.alpha.get() + index, width_, plane(kResidual));
-    std::memcpy(plane(kConfidence), coarse_.matte.confidence.get() + index, width * sizeof(float));
+                 coarse_.matte.alpha.get() + index, width_, channel_row(kResidual));
+    std::memcpy(channel_row(kConfidence), coarse_.matte.confidence.get() + index,
+                width * sizeof(float));
   }
 
-  float* plane(int channel) { return row_.data() + static_cast<std::ptrdiff_t>(channel) * stride_; }
+  float* channel_row(int channel) {
+    return row_.data() + static_cast<std::ptrdiff_t>(channel) * stride_;
+  }
 
   const Coarse& coarse_;
   const int* base_;  // Axis::base of the tile's columns
@@ -399,7 +404,7 @@ class TileRows {
   int n_;
   int left_;    // first network pixel
   int width_;   // network pixels
-  int stride_;  // network pixels of a plane
+  int stride_;  // network pixels of a channel's row
   LocalModel model_;
   std::vector<float> row_;
   std::vector<float> line_;

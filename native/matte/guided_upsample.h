@@ -17,9 +17,8 @@ namespace cutout {
 ///
 ///  1. Deblur the output where the guide's colours explain it (deblur.h).
 ///  2. Estimate the colours of foreground F and background B (foreground_colours.h) for the
-///  deblurred alpha;
-///     where colour sampling ran, for that alpha moved towards the sampled one by the sample
-///     confidence (docs/research/0184).
+///     deblurred alpha; where colour sampling ran, for that alpha moved towards the sampled one by
+///     the sample confidence (docs/research/0184).
 ///
 /// At the image's size, for pixels beside uncertain network pixels only; everywhere else alpha is 0
 /// or 1:

@@ -45,7 +45,7 @@ bool admits(const Shape& declared, const Shape& wanted) {
 }
 
 /// [.., h, w] with leading ones only, of which the first may be the batch.
-bool is_map_of_each(const Shape& shape, std::int64_t batch) {
+bool is_plane_of_each(const Shape& shape, std::int64_t batch) {
   if (shape.size() < (batch == 1 ? 2U : 3U)) return false;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const bool leading = i + 2 < shape.size();
@@ -273,7 +273,7 @@ struct Network::Session {
   /// not known before; it is copied to the slot's buffer.
   Status run_smaller(Slot& slot, const Shape& shape, const char* input_name,
                      const std::vector<std::string>& output_names, const CancelToken& token,
-                     Map& map) {
+                     OutputPlane& plane) {
     const Ort::Value input = Ort::Value::CreateTensor<float>(
         memory, slot.input.data(), elements(shape), shape.data(), shape.size());
     std::vector<Ort::Value> outputs;
@@ -281,16 +281,16 @@ struct Network::Session {
     run(input_name, input, output_names, outputs, token);
     const Shape given = outputs.front().GetTensorTypeAndShapeInfo().GetShape();
     const std::span<float> output = slot.outputs.front();
-    if (!is_map_of_each(given, 1) || elements(given) > output.size()) {
+    if (!is_plane_of_each(given, 1) || elements(given) > output.size()) {
       return {Code::kModel, "Output 0 of the network has the shape " + describe(given) +
                                 " for an input of " + describe(shape) + "."};
     }
-    map = map_of(output, given);
-    std::copy_n(outputs.front().GetTensorData<float>(), map.values.size(), map.values.begin());
+    plane = plane_of(output, given);
+    std::copy_n(outputs.front().GetTensorData<float>(), plane.values.size(), plane.values.begin());
     return {};
   }
 
-  static Map map_of(std::span<float> values, const Shape& shape) {
+  static OutputPlane plane_of(std::span<float> values, const Shape& shape) {
     return {values.first(elements(shape)), static_cast<int>(shape.back()),
             static_cast<int>(shape[shape.size() - 2])};
   }
@@ -310,7 +310,7 @@ struct Network::Session {
     run(input_name, slots.front().input_tensor, output_names, first, token);
     for (std::size_t i = 0; i < first.size(); ++i) {
       const Shape shape = first[i].GetTensorTypeAndShapeInfo().GetShape();
-      if (options.outputs == 1 ? !is_map_of_each(shape, batch) : !is_single_batch(shape)) {
+      if (options.outputs == 1 ? !is_plane_of_each(shape, batch) : !is_single_batch(shape)) {
         return {Code::kModel, "Output " + std::to_string(i) + " of the network '" + options.path +
                                   "' has the shape " + describe(shape) + "; " +
                                   (options.outputs == 1 ? "one map [1, 1, h, w] is needed."
@@ -453,7 +453,9 @@ Status Network::run_batch(std::size_t size, std::span<const int> slots, const Ca
   return {};
 }
 
-Map Network::map(int slot) { return Session::map_of(output(slot), output_shape(0)); }
+OutputPlane Network::output_plane(int slot) {
+  return Session::plane_of(output(slot), output_shape(0));
+}
 
 std::span<float> Network::input(int slot) {
   return session_->slots[static_cast<std::size_t>(slot)].input;
@@ -482,7 +484,7 @@ bool Network::takes(int width, int height) const {
          elements(shape) <= elements(session_->input_shape);
 }
 
-Status Network::run(int slot, int width, int height, const CancelToken& token, Map& map) {
+Status Network::run(int slot, int width, int height, const CancelToken& token, OutputPlane& plane) {
   const Shape shape{1, 3, height, width};
   if (!takes(width, height)) {
     return {Code::kModel, "The network cannot run an image of shape " + describe(shape) +
@@ -492,12 +494,12 @@ Status Network::run(int slot, int width, int height, const CancelToken& token, M
   Session::Slot& buffers = session_->slots[static_cast<std::size_t>(slot)];
   if (shape == session_->input_shape) {
     CUTOUT_RETURN_IF_ERROR(run(slot, token));
-    map = this->map(slot);
+    plane = output_plane(slot);
     return {};
   }
   const Status status = guarded_on(session_->on_gpu, Code::kInternal, kRunFailed, [&]() -> Status {
     return session_->run_smaller(buffers, shape, input_names_.front().c_str(), output_names_, token,
-                                 map);
+                                 plane);
   });
   CUTOUT_RETURN_IF_ERROR(token.check());
   return status;

@@ -13,8 +13,8 @@
 
 namespace cutout::ort {
 
-/// Output 0 of a run as one map, row by row. Owned by its slot, valid until the slot's next run.
-struct Map {
+/// Output 0 of a run as one plane, row by row. Owned by its slot, valid until the slot's next run.
+struct OutputPlane {
   std::span<float> values;
   int width = 0;
   int height = 0;
@@ -59,9 +59,9 @@ class Network {
   /// Runs the network on the slot's input. Stopping the token ends the run early with its reason.
   Status run(int slot, const CancelToken& token);
 
-  /// As run(), for an input of this size; fetches output 0 alone, which has to be one map. kModel
+  /// As run(), for an input of this size; fetches output 0 alone, which has to be one plane. kModel
   /// for a size that takes() refuses.
-  Status run(int slot, int width, int height, const CancelToken& token, Map& map);
+  Status run(int slot, int width, int height, const CancelToken& token, OutputPlane& plane);
 
   /// Runs the inputs of these slots as one batch, of a size of timings() that holds them, at the
   /// usual input size, and writes the outputs of the slots. Other places of the batch are computed
@@ -69,8 +69,8 @@ class Network {
   Status run_batch(std::size_t size, std::span<const int> slots, const CancelToken& token,
                    ThreadPool& pool);
 
-  /// Output 0 of a slot's last run at the usual input size, which has to be one map.
-  [[nodiscard]] Map map(int slot);
+  /// Output 0 of a slot's last run at the usual input size, which has to be one plane.
+  [[nodiscard]] OutputPlane output_plane(int slot);
 
   /// Sizes of batches in ascending order, from 1 on; empty if there are none but single runs. Sizes
   /// of the options that cannot be opened, for example for lack of device memory, are left out,

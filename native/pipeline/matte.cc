@@ -56,7 +56,7 @@ std::span<const float> values_of(ort::Network& network, int slot, const NetworkI
 /// Runs the network on the slot's input and converts its output to 0..1. Adds to `waited` the wait
 /// for a batch.
 Status run_network(const LoadedNetwork& loaded, int slot, const NetworkInput& input,
-                   const CancelToken& token, ThreadPool& pool, ort::Map& alpha,
+                   const CancelToken& token, ThreadPool& pool, ort::OutputPlane& alpha,
                    Clock::duration& waited) {
   const NetworkInput& default_input = loaded.spec.input;
   if (loaded.batcher && input.width == default_input.width &&
@@ -64,7 +64,7 @@ Status run_network(const LoadedNetwork& loaded, int slot, const NetworkInput& in
     Clock::duration for_batch{0};
     CUTOUT_RETURN_IF_ERROR(loaded.batcher->run({0, slot}, token, for_batch));
     waited += for_batch;
-    alpha = loaded.network->map(slot);
+    alpha = loaded.network->output_plane(slot);
   } else {
     CUTOUT_RETURN_IF_ERROR(loaded.network->run(slot, input.width, input.height, token, alpha));
   }
@@ -74,11 +74,11 @@ Status run_network(const LoadedNetwork& loaded, int slot, const NetworkInput& in
 
 /// Fuses a second network's output into the first one's.
 Status fuse_second(ImageView pixels, const LoadedNetwork& second, int slot,
-                   const CancelToken& token, ThreadPool& pool, const ort::Map& alpha,
+                   const CancelToken& token, ThreadPool& pool, const ort::OutputPlane& alpha,
                    Clock::duration& waited) {
   fill_network_input(pixels, second.spec.input, second.network->input(slot).data(), pool);
   CUTOUT_RETURN_IF_ERROR(token.check());
-  ort::Map other;
+  ort::OutputPlane other;
   CUTOUT_RETURN_IF_ERROR(run_network(second, slot, second.spec.input, token, pool, other, waited));
   if (other.width == alpha.width && other.height == alpha.height) {
     fuse_outputs(alpha.values, other.values, alpha.width, alpha.height, pool);
@@ -116,7 +116,7 @@ Box inside_part(const Box& roi, const Box& part) {
 }
 
 /// Constrains the output by the mask and filters its connected components.
-void filter(const ort::Map& alpha, const MattePlan& plan, const Box& view, const Box& area,
+void filter(const ort::OutputPlane& alpha, const MattePlan& plan, const Box& view, const Box& area,
             ThreadPool& pool) {
   if (plan.mask.empty()) {
     filter_components(alpha.values, alpha.width, area, pool);
@@ -186,7 +186,7 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
     detector.emplace(*types, slot, crop, Planes{values_of(network, slot, input), input}, token,
                      pool);
   }
-  ort::Map alpha;
+  ort::OutputPlane alpha;
   Clock::duration waited{0};
   const bool reused = keeps && !plan.kept.values.empty() && plan.kept.view == view;
   std::vector<float> kept;

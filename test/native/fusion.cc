@@ -28,7 +28,7 @@ Napi::Value fuse_outputs_js(const Napi::CallbackInfo& info) {
   }
   auto result = Napi::Object::New(info.Env());
   result.Set("regions", summary.regions);
-  result.Set("taken", summary.taken);
+  result.Set("replaced", summary.replaced);
   return result;
 }
 

@@ -39,7 +39,7 @@ function oracle({ first, second, width, height }: Outputs) {
   const radius = Math.max(1, Math.floor(Math.max(width, height) / 128));
   const reach = radius + Math.ceil(radius / 2);
   const fused = Float64Array.from(first);
-  let [regions, taken] = [0, 0];
+  let [regions, replaced] = [0, 0];
   const distance = (i: number, j: number) =>
     Math.max(Math.abs((i % width) - (j % width)), Math.abs(Math.floor(i / width) - Math.floor(j / width)));
   for (const sign of [1, -1]) {
@@ -71,11 +71,11 @@ function oracle({ first, second, width, height }: Outputs) {
         region.reduce((sum, i) => sum + Math.abs(2 * (output[i] ?? 0) - 1), 0) / region.length;
       regions++;
       if (confidence(second) <= confidence(first) + 0.2) continue;
-      taken++;
+      replaced++;
       for (const i of region) fused[i] = second[i] ?? 0;
     }
   }
-  return { fused: Float32Array.from(fused), regions, taken };
+  return { fused: Float32Array.from(fused), regions, replaced };
 }
 
 /** Blobs of which each output has its own opinion, over noise that is no region. */
@@ -142,8 +142,8 @@ test('a part that only one of the two is sure of is taken whole from that one, a
     if (square(x, y, 180, 220)) return [1, 0.4]; // the first is sure
     return [0.02, 0];
   });
-  const { fused, regions, taken } = fuse(outputs);
-  t.deepEqual([regions, taken], [3, 2]);
+  const { fused, regions, replaced } = fuse(outputs);
+  t.deepEqual([regions, replaced], [3, 2]);
   const wanted = draw(side, side, (x, y) => {
     if (square(x, y, 20, 60)) return [1, 0];
     if (square(x, y, 100, 140)) return [0, 0];

@@ -115,7 +115,7 @@ export interface KernelAddon {
     width: number,
     height: number,
     threads: number,
-  ): { readonly regions: number; readonly taken: number };
+  ): { readonly regions: number; readonly replaced: number };
   isConfident(p: Float32Array, width: number, area: Box, threads: number): boolean;
   /** Changes p, of `width` columns, which covers `view` of an image. */
   constrain(
