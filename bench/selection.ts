@@ -32,7 +32,7 @@ export const command: BenchCommand = {
   options: (command: Command) =>
     command
       .option('--data <folder>', 'photos with alphas (bench/selection/scenes.ts)', DATA)
-      .option('--sources <list>', 'of them', values.words(...SOURCE_NAMES), ['p3m', 'aim', 'rembg', 'coco'])
+      .option('--sources <list>', 'of them', values.words(...SOURCE_NAMES), ['aim', 'rembg', 'coco'])
       .option('--count <n>', 'choices, each by a point and by a box', values.whole, 200)
       .option('--seed <n>', 'of the composed photos and the boxes', values.whole, 1)
       .option('--strips <n>', 'choices to show, those with the smallest overlap', values.whole, 12),

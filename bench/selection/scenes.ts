@@ -26,7 +26,7 @@ interface Source {
   readonly only?: readonly string[];
 }
 
-/** By folder of the test data. Thresholds are chosen on `gfm`; the others are held out. */
+/** By folder of the test data. Thresholds are chosen on `gfm` and `p3m`; the others are held out. */
 const SOURCES: readonly Source[] = [
   { name: 'gfm', photos: 'jizhizili_peers/gfm_samples', alphas: 'jizhizili_peers/gfm_samples_alpha' },
   { name: 'gfm', photos: 'jizhizili_peers/gfm_am2k', alphas: 'jizhizili_peers/gfm_am2k' },

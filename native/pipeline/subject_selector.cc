@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "core/finite.h"
@@ -15,7 +16,7 @@ constexpr const char* kParts[] = {"image_embed", "high_res_feats_0", "high_res_f
 constexpr std::size_t kFinest = 1;  // of kParts
 constexpr std::size_t kMasks = 3;
 constexpr float kNearlyAsLikely = 0.05F;
-constexpr float kStable = 0.75F;
+constexpr float kSure = 0.9F;
 
 bool is_fixed_map(const ort::Shape& shape) {
   return shape.size() == 4 && shape[0] == 1 &&
@@ -29,7 +30,7 @@ std::uint8_t sigmoid(float logit) {
 }
 
 /// Whether a point is the whole question: then the candidates are a part, a larger part and all of
-/// what is there.
+/// what is there, and how likely each is says little about which is meant.
 bool is_one_point(std::span<const SelectorPoint> points) {
   const auto asked = [](const SelectorPoint& point) { return point.label >= 0; };
   return std::ranges::count_if(points, asked) == 1;
@@ -39,41 +40,58 @@ std::ptrdiff_t area_above(std::span<const float> mask, float logit) {
   return std::ranges::count_if(mask, [logit](float value) { return value > logit; });
 }
 
-/// Whether moving the threshold changes the mask's area little: what has an edge where it ends.
-bool is_stable(std::span<const float> mask) {
-  const auto inner = static_cast<float>(area_above(mask, 1));
-  const auto outer = static_cast<float>(area_above(mask, -1));
-  return inner > 0 && inner >= kStable * outer;
-}
-
-/// The largest of the candidates that `counts` accepts; kMasks if it accepts none.
-template <typename Counts>
-std::size_t largest(std::span<const float> masks, Counts counts) {
+std::span<const float> mask_of(std::span<const float> masks, std::size_t which) {
   const std::size_t size = masks.size() / kMasks;
-  std::size_t chosen = kMasks;
-  std::ptrdiff_t most = -1;
-  for (std::size_t i = 0; i < kMasks; ++i) {
-    const std::span<const float> mask = masks.subspan(i * size, size);
-    if (!counts(i, mask)) continue;
-    const std::ptrdiff_t area = area_above(mask, 0);
-    if (area <= most) continue;
-    most = area;
-    chosen = i;
-  }
-  return chosen;
+  return masks.subspan(which * size, size);
 }
 
-/// A subject rather than a part of it: the largest stable candidate of one point, else the largest
-/// of those that are nearly as likely as the likeliest.
-std::size_t whole_subject(std::span<const float> masks, std::span<const float> scores,
-                          std::span<const SelectorPoint> points) {
-  if (is_one_point(points)) {
-    const std::size_t stable =
-        largest(masks, [](std::size_t, std::span<const float> mask) { return is_stable(mask); });
-    if (stable < kMasks) return stable;
+/// The candidates from the largest to the smallest.
+std::array<std::size_t, kMasks> by_area(std::span<const float> masks) {
+  std::array<std::ptrdiff_t, kMasks> areas{};
+  std::array<std::size_t, kMasks> order{};
+  for (std::size_t i = 0; i < kMasks; ++i) {
+    areas[i] = area_above(mask_of(masks, i), 0);
+    order[i] = i;
   }
+  std::ranges::stable_sort(order,
+                           [&](std::size_t x, std::size_t y) { return areas[x] > areas[y]; });
+  return order;
+}
+
+/// The largest candidate of those that are nearly as likely as the likeliest.
+std::size_t likely(std::span<const float> masks, std::span<const float> scores) {
   const float least = *std::ranges::max_element(scores) - kNearlyAsLikely;
-  return largest(masks, [&](std::size_t i, std::span<const float>) { return scores[i] >= least; });
+  const auto order = by_area(masks);
+  return *std::ranges::find_if(order, [&](std::size_t i) { return scores[i] >= least; });
+}
+
+/// The point with the corners of the box around what is in a mask; the point alone for an empty
+/// one.
+std::vector<SelectorPoint> with_box(std::span<const SelectorPoint> points,
+                                    std::span<const float> mask, int side) {
+  std::vector<SelectorPoint> asked;
+  std::ranges::copy_if(points, std::back_inserter(asked),
+                       [](const SelectorPoint& point) { return point.label >= 0; });
+  int left = side;
+  int top = side;
+  int right = 0;
+  int bottom = 0;
+  for (int y = 0; y < side; ++y) {
+    for (int x = 0; x < side; ++x) {
+      if (mask[static_cast<std::size_t>(y) * static_cast<std::size_t>(side) +
+               static_cast<std::size_t>(x)] <= 0)
+        continue;
+      left = std::min(left, x);
+      right = std::max(right, x + 1);
+      top = std::min(top, y);
+      bottom = y + 1;
+    }
+  }
+  if (right <= left) return asked;
+  const auto part = [side](int at) { return static_cast<float>(at) / static_cast<float>(side); };
+  asked.push_back({part(left), part(top), 2});
+  asked.push_back({part(right), part(bottom), 3});
+  return asked;
 }
 
 }  // namespace
@@ -146,9 +164,9 @@ Status SubjectSelector::embed(ConstImageView pixels, const CancelToken& token, T
   return {};
 }
 
-Status SubjectSelector::select(std::span<const float> embedding,
+Status SubjectSelector::decode(std::span<const float> embedding,
                                std::span<const SelectorPoint> points, const CancelToken& token,
-                               Selection& selection) const {
+                               Candidates& candidates) const {
   if (embedding.size() != embedding_size()) {
     return {Code::kBadInput, "The embedding is not one of the loaded selector."};
   }
@@ -169,19 +187,53 @@ Status SubjectSelector::select(std::span<const float> embedding,
   inputs.push_back({"point_labels", labels, {1, count}});
   inputs.push_back({"mask_input", earlier, {1, 1, side_, side_}});
   inputs.push_back({"has_mask_input", has_earlier, {1}});
-  std::vector<float> masks(kMasks * side * side);
-  std::array<float, kMasks> scores{};
+  std::vector<float>& masks = candidates.masks;
+  std::array<float, kMasks>& scores = candidates.scores;
+  masks.resize(kMasks * side * side);
   const std::array outputs{
       ort::Tensor{"masks", masks, {1, static_cast<std::int64_t>(kMasks), side_, side_}},
       ort::Tensor{"iou_predictions", scores, {1, static_cast<std::int64_t>(kMasks)}}};
   CUTOUT_RETURN_IF_ERROR(decoder_->run(inputs, outputs, token));
   if (!all_finite(masks) || !all_finite(scores)) return {Code::kModel, kNotFinite};
-  const std::size_t which = whole_subject(masks, scores, points);
-  selection.score = scores[which];
+  return {};
+}
+
+Status SubjectSelector::decode_whole(std::span<const float> embedding,
+                                     std::span<const SelectorPoint> points,
+                                     const CancelToken& token, Candidates& candidates) const {
+  const Candidates first = candidates;
+  bool any = false;
+  for (const std::size_t which : by_area(first.masks)) {
+    const std::vector<SelectorPoint> asked = with_box(points, mask_of(first.masks, which), side_);
+    if (asked.size() == 1) break;
+    Candidates again;
+    CUTOUT_RETURN_IF_ERROR(decode(embedding, asked, token, again));
+    const bool sure = *std::ranges::max_element(again.scores) >= kSure;
+    if (sure || !any) candidates = std::move(again);
+    if (sure) break;
+    any = true;
+  }
+  return {};
+}
+
+Status SubjectSelector::select(std::span<const float> embedding,
+                               std::span<const SelectorPoint> points, const CancelToken& token,
+                               Selection& selection) const {
+  Candidates candidates;
+  CUTOUT_RETURN_IF_ERROR(decode(embedding, points, token, candidates));
+  std::size_t which = 0;
+  if (is_one_point(points)) {
+    CUTOUT_RETURN_IF_ERROR(decode_whole(embedding, points, token, candidates));
+    const auto best = std::ranges::max_element(candidates.scores);
+    which = static_cast<std::size_t>(best - candidates.scores.begin());
+  } else {
+    which = likely(candidates.masks, candidates.scores);
+  }
+  selection.score = candidates.scores[which];
   selection.side = side_;
-  selection.mask.resize(side * side);
-  std::ranges::transform(std::span(masks).subspan(which * side * side, side * side),
-                         selection.mask.begin(), sigmoid);
+  const std::span<const float> mask = mask_of(candidates.masks, which);
+  selection.mask.resize(mask.size());
+  std::ranges::transform(mask, selection.mask.begin(), sigmoid);
   return {};
 }
 

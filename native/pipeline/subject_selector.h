@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 #include <string>
@@ -57,17 +58,31 @@ class SubjectSelector {
   Status embed(ConstImageView pixels, const CancelToken& token, ThreadPool& pool,
                std::vector<float>& embedding) const;
 
-  /// Of one point, the largest mask whose area at a logit of 1 is at least 0.75 of that at -1. Of
-  /// several points or a box, and where there is no such mask, the largest of those whose predicted
-  /// overlap is within 0.05 of the highest. kBadInput for an embedding of another length, kModel
-  /// when the network gives a value that is not finite.
+  /// Of several points or a box, the largest mask of those whose predicted overlap is within 0.05
+  /// of the highest. One point is asked again with the box around each of its masks, the largest
+  /// first, until an answer has a predicted overlap of 0.9; the answer of the largest counts where
+  /// none has. kBadInput for an embedding of another length, kModel when the network gives a value
+  /// that is not finite.
   Status select(std::span<const float> embedding, std::span<const SelectorPoint> points,
                 const CancelToken& token, Selection& selection) const;
 
  private:
   SubjectSelector() = default;
 
+  static constexpr std::size_t kMasks = 3;
+
+  /// Answers to one question.
+  struct Candidates {
+    std::vector<float> masks;  // logits, one after the other
+    std::array<float, 3> scores{};
+  };
+
   Status check() const;
+  Status decode(std::span<const float> embedding, std::span<const SelectorPoint> points,
+                const CancelToken& token, Candidates& candidates) const;
+  /// Replaces the candidates of one point by those of the point with a box.
+  Status decode_whole(std::span<const float> embedding, std::span<const SelectorPoint> points,
+                      const CancelToken& token, Candidates& candidates) const;
   /// The parts of an embedding, as outputs of the encoder and inputs of the decoder.
   [[nodiscard]] std::vector<ort::Tensor> parts(std::span<float> embedding) const;
 

@@ -30,7 +30,7 @@ function colours(width: number, height: number): Pixels {
 }
 
 const at = (x: number, y: number, include = true) => ({ x, y, include });
-/** Twice the same point, because of a single one another candidate counts. */
+/** Twice the same point, because a single one is asked again with a box. */
 const twice = (x: number, y: number) => [at(x, y), at(x, y)];
 
 test('the mask is that of the candidate with the best predicted overlap', async (t) => {
@@ -82,30 +82,30 @@ test('of candidates that are nearly as likely, the largest counts', async (t) =>
   t.false(await below(0.91), 'green, 0.06 before red');
 });
 
-test('of one point, the largest candidate with a sharp edge counts, however likely it is', async (t) => {
+test('one point is asked again with the box around its largest candidate', async (t) => {
   const engine = start(t);
   await engine.loadSelector(spec);
-  const chosen = async (red: number, points: SelectPlan['points']) => {
+  const scored = async (red: (y: number) => boolean, point: SelectPlan['points']) => {
     const image = colours(64, 64);
-    for (let i = 0; i < image.data.length; i += 4) image.data[i] = red;
+    for (let i = 0; i < image.data.length; i += 4) {
+      image.data.set([red(Math.floor(i / 256)) ? 255 : 0, 0, 0], i);
+    }
     const { data: embedding } = await engine.embed(image);
-    const { mask } = await engine.select({ embedding, points });
-    return [mask.data[0], mask.data.at(-1)].map((value) => (value ?? 0) > 127);
+    return (await engine.select({ embedding, points: point })).score;
   };
-  t.deepEqual(
-    await chosen(255, [at(0, 1)]),
-    [true, true],
-    'red, which is everywhere, though green is likelier',
-  );
-  t.deepEqual(await chosen(132, [at(1, 0)]), [true, false], 'green: red is nowhere certain, though likelier');
-  t.deepEqual(await chosen(255, twice(0, 1)), [true, false], 'several points: the likeliest');
+  const near = (value: number, wanted: number) => t.true(Math.abs(value - wanted) < 1e-5, `${value}`);
+  near(await scored(() => true, [at(0.5, 0.5)]), 2 / 3);
+  // The box of the lowest row of the mask.
+  near(await scored((y) => y >= 60, [at(0.5, 1)]), (1 + 15 / 16 + 1) / 3);
+  near(await scored(() => false, [at(0.5, 0.75)]), 0.375);
+  near(await scored(() => true, twice(0.5, 0.75)), 0.5);
 });
 
 test('an undecided value of the mask is between black and white', async (t) => {
   const engine = start(t);
   await engine.loadSelector(writeSelector(mkdtempSync(path.join(folder, 'soft-')), { gain: 1 }));
   const { data: embedding } = await engine.embed(colours(64, 64));
-  const { mask } = await engine.select({ embedding, points: [at(1, 0)] });
+  const { mask } = await engine.select({ embedding, points: twice(1, 0) });
   t.deepEqual([mask.data[0], mask.data[15]], [186, 69]);
 });
 
