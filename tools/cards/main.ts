@@ -1,26 +1,22 @@
-// node build/ts/tools/cards/main.js [--photos FOLDER] NETWORK …
-// Writes docs/images/networks/photos.webp, the three photos of the cards side by side, and for every network
+// node build/ts/tools/cards/main.js [--images FOLDER] NETWORK …
+// Writes docs/images/networks/drawings.webp, three drawings side by side, and for every network
 // docs/images/networks/NETWORK.webp, what `cutout run --model NETWORK` makes of them on a checkerboard. The networks must
-// be pulled. The photos are in ../shared/data/types or FOLDER.
+// be pulled. FOLDER has other images to see instead.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import sharp from 'sharp';
 
-/** Of the set CQ100; the cards name their authors and licence. Nothing is measured or chosen on them. */
-const photoNames = [
-  'person/cq100__astronaut.png',
-  'animal/cq100__siberian_tiger.png',
-  'transportation/cq100__motorcycle.png',
-];
+/** Of `bench generate`: strands before bricks, fur before a background of its colour, and leaves. */
+const kinds = ['hair', 'like', 'leaves'];
 
 const root = fileURLToPath(new URL('../../../../', import.meta.url));
 const { positionals: networks, values } = parseArgs({
   allowPositionals: true,
-  options: { photos: { type: 'string', default: path.join(root, '..', 'shared', 'data', 'types') } },
+  options: { images: { type: 'string' } },
 });
 const out = path.join(root, 'docs', 'images', 'networks');
 
@@ -41,23 +37,28 @@ function checkerboard(width: number): Buffer {
   return pixels;
 }
 
-/** An image at the common height, on a checkerboard where it is transparent. */
-async function tile(file: string): Promise<{ readonly image: Buffer; readonly width: number }> {
-  const { data, info } = await sharp(file).resize({ height }).png().toBuffer({ resolveWithObject: true });
+interface Tile {
+  readonly image: Buffer;
+  readonly width: number;
+}
+
+/** An image at the common height, on a checkerboard where it is transparent; nothing is on it without `result`. */
+async function tile(image: string, result: string | undefined): Promise<Tile> {
+  const { data, info } = await sharp(image).resize({ height }).png().toBuffer({ resolveWithObject: true });
   const { width } = info;
+  const shown = result === image ? data : result && (await sharp(result).resize({ height }).png().toBuffer());
   const ground = sharp(checkerboard(width), { raw: { width, height, channels: 3 } });
-  return {
-    image: await ground
-      .composite([{ input: data }])
-      .png()
-      .toBuffer(),
-    width,
-  };
+  const composed = ground.composite(shown ? [{ input: shown }] : []);
+  return { image: await composed.png().toBuffer(), width };
 }
 
 /** Images side by side, as WebP in `docs/images/networks`. */
-async function writeRow(name: string, files: readonly string[]): Promise<void> {
-  const tiles = await Promise.all(files.map(tile));
+async function writeRow(
+  name: string,
+  images: readonly string[],
+  results: readonly (string | undefined)[],
+): Promise<void> {
+  const tiles = await Promise.all(images.map((image, i) => tile(image, results[i])));
   let left = 0;
   const placed = tiles.map(({ image, width }) => {
     const here = { input: image, left, top: 0 };
@@ -72,21 +73,38 @@ async function writeRow(name: string, files: readonly string[]): Promise<void> {
   console.log(`${path.relative(root, file)}: ${(size / 1000).toFixed(0)} kB`);
 }
 
-const photos = photoNames.map((name) => path.join(values.photos, name));
-mkdirSync(out, { recursive: true });
-await writeRow('photos', photos);
-for (const network of networks) {
-  const folder = mkdtempSync(path.join(tmpdir(), 'cutout-cards-'));
-  try {
-    const options = ['--model', network, '--format', 'png', '--out', folder];
-    execFileSync(process.execPath, [path.join(root, 'bin', 'cutout.js'), 'run', ...photos, ...options], {
-      // One network alone, whatever this machine is configured for.
-      env: { ...process.env, CUTOUT_SECOND_MODEL: 'off' },
-      stdio: ['ignore', 'ignore', 'inherit'],
-    });
-    const results = photos.map((photo) => path.join(folder, `${path.parse(photo).name}.png`));
-    await writeRow(network, results);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
+const work = mkdtempSync(path.join(tmpdir(), 'cutout-cards-'));
+const node = (...args: readonly string[]) =>
+  execFileSync(process.execPath, args, {
+    cwd: root,
+    // One network alone, whatever this machine is configured for.
+    env: { ...process.env, CUTOUT_SECOND_MODEL: 'off' },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+try {
+  if (values.images === undefined)
+    node('bench/index.js', 'generate', '--out', work, '--mp', '0.4', '--kinds', kinds.join(','));
+  const folder = values.images ?? path.join(work, 'images');
+  const images = readdirSync(folder)
+    .sort()
+    .map((name) => path.join(folder, name));
+  mkdirSync(out, { recursive: true });
+  await writeRow('drawings', images, images);
+  for (const network of networks) {
+    const results = path.join(work, network);
+    try {
+      node('bin/cutout.js', 'run', ...images, '--model', network, '--format', 'png', '--out', results);
+    } catch (error) {
+      // It ends with 1 if there is no subject in one of them.
+      if (!existsSync(results)) throw error;
+    }
+    const resultOf = (image: string) => path.join(results, `${path.parse(image).name}.png`);
+    await writeRow(
+      network,
+      images,
+      images.map(resultOf).map((file) => (existsSync(file) ? file : undefined)),
+    );
   }
+} finally {
+  rmSync(work, { recursive: true, force: true });
 }
