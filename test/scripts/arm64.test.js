@@ -96,7 +96,9 @@ arm64('a cut-out on arm64 is that on x64', async (t) => {
     <rect width="320" height="240" fill="#dfe6ea"/><circle cx="160" cy="65" r="37" fill="#e0b08a"/>
     <ellipse cx="160" cy="150" rx="65" ry="85" fill="#a3432c"/></svg>`;
   writeFileSync(photo, await sharp(Buffer.from(drawing)).png().toBuffer());
-  await run(own[0], [...own.slice(1), 'models', 'pull', 'u2netp'], { env: settings('pull', networks) });
+  // npm finds its registry and certificates as in the tests' surroundings.
+  const env = { ...settings('pull', networks), ...process.env };
+  await run(own[0], [...own.slice(1), 'models', 'pull', 'u2netp'], { env });
   const cutOut = async (name, [program, ...args]) => {
     const out = path.join(folder, name);
     await run(program, [...args, 'run', photo, '--out', out], { env: settings(`${name}-data`, networks) });
