@@ -1,5 +1,5 @@
 import { apiKey, optional, token } from './parsers.ts';
-import { type Settings, setting } from './settingType.ts';
+import { type Settings, setting } from './types.ts';
 
 export const accountsSettings = {
   apiKey: {

@@ -1,7 +1,7 @@
 import { formatPacks, parsePacks } from '../billing/packs.ts';
 import { formatCredits } from '../billing/price.ts';
 import { integer, optional, price, token, webAddress } from './parsers.ts';
-import { requireTogether, type Settings, setting, type Values } from './settingType.ts';
+import { requireTogether, type Settings, setting, type Values } from './types.ts';
 
 const packs = (text: string) => {
   try {

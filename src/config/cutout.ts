@@ -1,6 +1,6 @@
 import { EXTRA_FORMATS } from '../image/types.ts';
 import { integer, list, oneOf } from './parsers.ts';
-import { type Settings, setting, type Values } from './settingType.ts';
+import { type Settings, setting, type Values } from './types.ts';
 
 export const cutoutSettings = {
   profile: setting(

@@ -1,6 +1,6 @@
 import { UserError } from '../errors.ts';
 import { auto, folder, integer, oneOf, optional } from './parsers.ts';
-import { type Settings, setting, type Values } from './settingType.ts';
+import { type Settings, setting, type Values } from './types.ts';
 
 const networkName = (text: string): string => {
   if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(text))

@@ -1,6 +1,6 @@
 import { UserError } from '../errors.ts';
 import { integer, list, oneOf } from './parsers.ts';
-import { type Settings, setting, type Values } from './settingType.ts';
+import { type Settings, setting, type Values } from './types.ts';
 
 /** A host as `new URL()` writes it, with an optional port. */
 const fetchHost = (text: string): string => {

@@ -1,5 +1,5 @@
 import { integer, listenHost, optional } from './parsers.ts';
-import { type Settings, setting, type Values } from './settingType.ts';
+import { type Settings, setting, type Values } from './types.ts';
 
 /** Scheme, host and port, as browsers write them. */
 const origin = (text: string): string => {

@@ -1,5 +1,5 @@
 import { folder, integer, optional, token, webAddress } from './parsers.ts';
-import { requireTogether, type Settings, setting, type Values } from './settingType.ts';
+import { requireTogether, type Settings, setting, type Values } from './types.ts';
 
 export const improveSettings = {
   perDay: setting(

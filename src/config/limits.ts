@@ -1,5 +1,5 @@
 import { auto, integer } from './parsers.ts';
-import { type Settings, setting } from './settingType.ts';
+import { type Settings, setting } from './types.ts';
 
 /** Bytes: 4G, 1500M; M and G are 2^20 and 2^30, as for containers. */
 const bytes = (text: string): number => {

@@ -1,5 +1,5 @@
 import { apiKey, integer, listenHost, oneOf, optional, webAddress } from './parsers.ts';
-import { type Settings, setting, type Values } from './settingType.ts';
+import { type Settings, setting, type Values } from './types.ts';
 
 /** A key in the address would appear in messages about it, so it is refused; headers carry keys. */
 const collector = (text: string): string => {

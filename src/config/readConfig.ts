@@ -10,9 +10,9 @@ import { checkImprove, type ImproveConfig, improveSettings } from './improve.ts'
 import { limitsSettings } from './limits.ts';
 import { observeSettings } from './observe.ts';
 import { redisSettings } from './redis.ts';
-import type { Setting, Settings, Values } from './settingType.ts';
 import { checkCallback, checkOperators, checkProviders, signInSettings } from './signIn.ts';
 import { storeSettings } from './store.ts';
+import type { Setting, Settings, Values } from './types.ts';
 
 /**
  * Configuration: the only reader of the environment. Every setting is declared once, in the file of its part;

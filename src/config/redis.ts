@@ -1,5 +1,5 @@
 import { optional } from './parsers.ts';
-import { type Settings, setting } from './settingType.ts';
+import { type Settings, setting } from './types.ts';
 
 const redisAddress = (text: string): string => {
   const url = URL.parse(text);

@@ -1,7 +1,7 @@
 import { formatCredits } from '../billing/price.ts';
 import { UserError } from '../errors.ts';
 import { integer, list, optional, price, token, webAddress } from './parsers.ts';
-import { requireTogether, type Settings, setting, type Values } from './settingType.ts';
+import { requireTogether, type Settings, setting, type Values } from './types.ts';
 
 /** A rule of one provider, by its position in CUTOUT_OIDC_ISSUER, from 1; undefined: the only provider. */
 interface OfProvider {

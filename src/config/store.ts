@@ -1,5 +1,5 @@
 import { folder, optional } from './parsers.ts';
-import { type Settings, setting, type Values } from './settingType.ts';
+import { type Settings, setting, type Values } from './types.ts';
 
 const postgresAddress = (text: string): string => {
   const url = URL.parse(text);
