@@ -2,11 +2,12 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
-import { defaultRuntimePath, loadAddon } from '../../src/engine/addon.ts';
+import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import { ModelProtoSchema } from '../../src/models/onnx/onnx_pb.ts';
 import { pullNetwork } from '../../src/models/pull.ts';
 import { type Deformable, deformableNetwork } from '../fixtures/deformable.ts';
+import { engineOptions } from '../fixtures/engineSetup.ts';
 import { sha256, workplace } from '../fixtures/networks.ts';
 import { node, tinyNetwork } from '../fixtures/onnx.ts';
 import { largestDifference, runNetwork } from './run.ts';
@@ -70,16 +71,7 @@ test('offsets of DeformConv move what it reads', async (t) => {
 });
 
 function openEngine(t: ExecutionContext): Engine {
-  const engine = createEngine(loadAddon(), {
-    runtimePath: defaultRuntimePath(),
-    provider: 'cpu',
-    deviceId: 0,
-    workers: 1,
-    intraOpThreads: 1,
-    pixelThreads: 1,
-    queueLimit: 1,
-    idleReleaseMs: 0,
-  });
+  const engine = createEngine(loadAddon(), engineOptions({ queueLimit: 1, idleReleaseMs: 0 }));
   t.teardown(() => engine.close(0));
   return engine;
 }
