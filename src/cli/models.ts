@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { Config } from '../config/readConfig.ts';
+import type { Provider } from '../engine/types.ts';
 import { UserError } from '../errors.ts';
 import { type CatalogueEntry, catalogueWith, findNetwork, listCatalogue } from '../models/catalogue.ts';
 import { ModelError } from '../models/error.ts';
@@ -20,6 +21,7 @@ import { verifyPrepared, verifySource } from '../models/verify.ts';
 import { onStopSignal } from '../ops/stop.ts';
 import { type AddOptions, addNetwork, askOnTerminal, parseSize } from './modelsAdd.ts';
 import { compareNetworks } from './modelsCompare.ts';
+import { buildEngines, type Open } from './modelsEngine.ts';
 import { listNetworks, listTable, preparedIn } from './modelsList.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
 import { table } from './table.ts';
@@ -29,11 +31,10 @@ interface ModelsCommandDependencies {
   readonly catalogueDir: string;
   /** The network beside that of CUTOUT_MODEL; undefined: none. */
   readonly secondNetwork: () => Promise<string | undefined>;
-  /**
-   * The device that networks are prepared for. A function, because it loads the addon and only some commands
-   * need it.
-   */
+  /** What decides the form of a network. A function, because it loads the addon and only some commands need it. */
   readonly target: () => PrecisionQuestion;
+  /** Opens the engine that `prepare --device tensorrt` builds. */
+  readonly open?: Open;
   readonly stdin: NodeJS.ReadStream;
   readonly out: NodeJS.WriteStream;
   /** Progress of `compare`. */
@@ -74,7 +75,8 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     'networks: list, pull, verify, prepare, compare, add, remove',
   );
   const entryOf = (name: string) => findNetwork(catalogue, name);
-  const defaultForm = ({ manifest }: CatalogueEntry) => formFor(choosePrecision(manifest, target()));
+  const defaultForm = ({ manifest }: CatalogueEntry, forDevice: Provider = device) =>
+    formFor(choosePrecision(manifest, { ...target(), device: forDevice }));
   const precisionOption = () =>
     new Option('--precision <form>', 'form to prepare (default: the one that this machine will use)').choices(
       FORMS,
@@ -82,13 +84,13 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
 
   const run = async <T>(
     name: string,
-    { from, precision: wanted }: { from?: string; precision?: Form },
+    { from, precision: wanted, device: forDevice }: { from?: string; precision?: Form; device?: Provider },
     work: (entry: CatalogueEntry, options: PullOptions) => Promise<T>,
     stopped = 'Stopped.',
   ): Promise<T> => {
     const entry = await entryOf(name);
     const shown = progressOn(out, name);
-    const form = wanted ?? defaultForm(entry);
+    const form = wanted ?? defaultForm(entry, forDevice);
     const stopping = new AbortController();
     const stopListening = onStopSignal(() => stopping.abort(new UserError(stopped)));
     const observer: Observer = {
@@ -164,8 +166,20 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     .description('prepare a downloaded network again')
     .argument('[name]', 'network', defaultNetwork)
     .addOption(precisionOption())
-    .action(async (name: string, options: { precision?: Form }) => {
+    .addOption(
+      new Option(
+        '--device <device>',
+        'device to prepare it for (default: CUTOUT_DEVICE); for tensorrt its engines are built too, which takes minutes',
+      )
+        .choices(['cpu', 'cuda', 'tensorrt'] satisfies Provider[])
+        .conflicts('precision'),
+    )
+    .action(async (name: string, options: { precision?: Form; device?: Provider }) => {
+      const { role } = (await entryOf(name)).manifest;
       printReady(name, await run(name, options, prepareAgain));
+      // Other networks run on the CPU.
+      if ((options.device ?? device) !== 'tensorrt' || role !== 'matte') return;
+      await buildEngines(name, config, { out, signal: stopSignal(), open: dependencies.open });
     });
 
   command

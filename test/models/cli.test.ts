@@ -192,3 +192,19 @@ test('two concurrent pulls do the work once', async (t) => {
   t.is(runs.filter(({ out }) => out.includes('The weights of tiny')).length, 1);
   t.deepEqual(await place.files(), READY);
 });
+
+test('prepare --device tensorrt builds engines too, and takes no precision', async (t) => {
+  const place = await workplace(t);
+  await place.entry({ kind: 'file', path: 'published.onnx' });
+  t.is((await cli(place, 'pull')).status, 0);
+  const prepared = await cli(place, 'prepare', 'tiny', '--device', 'tensorrt');
+  t.is(prepared.status, 1);
+  t.regex(prepared.out, /tiny is ready: 0 MB/);
+  t.is(prepared.errors, 'An engine of tiny is built on tensorrt.\n');
+  t.is((await cli(place, 'prepare', 'tiny', '--device', 'cuda')).errors, '');
+  const both = await cli(place, 'prepare', 'tiny', '--device', 'tensorrt', '--precision', 'int8');
+  t.not(both.status, 0);
+  t.regex(both.errors, /--device.*cannot be used with.*--precision/);
+  const unknown = await cli(place, 'prepare', 'tiny', '--device', 'tpu');
+  t.regex(unknown.errors, /Allowed choices are cpu, cuda, tensorrt/);
+});

@@ -14,6 +14,9 @@ const command = modelsCommand({
     instructionSets: ['avx512_vnni'],
     operators: [],
   }),
+  open: async ({ model, device }) => {
+    throw new Error(`An engine of ${model} is built on ${device}.`);
+  },
   stdin: process.stdin,
   out: process.stdout,
   err: process.stderr,

@@ -1,0 +1,67 @@
+import { PassThrough } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import test from 'ava';
+import { buildEngines, type Open } from '../../src/cli/modelsEngine.ts';
+import { loadConfig } from '../../src/config/readConfig.ts';
+import { EngineError, type Gpu } from '../../src/engine/types.ts';
+import { FakeEngine } from '../fixtures/fakeEngine.ts';
+
+const gpu: Gpu = {
+  id: 0,
+  name: 'NVIDIA L4',
+  computeCapability: '8.9',
+  memoryBytes: 24e9,
+  driver: '580.82.07',
+  driverCuda: '13.0',
+  cuda: '13.0',
+  tensorrt: '10.16.1',
+};
+
+const signal = new AbortController().signal;
+
+/** What is printed when the engines of IS-Net are built by `open`; rejects as it does. */
+async function built(open: Open): Promise<string> {
+  const out = new PassThrough();
+  const printed = text(out);
+  try {
+    await buildEngines('isnet', loadConfig({ CUTOUT_BATCH_MAX: '4' }), { out, signal, open });
+  } finally {
+    out.end();
+  }
+  return printed;
+}
+
+test('engines are built with the settings of a server, for this network alone', async (t) => {
+  let closed = 0;
+  const engine = {
+    ...new FakeEngine().asEngine(),
+    gpu: () => gpu,
+    close: async () => {
+      closed += 1;
+    },
+  };
+  const printed = await built(async (config, _profile, { pull, observer }) => {
+    t.is(config.device, 'tensorrt');
+    t.is(config.model, 'isnet');
+    t.is(config.secondModel, 'off');
+    t.is(config.batchMax, 4);
+    t.false(pull);
+    observer.notice('TensorRT builds.');
+    return { engine, threads: { workers: 1, intraOpThreads: 1, pixelThreads: 1 } };
+  });
+  t.regex(
+    printed,
+    /^TensorRT builds\.\nThe TensorRT engines of isnet for NVIDIA L4 are ready \(\d+\.\d s\)\.\n$/,
+  );
+  t.is(closed, 1);
+});
+
+test('what keeps an engine from being built reaches the operator', async (t) => {
+  const missing = new EngineError('ENGINE_DRIVER', 'The NVIDIA driver is not installed.');
+  await t.throwsAsync(
+    built(async () => {
+      throw missing;
+    }),
+    { is: missing },
+  );
+});
