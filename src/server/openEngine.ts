@@ -18,6 +18,7 @@ import { draftOptimised, findOptimised, type Maker, processorKey } from '../mode
 import { choosePrecision, formFor, type PrecisionChoice, refusedText } from '../models/preparedForm.ts';
 import { openSelector } from './openSelector.ts';
 import { isAbsent, openSubjectTypes } from './openSubjectTypes.ts';
+import { toldLoad } from './toldLoad.ts';
 
 /** The engine with its network loaded and warmed up. */
 export interface OpenedEngine {
@@ -77,7 +78,7 @@ async function locate(
 
 /** A network being opened from any of its files. */
 export interface Opening {
-  readonly engine: Engine;
+  readonly engine: Pick<Engine, 'load' | 'gpu'>;
   readonly located: NetworkSpec;
   readonly form: Form;
   readonly maker: Maker | undefined;
@@ -283,10 +284,12 @@ export async function openEngine(
     // Networks compiled by a GPU's provider cannot be saved in this form.
     const processor = device === 'cpu' ? await processorKey() : undefined;
     const { onnxruntime } = native.versions();
+    const opener = { load: toldLoad(engine, maxBatchOf(config), observer), gpu: () => engine.gpu() };
     const openIt = ({ located, form, choice }: Located, pull: boolean) => {
       const operators = choice.operators ?? '';
       const maker = processor ? { onnxruntime, processor, operators } : undefined;
-      return openNetwork({ engine, located, form, maker, signal }, config, { ...start, pull, onnxruntime });
+      const opening = { engine: opener, located, form, maker, signal };
+      return openNetwork(opening, config, { ...start, pull, onnxruntime });
     };
     const open = async (pull: boolean) => {
       // Short, and concurrent with opening the network, whose errors are reported first.

@@ -1,0 +1,25 @@
+import type { Engine } from '../engine/engine.ts';
+import type { Observer } from '../models/observer.ts';
+
+const EVERY_MS = 10_000;
+
+/** The engine's `load` that tells the operator every ten seconds that it goes on: batches may take minutes to warm up. */
+export function toldLoad(
+  engine: Pick<Engine, 'load'>,
+  maxBatch: number,
+  observer: Pick<Observer, 'notice'>,
+): Engine['load'] {
+  const batches = maxBatch > 1 ? `, with batches of up to ${maxBatch} images` : '';
+  return async (spec) => {
+    let seconds = 0;
+    const timer = setInterval(() => {
+      seconds += EVERY_MS / 1000;
+      observer.notice(`${spec.name} is being opened and warmed up${batches}: ${seconds} s so far.`);
+    }, EVERY_MS);
+    try {
+      return await engine.load(spec);
+    } finally {
+      clearInterval(timer);
+    }
+  };
+}
