@@ -257,6 +257,8 @@ export type Reason =
   | 'downloads'
   /** Database or Redis cannot be reached. */
   | 'store'
+  /** A network cannot be loaded. */
+  | 'network'
   | 'starting'
   | 'stopping';
 
@@ -355,6 +357,14 @@ const knownErrors: Readonly<Record<string, readonly [ErrorId, ErrorParts]>> = {
   ENGINE_CANCELLED: ['client_closed', {}],
   ENGINE_OUT_OF_MEMORY: ['service_unavailable', { reason: 'memory', reported: true }],
   ENGINE_DEVICE_MEMORY: ['service_unavailable', { reason: 'memory', reported: true }],
+  ENGINE_NOT_LOADED: [
+    'service_unavailable',
+    {
+      reason: 'network',
+      reported: true,
+      detail: 'A network of the service cannot be loaded. Try again later.',
+    },
+  ],
   ENGINE_CLOSED: [
     'service_unavailable',
     { reason: 'stopping', detail: 'The service is shutting down. Try again.' },

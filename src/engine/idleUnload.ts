@@ -13,10 +13,13 @@ interface IdleUnloadOptions {
   readonly onChange: (what: 'unloaded' | 'loaded', ms: number) => void;
 }
 
+/** Milliseconds from a failed load to the next, if no call tries before. */
+const RETRY_MS = 10_000;
+
 /**
  * Unloads the networks, and frees their memory, after a time without work, and loads them for the next matte.
  * All callers that wait share one load and leave it when their signal is aborted. After a failed load the
- * next call tries again. Work on other networks of the engine runs within `during`.
+ * next call tries again, or after a time the engine itself. Work on other networks of the engine runs within `during`.
  */
 export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'encodePng'> {
   readonly #engine: Engine;
@@ -27,6 +30,8 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
   #working = 0;
   #stopped = false;
   #timer: NodeJS.Timeout | undefined;
+  #retry: NodeJS.Timeout | undefined;
+  #failed = false;
 
   /** `engine` has its networks loaded. */
   constructor(engine: Engine, options: IdleUnloadOptions) {
@@ -54,6 +59,11 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
     }
   }
 
+  /** False from a failed load to the next that does not fail. */
+  get isUsable(): boolean {
+    return !this.#failed;
+  }
+
   readonly compose: Engine['compose'] = (...call) => this.#engine.compose(...call);
   readonly encodePng: Engine['encodePng'] = (...call) => this.#engine.encodePng(...call);
 
@@ -61,12 +71,19 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
   stop(): void {
     this.#stopped = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#retry);
   }
 
   #scheduleUnload(): void {
     if (this.#stopped) return;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#unload(), this.#options.afterMs).unref();
+  }
+
+  #scheduleRetry(): void {
+    if (this.#stopped) return;
+    const retry = () => this.during(() => this.#networks.ready()).catch(() => {});
+    this.#retry = setTimeout(() => void retry(), RETRY_MS).unref();
   }
 
   #unload(): void {
@@ -88,8 +105,16 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
 
   async #load(): Promise<void> {
     await this.#unloading;
+    clearTimeout(this.#retry);
     const started = performance.now();
-    await this.#options.load();
+    try {
+      await this.#options.load();
+    } catch (error) {
+      this.#failed = true;
+      this.#scheduleRetry();
+      throw error;
+    }
+    this.#failed = false;
     this.#options.onChange('loaded', performance.now() - started);
   }
 }

@@ -1,6 +1,10 @@
+import { EngineError } from './types.ts';
 import { unlessAborted } from './unlessAborted.ts';
 
-/** A load that all callers share, until it is forgotten. After a failed load the next call tries again. */
+/**
+ * A load that all callers share, until it is forgotten. A failed load rejects with ENGINE_NOT_LOADED, and the next call tries
+ * again.
+ */
 export class LoadOnce {
   readonly #load: () => Promise<void>;
   #loading: Promise<void> | undefined;
@@ -30,7 +34,10 @@ export class LoadOnce {
   }
 
   #start(): Promise<void> {
-    const loading = this.#load();
+    const loading = this.#load().catch((cause: unknown) => {
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new EngineError('ENGINE_NOT_LOADED', reason, { cause });
+    });
     loading.catch(() => {
       // Another load may have begun since this one was forgotten.
       if (this.#loading === loading) this.#loading = undefined;

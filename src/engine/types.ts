@@ -25,6 +25,8 @@ const ENGINE_CODES = [
    * output has infinity or NaN.
    */
   'ENGINE_MODEL',
+  /** Networks that were unloaded, or are loaded at their first use, cannot be loaded. */
+  'ENGINE_NOT_LOADED',
   /** ONNX Runtime's library or the addon cannot be used, or the system refuses to start threads. */
   'ENGINE_RUNTIME',
   /**

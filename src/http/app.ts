@@ -48,6 +48,7 @@ interface AppParts {
   readonly health: Health;
   /** Whether database and Redis can be reached; without them every image is answered with 503. */
   readonly storesReachable: () => boolean;
+  readonly networkUsable: () => boolean;
   /** Called for every request, in addition to the log. */
   readonly recorders?: readonly Recorder[];
   /** Time limit of a request in seconds. */
@@ -136,7 +137,7 @@ export function createApp(parts: AppParts): Koa<State, object> {
           logger,
         )
       : []),
-    ...healthRoutes(health, parts.storesReachable),
+    ...healthRoutes(health, parts),
     ...(parts.metrics ? [metricsRoute(parts.metrics.metrics, parts.metrics.token, parts.attempts)] : []),
     ...docsRoutes(parts.version, parts.console?.origin),
     ...(parts.pages ? pagesRoutes(parts.pages) : []),

@@ -72,6 +72,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
     closers.push(() => shared.close());
     const { rate, attempts, idempotency } = shared;
     const storesReachable = () => stores.isReachable() && shared.isReachable();
+    let networkUsable = () => true;
     const observation = await openObservation(config.observe, { logger, attempts });
     closers.push(() => observation.close());
     const { metrics } = observation;
@@ -80,7 +81,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
         ledger,
         idempotency,
         droppedLines: () => log.dropped(),
-        isReady: () => health.phase === 'ready' && storesReachable(),
+        isReady: () => health.phase === 'ready' && storesReachable() && networkUsable(),
       });
     const purchases = await openPurchases(config, stores, options.stripe);
     const people = await openConsole(config, {
@@ -127,7 +128,8 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
         limits,
         estimate: options.estimate,
       };
-      const { cutout, stop } = meteredCutout(network, config, parts);
+      const { cutout, stop, ...metered } = meteredCutout(network, config, parts);
+      networkUsable = metered.networkUsable;
       closers.push(stop);
       return options.wrapCutout ? options.wrapCutout(cutout) : cutout;
     };
@@ -140,6 +142,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
       logger,
       health,
       storesReachable,
+      networkUsable: () => networkUsable(),
       recorders: [...(options.recorders ?? []), ...observation.recorders],
       timeout,
       authenticate: (hash) => accounts.authenticateHash(hash),

@@ -36,6 +36,8 @@ interface MeteredCutoutParts {
 
 interface MeteredCutout {
   readonly cutout: Cutout;
+  /** False while an unloaded network cannot be loaded again. */
+  readonly networkUsable: () => boolean;
   /** Stops the timer that unloads an idle network. */
   readonly stop: () => void;
 }
@@ -103,6 +105,7 @@ export function meteredCutout(
       timeout,
       onCharge: (payment, charged) => parts.metrics?.charged(payment, toCredits(charged)),
     }),
+    networkUsable: () => idle?.isUsable ?? true,
     stop: () => {
       idle?.stop();
       selection?.clear();

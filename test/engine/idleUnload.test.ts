@@ -109,10 +109,33 @@ test.serial('a failed load rejects for those who waited, and the next call tries
   await pass(afterMs);
   state.failing = true;
   const both = [idleUnloadEngine.matte(pixels, plan), idleUnloadEngine.matte(pixels, plan)];
-  for (const one of both) await t.throwsAsync(one, { message: 'gone from the disk' });
+  t.true(idleUnloadEngine.isUsable);
+  for (const one of both)
+    await t.throwsAsync(one, { code: 'ENGINE_NOT_LOADED', message: 'gone from the disk' });
   t.is(state.loads, 1);
+  t.false(idleUnloadEngine.isUsable);
   state.failing = false;
   await idleUnloadEngine.matte(pixels, plan);
   t.is(state.loads, 2);
+  t.true(idleUnloadEngine.isUsable);
   idleUnloadEngine.stop();
+});
+
+test.serial('after a failed load it tries again by itself, until it is stopped', async (t) => {
+  const { state, idleUnloadEngine } = setUp();
+  await pass(afterMs);
+  state.failing = true;
+  await t.throwsAsync(idleUnloadEngine.matte(pixels, plan), { code: 'ENGINE_NOT_LOADED' });
+  await pass(10_000);
+  t.deepEqual([state.loads, idleUnloadEngine.isUsable], [2, false]);
+  state.failing = false;
+  await pass(10_000);
+  t.deepEqual([state.loads, idleUnloadEngine.isUsable], [3, true]);
+  await pass(afterMs);
+  t.false(state.loaded, 'and unloads it when nobody needs it');
+  state.failing = true;
+  await t.throwsAsync(idleUnloadEngine.matte(pixels, plan), { code: 'ENGINE_NOT_LOADED' });
+  idleUnloadEngine.stop();
+  await pass(30_000);
+  t.is(state.loads, 4);
 });

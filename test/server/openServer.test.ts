@@ -63,6 +63,27 @@ test('the port is open while the network loads; images are answered with 503 unt
   t.deepEqual([await ask.ready(), await ask.cutout()], [200, 200]);
 });
 
+test('while an unloaded network cannot be loaded again, requests get 503 and the server is not ready', async (t) => {
+  const state = { unloaded: false, broken: true };
+  const fake = network();
+  const engine = {
+    ...fake,
+    engine: { ...fake.engine, unload: async () => void (state.unloaded = true) },
+    reload: async () => {
+      if (state.broken) throw new Error('gone from the disk');
+    },
+  };
+  const config = configOf(temporaryFolder(t), { CUTOUT_IDLE_UNLOAD: '1' });
+  const server = await openServer(config, start(), { engine });
+  const ask = await asker(t, server);
+  await server.ready();
+  await eventually(() => state.unloaded);
+  t.is(await ask.ready(), 200, 'it can be loaded as far as is known');
+  t.deepEqual([await ask.cutout(), await ask.ready()], [503, 503]);
+  state.broken = false;
+  t.deepEqual([await ask.cutout(), await ask.ready()], [200, 200]);
+});
+
 test('if the network cannot be loaded, the server is never ready and everything is closed', async (t) => {
   const dataDir = temporaryFolder(t);
   const engine = Promise.reject(new UserError('no network'));

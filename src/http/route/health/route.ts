@@ -3,11 +3,17 @@ import type { Health } from '../../../ops/health.ts';
 import type { Middleware } from '../../context.ts';
 import type { Route } from '../../router.ts';
 
+interface Parts {
+  readonly storesReachable: () => boolean;
+  /** False while a network that was unloaded cannot be loaded again. */
+  readonly networkUsable: () => boolean;
+}
+
 /**
- * `live`: the process answers. `ready`: the network is warmed up, the stores can be reached, and new work is
+ * `live`: the process answers. `ready`: the network is warmed up and usable, the stores can be reached, and new work is
  * accepted. Neither needs a key.
  */
-export function healthRoutes(health: Health, storesReachable: () => boolean): Route[] {
+export function healthRoutes(health: Health, { storesReachable, networkUsable }: Parts): Route[] {
   const live: Middleware = (ctx) => {
     ctx.body = { status: 'live' };
   };
@@ -16,6 +22,8 @@ export function healthRoutes(health: Health, storesReachable: () => boolean): Ro
       throw fail('service_unavailable', { detail: `The service is ${health.phase}.` });
     if (!storesReachable())
       throw fail('service_unavailable', { detail: 'The service cannot reach a store that it needs.' });
+    if (!networkUsable())
+      throw fail('service_unavailable', { detail: 'The service cannot load its network again.' });
     ctx.body = { status: 'ready' };
   };
   return [
