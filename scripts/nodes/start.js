@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { inBuild } from '../setup/paths.js';
 import { SetupError } from '../setup/step.js';
+import { watchStarted } from '../startedServer.js';
 
 /** For a start that pulls its networks on a busy machine. */
 const LIMIT_MS = 600_000;
@@ -53,38 +54,21 @@ export async function proveStart({ folder, env, log }) {
     },
   });
   const file = createWriteStream(inBuild('logs', `${log}.log`));
-  let output = '';
-  let listening;
-  const ready = new Promise((resolve) => {
-    listening = resolve;
-  });
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (chunk) => {
-      file.write(chunk);
-      output += chunk;
-      const url = /listens on (http:\S+)[\s\S]*removebg\n/.exec(output)?.[1];
-      if (url) listening(url);
-    });
-  const ended = new Promise((resolve) => {
-    child.on('error', (error) => resolve(error.message));
-    child.on('close', (code, signal) => resolve(code ?? signal));
-  });
+  const server = watchStarted(child, (chunk) => file.write(chunk));
   const timer = setTimeout(() => child.kill('SIGTERM'), LIMIT_MS);
   try {
-    const url = await Promise.race([
-      ready,
-      ended.then((code) => {
-        throw new SetupError(`It ended with ${code} before it listened:\n\n${output.slice(-4000)}`);
-      }),
-    ]);
+    const url = await server.url.catch((error) => {
+      throw new SetupError(error.message);
+    });
     await cutOut(url, createRequire(path.join(folder, 'package.json'))('sharp'));
     child.kill('SIGTERM');
-    const code = await ended;
-    if (code !== 0) throw new SetupError(`After SIGTERM it ended with ${code}:\n\n${output.slice(-4000)}`);
+    const code = await server.ended;
+    if (code !== 0)
+      throw new SetupError(`After SIGTERM it ended with ${code}:\n\n${server.output().slice(-4000)}`);
   } finally {
     clearTimeout(timer);
     child.kill('SIGTERM');
-    await ended;
+    await server.ended;
     file.end();
     rmSync(data, { recursive: true, force: true });
   }

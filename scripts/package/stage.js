@@ -8,11 +8,16 @@ import { closureOf, folderOf } from './packages.js';
 /** Opened by our addon, which is carried beside it; of the npm package nothing else is needed (docs/decisions/0001). */
 const runtime = 'onnxruntime-node';
 
-/** Files of the repository in the archive, as they are. */
+/**
+ * The folder of the archive that holds everything which runs, its packages included. npm reads `node_modules` of a package
+ * before it installs it, and unpacks the archive twice more for that; below this folder it looks at nothing.
+ */
+const app = 'app';
+
+/** Files of the repository for the reader of the archive. */
+const papers = ['LICENSE', 'README.md', 'CHANGELOG.md'];
+/** Files of the repository in the folder, as they are. */
 const files = [
-  'LICENSE',
-  'README.md',
-  'CHANGELOG.md',
   'bin/cutout.js',
   // What bin/cutout.js needs of set-up.
   'scripts/setup/process.js',
@@ -24,7 +29,7 @@ const folders = ['models', 'build/ts/src', 'build/web'];
 /** Declarations and source maps: not needed to run. */
 const isSuperfluous = (name) => /\.(d\.[mc]?ts|map)$/.test(name);
 
-/** What packages carry for those who work on them. npm unpacks an archive three times, and its time grows with the files. */
+/** What packages carry for those who work on them: npm's time grows with the files. */
 const isForDevelopers = (file) =>
   /^(tests?|__tests__|examples?|bench|benchmarks?|docs?)\//.test(file) ||
   /(^|\/)\./.test(file) ||
@@ -60,26 +65,17 @@ function putFolder(from, to, isKept = () => true) {
   }
 }
 
-/** npm would look for optional packages that are not carried, those of other systems, in a registry. */
-function dropOptional(file, carried) {
-  const manifest = JSON.parse(readFileSync(file, 'utf8'));
-  const optional = Object.keys(manifest.optionalDependencies ?? {});
-  const dropped = optional.filter((name) => !carried.has(name));
-  if (dropped.length === 0) return;
-  for (const name of dropped) delete manifest.optionalDependencies[name];
-  writeFileSync(file, `${JSON.stringify(manifest, undefined, 2)}\n`);
-}
-
-/** The manifest of the archive: its packages are inside, so npm neither resolves nor fetches anything. */
-function manifestOf(manifest, platforms) {
-  const { name, version, description, license, type, engines, bin } = manifest;
-  const { [runtime]: _, ...dependencies } = manifest.dependencies;
+/** The manifest that npm reads: there is nothing that it would have to find. */
+function manifestOf({ name, version, description, license, type, engines, bin }, platforms) {
+  const programs = Object.entries(bin).map(([program, file]) => [program, `${app}/${file}`]);
   return {
     ...{ name, version, description, license, private: true, type, engines },
     ...{ os: ['linux'], cpu: platforms.map(({ cpu }) => cpu), libc: ['glibc'] },
-    ...{ bin, dependencies, bundleDependencies: Object.keys(dependencies) },
+    bin: Object.fromEntries(programs),
   };
 }
+
+const writeJson = (file, value) => writeFileSync(file, `${JSON.stringify(value, undefined, 2)}\n`);
 
 /**
  * Puts everything that an installed Cutout needs into `target`, which must not exist. Set-up is complete.
@@ -89,29 +85,28 @@ function manifestOf(manifest, platforms) {
 export async function stage(target, addons) {
   const platforms = [...addons.keys()];
   const manifest = JSON.parse(readFileSync(inRoot('package.json'), 'utf8'));
-  const packed = manifestOf(manifest, platforms);
-  for (const file of files) put(inRoot(file), path.join(target, file));
-  for (const folder of folders)
-    putFolder(inRoot(folder), path.join(target, folder), (name) => !isSuperfluous(name));
-  writeFileSync(path.join(target, 'package.json'), `${JSON.stringify(packed, undefined, 2)}\n`);
+  const inApp = (...parts) => path.join(target, app, ...parts);
+  for (const file of papers) put(inRoot(file), path.join(target, file));
+  for (const file of files) put(inRoot(file), inApp(file));
+  for (const folder of folders) putFolder(inRoot(folder), inApp(folder), (name) => !isSuperfluous(name));
+  writeJson(path.join(target, 'package.json'), manifestOf(manifest, platforms));
+  const { name, version, type, engines } = manifest;
+  writeJson(inApp('package.json'), { name, version, private: true, type, engines });
   const { commit } = await import(inBuild('ts', 'src', 'server', 'installation.js'));
-  writeFileSync(path.join(target, 'build', 'commit'), commit() ?? '');
+  writeFileSync(inApp('build', 'commit'), commit() ?? '');
 
   for (const [{ os, cpu }, addon] of addons) {
-    const binaries = path.join(target, 'build', 'binaries', `${os}-${cpu}`);
+    const binaries = inApp('build', 'binaries', `${os}-${cpu}`);
     const library = ['bin', 'napi-v6', os, cpu, 'libonnxruntime.so.1'];
     put(addon, path.join(binaries, 'cutout.node'));
     put(inRoot('node_modules', runtime, ...library), path.join(binaries, 'libonnxruntime.so.1'));
     put(inRoot('scripts', 'package', 'LICENSE.onnxruntime'), path.join(binaries, 'LICENSE.onnxruntime'));
   }
 
-  const closure = closureOf(packed.bundleDependencies, platforms);
-  const carried = new Set(closure.map(({ place }) => place.slice(place.lastIndexOf('node_modules/') + 13)));
-  for (const each of closure) {
-    const to = path.join(target, each.place);
-    const isKept = (name) => !isSuperfluous(name) && !isLeftOut(each.place, name, platforms);
-    putFolder(await folderOf(each), to, isKept);
-    dropOptional(path.join(to, 'package.json'), carried);
+  const packages = Object.keys(manifest.dependencies).filter((each) => each !== runtime);
+  for (const each of closureOf(packages, platforms)) {
+    const isKept = (file) => !isSuperfluous(file) && !isLeftOut(each.place, file, platforms);
+    putFolder(await folderOf(each), inApp(each.place), isKept);
   }
 }
 

@@ -16,6 +16,7 @@ import {
 import { needsOf, tooNew } from '../../scripts/package/elf.js';
 import { inBuild, inRoot } from '../../scripts/setup/paths.js';
 import { minGlibc } from '../../scripts/setup/requirements.js';
+import { watchStarted } from '../../scripts/startedServer.js';
 
 const { unless } = await import('../../build/ts/test/fixtures/leftOut.js');
 const { modelsFolder } = await import('../../build/ts/test/fixtures/cli.js');
@@ -85,7 +86,7 @@ arm64('the archive for arm64 has an addon for it that needs nothing newer', asyn
 });
 
 /** The arm64 program of the archive; bin/cutout.js would replace its process, which an emulator cannot. */
-const installed = async () => [...(await emulatedNode()), path.join(folder, 'package', ...main)];
+const installed = async () => [...(await emulatedNode()), path.join(folder, 'package', 'app', ...main)];
 
 arm64('a cut-out on arm64 is that on x64', async (t) => {
   t.timeout(patience);
@@ -128,21 +129,12 @@ arm64('the archive for arm64 answers each request of `cutout check` as x64 does'
   const server = spawn(program, [...args, 'serve', '--no-pull'], {
     env: { ...settings('serve', networks), CUTOUT_PORT: '0', CUTOUT_API_KEY: key },
   });
-  const ended = new Promise((resolve) => server.on('close', resolve));
+  const started = watchStarted(server);
   t.teardown(async () => {
     server.kill('SIGKILL');
-    await ended;
+    await started.ended;
   });
-  let output = '';
-  const url = await new Promise((resolve, reject) => {
-    for (const stream of [server.stdout, server.stderr])
-      stream.on('data', (chunk) => {
-        output += chunk;
-        const listening = /listens on (http:\S+)[\s\S]*removebg\n/.exec(output)?.[1];
-        if (listening) resolve(listening);
-      });
-    void ended.then((code) => reject(new Error(`It ended with ${code}: ${output}`)));
-  });
+  const url = await started.url;
   // Its own server, on x64, has the same network.
   const { stdout } = await run(
     process.execPath,
@@ -160,5 +152,5 @@ arm64('the archive for arm64 answers each request of `cutout check` as x64 does'
   for (const { request, meanDifference } of results)
     t.true((meanDifference.alpha ?? meanDifference.colour) < 0.05, request);
   server.kill('SIGTERM');
-  t.is(await ended, 0);
+  t.is(await started.ended, 0);
 });

@@ -19,6 +19,7 @@ import { closureOf } from '../../scripts/package/packages.js';
 import { addon } from '../../scripts/setup/native.js';
 import { inBuild, inRoot } from '../../scripts/setup/paths.js';
 import { minGlibc } from '../../scripts/setup/requirements.js';
+import { watchStarted } from '../../scripts/startedServer.js';
 
 const platform = { os: 'linux', cpu: process.arch };
 const models = process.env.CUTOUT_TEST_MODELS ?? inRoot('data', 'models');
@@ -36,13 +37,13 @@ test.before(async () => {
 });
 test.after.always(() => rmSync(folder, { recursive: true, force: true }));
 
-const binaries = `package/build/binaries/linux-${process.arch}`;
+const binaries = `package/app/build/binaries/linux-${process.arch}`;
 
 test('the archive has what an installed Cutout needs, and nothing of the tests, benches and tools', (t) => {
   const files = execFileSync('tar', ['-tzf', archive], { encoding: 'utf8', maxBuffer: 1e8 }).split('\n');
-  const own = files.filter((file) => !file.startsWith('package/node_modules/') && !file.endsWith('/'));
-  const needed = [
-    ...['package.json', 'LICENSE', 'README.md', 'CHANGELOG.md', 'bin/cutout.js', 'build/commit'],
+  const own = files.filter((file) => !file.startsWith('package/app/node_modules/') && !file.endsWith('/'));
+  const inApp = [
+    ...['package.json', 'bin/cutout.js', 'build/commit'],
     ...['build/ts/src/main.js', 'build/ts/src/image/heif/heicWorker.js', 'build/web/index.html'],
     ...[
       'build/web/console.html',
@@ -51,18 +52,28 @@ test('the archive has what an installed Cutout needs, and nothing of the tests, 
       'models/types/head.json',
     ],
     ...['scripts/setup/process.js', 'scripts/setup/requirements.js', 'node_modules/koa/package.json'],
-  ].map((file) => `package/${file}`);
+  ].map((file) => `package/app/${file}`);
+  const papers = ['package.json', 'LICENSE', 'README.md', 'CHANGELOG.md'].map((file) => `package/${file}`);
+  const needed = [...papers, ...inApp];
   for (const name of ['cutout.node', 'libonnxruntime.so.1', 'LICENSE.onnxruntime'])
     needed.push(`${binaries}/${name}`);
   for (const file of needed) t.true(files.includes(file), file);
   const unneeded =
-    /^package\/(test|bench|tools|deploy|docs|native|binding|web|src|data|scripts\/(?!setup\/(process|requirements)\.js)|build\/(?!binaries|commit|ts\/src\/|web\/))|\.(ts|tsx|cc|h|map)$|cutout_(test|faults)/;
+    /^package\/app\/(test|bench|tools|deploy|docs|native|binding|web|src|data|scripts\/(?!setup\/(process|requirements)\.js)|build\/(?!binaries|commit|ts\/src\/|web\/))|\.(ts|tsx|cc|h|map)$|cutout_(test|faults)/;
   t.deepEqual(
     own.filter((file) => unneeded.test(file)),
     [],
   );
+  // What npm reads says nothing that it would have to find, and nothing lies where it looks for packages.
+  t.deepEqual(
+    own.filter((file) => !file.startsWith('package/app/')),
+    papers.toSorted(),
+  );
+  t.false(files.some((file) => file.startsWith('package/node_modules/')));
+  const manifest = execFileSync('tar', ['-xzOf', archive, 'package/package.json'], { encoding: 'utf8' });
+  t.notRegex(manifest, /ependencies/);
   // Of packages: nothing for tests or compilation, no other system's binaries.
-  const packages = files.filter((file) => file.startsWith('package/node_modules/'));
+  const packages = files.filter((file) => file.startsWith('package/app/node_modules/'));
   t.deepEqual(
     packages.filter((file) => /node_modules\/(ava|typescript|vite|onnxruntime-\w+|cmake-js)\//.test(file)),
     [],
@@ -136,15 +147,15 @@ function bareTools() {
   return tools;
 }
 
-/** As npm does, in a tenth of the time: it would unpack the bundled packages several times. */
+/** As npm does, in less time. */
 function unpack(app) {
   const place = path.join(app, 'node_modules', 'cutout');
   mkdirSync(place, { recursive: true });
   execFileSync('tar', ['-xzf', archive, '-C', place, '--strip-components=1']);
   const links = path.join(app, 'node_modules', '.bin');
   mkdirSync(links);
-  symlinkSync('../cutout/bin/cutout.js', path.join(links, 'cutout'));
-  chmodSync(path.join(place, 'bin', 'cutout.js'), 0o755);
+  symlinkSync('../cutout/app/bin/cutout.js', path.join(links, 'cutout'));
+  chmodSync(path.join(place, 'app', 'bin', 'cutout.js'), 0o755);
 }
 
 test('the installed archive serves and cuts out an image, without compiler and registry', async (t) => {
@@ -172,7 +183,7 @@ test('the installed archive serves and cuts out an image, without compiler and r
   }
   const cutout = path.join(app, 'node_modules', '.bin', 'cutout');
   // No package misses a file that it loads.
-  const place = path.join(app, 'node_modules', 'cutout');
+  const place = path.join(app, 'node_modules', 'cutout', 'app');
   const script = `const bundled = ${JSON.stringify(bundled)};
     await Promise.all(bundled.map((name) => import(name)));`;
   writeFileSync(path.join(place, 'importAll.mjs'), script);
@@ -184,29 +195,20 @@ test('the installed archive serves and cuts out an image, without compiler and r
   t.regex(doctor, /^Pixel loops +\w/m, 'what the addon says');
   t.notRegex(doctor, /npm run|npm start|compiler|not built/);
   t.true(
-    doctor.includes(path.join(app, 'node_modules/cutout/build/binaries', `linux-${process.arch}`)),
+    doctor.includes(path.join(app, 'node_modules/cutout/app/build/binaries', `linux-${process.arch}`)),
     doctor,
   );
   if (!pulled) return t.log(`not served: no network in ${models}`);
 
   const server = spawn(cutout, ['serve', '--no-pull'], { cwd: app, env });
-  let output = '';
-  const ended = new Promise((resolve) => server.on('close', resolve));
+  const started = watchStarted(server);
   t.teardown(async () => {
     server.kill('SIGKILL');
-    await ended;
+    await started.ended;
   });
-  const url = await new Promise((resolve, reject) => {
-    for (const stream of [server.stdout, server.stderr])
-      stream.on('data', (chunk) => {
-        output += chunk;
-        const listening = /listens on (http:\S+)[\s\S]*removebg\n/.exec(output)?.[1];
-        if (listening) resolve(listening);
-      });
-    void ended.then((code) => reject(new Error(`It ended with ${code}: ${output}`)));
-  });
+  const url = await started.url;
   // The settings that only a new process can take.
-  t.notRegex(output, /unbounded/);
+  t.notRegex(started.output(), /unbounded/);
   const form = new FormData();
   form.append('image_file', new Blob([readFileSync(inRoot('docs/images/playground-light.webp'))]));
   const answer = await fetch(`${url}/v1.0/removebg`, {
@@ -218,5 +220,5 @@ test('the installed archive serves and cuts out an image, without compiler and r
   t.is(answer.headers.get('content-type'), 'image/png');
   t.is((await fetch(`${url}/`)).status, 200);
   server.kill('SIGTERM');
-  t.is(await ended, 0);
+  t.is(await started.ended, 0);
 });
