@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { setup } from './setup/index.js';
 import { onSupportedNode } from './setup/nodejs.js';
 import { main, root } from './setup/paths.js';
-import { passSignals, processSettings } from './setup/process.js';
+import { processSettings, startWithSignals } from './setup/process.js';
 import { reportFailure } from './setup/report.js';
 
 await onSupportedNode();
@@ -14,16 +14,13 @@ try {
   process.exit();
 }
 
-const child = spawn(
-  process.execPath,
-  ['--enable-source-maps', main, 'serve', '--pull', ...process.argv.slice(2)],
-  {
+const child = startWithSignals(() =>
+  spawn(process.execPath, ['--enable-source-maps', main, 'serve', '--pull', ...process.argv.slice(2)], {
     cwd: root,
     stdio: 'inherit',
     env: { ...processSettings(), ...process.env },
-  },
+  }),
 );
-passSignals(child);
 child.on('close', (code, signal) => {
   process.exitCode = signal ? 1 : (code ?? 1);
 });

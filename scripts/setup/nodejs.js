@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { fetchPackage } from './npmPackage.js';
 import { inBuild } from './paths.js';
-import { passSignals } from './process.js';
+import { startWithSignals } from './process.js';
 import { ownRelease } from './releases.js';
 import { reportFailure } from './report.js';
 import { satisfies } from './requirements.js';
@@ -36,11 +36,12 @@ export const environmentOf = (file) => ({
 
 /** Runs this program again on another Node.js, to its end; signals are passed on. */
 function goOnWith(file) {
-  const child = spawn(file, [...process.execArgv, ...process.argv.slice(1)], {
-    stdio: 'inherit',
-    env: environmentOf(file),
-  });
-  passSignals(child);
+  const child = startWithSignals(() =>
+    spawn(file, [...process.execArgv, ...process.argv.slice(1)], {
+      stdio: 'inherit',
+      env: environmentOf(file),
+    }),
+  );
   return new Promise((resolve, reject) => {
     child.on('error', reject);
     child.on('close', (code, signal) => resolve(signal ? 1 : (code ?? 1)));

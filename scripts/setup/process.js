@@ -43,8 +43,17 @@ export function processSettings() {
   };
 }
 
-/** Passes signals on to a child on this terminal: it receives Ctrl-C itself, but not a signal sent to this process only. */
-export function passSignals(child) {
-  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+/**
+ * Starts a child and passes signals on to it, from before its first output. On this terminal it receives Ctrl-C itself, but
+ * not a signal sent to this process only.
+ * @template {import('node:child_process').ChildProcess} Child
+ * @param {() => Child} start
+ */
+export function startWithSignals(start) {
+  /** @type {Child | undefined} */
+  let child;
+  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child?.kill(signal));
   process.on('SIGINT', () => {});
+  child = start();
+  return child;
 }

@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import {
@@ -107,7 +107,7 @@ function place(t, behaviour, { tampered = false } = {}) {
     return { code, stdout, stderr };
   };
   const npmCalls = () => (existsSync(asked) ? readFileSync(asked, 'utf8').trim().split('\n') : []);
-  return { root, start, run, npmCalls };
+  return { root, start, run, npmCalls, tools };
 }
 
 test('on an unsupported Node.js one is fetched once and continues with the same arguments', async (t) => {
@@ -126,6 +126,24 @@ test('on an unsupported Node.js one is fetched once and continues with the same 
   }
   t.regex(npmCalls()[0], new RegExp(`^pack node-linux-${process.arch}@1000\\.0\\.0 .*--ignore-scripts`));
   t.deepEqual(readdirSync(folder).sort(), ['LICENSE', 'bin']);
+});
+
+test('on an unsupported Node.js npx starts the program of this folder', async (t) => {
+  const { root, npmCalls, tools } = place(t, 'exit 7');
+  for (const name of ['bin', '.npmrc']) cpSync(inRoot(name), path.join(root, name), { recursive: true });
+  const manifest = { name: 'cutout', version: '1.0.0', type: 'module', bin: { cutout: 'bin/cutout.js' } };
+  writeFileSync(
+    path.join(root, 'package.json'),
+    JSON.stringify({ ...manifest, engines: { node: '>=1000.0.0' } }),
+  );
+  const npx = spawnSync('npx', ['cutout', 'models', 'list'], {
+    cwd: root,
+    env: { ...process.env, PATH: `${tools}:${process.env.PATH}`, npm_config_cache: path.join(root, 'cache') },
+    encoding: 'utf8',
+  });
+  t.is(npx.status, 7, npx.stderr);
+  t.regex(npx.stdout, /\/cutout(\.js)?\nmodels\nlist\n/);
+  t.is(npmCalls().length, 1);
 });
 
 test('a Node.js with another digest is not run', async (t) => {
