@@ -303,6 +303,24 @@ Pixels to_pixels(const Napi::Value& value, BufferLength required) {
   return {bytes, {const_cast<std::uint8_t*>(bytes.Data()), width, height, width * 4L}};
 }
 
+/// A mask that a plan may have; `mask` borrows what is returned.
+std::optional<Napi::Uint8Array> to_mask(const Napi::Object& plan, const char* name,
+                                        SubjectMask& mask) {
+  const Napi::Value value = plan.Get(name);
+  if (value.IsUndefined()) return std::nullopt;
+  const Napi::Object given = object(value, name);
+  mask.width = integer(given, "width", 1, kMaxSide);
+  mask.height = integer(given, "height", 1, kMaxSide);
+  const Napi::Uint8Array data =
+      typed_array<std::uint8_t>(given, "data", napi_uint8_array, "a Uint8Array");
+  const double wanted = static_cast<double>(mask.width) * mask.height;
+  if (static_cast<double>(data.ElementLength()) != wanted) {
+    wrong_value(given.Get("data"), "width * height bytes", "data");
+  }
+  mask.values = {data.Data(), data.ElementLength()};
+  return data;
+}
+
 MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels) {
   const Napi::Object from = object(value, "plan");
   MatteCall call;
@@ -329,17 +347,8 @@ MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels) {
     if (!subject.IsBoolean()) wrong_type(subject, "a boolean", "subject");
     call.plan.subject = subject.As<Napi::Boolean>().Value();
   }
-  if (const Napi::Value mask = from.Get("mask"); !mask.IsUndefined()) {
-    const Napi::Object given = object(mask, "mask");
-    call.plan.mask.width = integer(given, "width", 1, kMaxSide);
-    call.plan.mask.height = integer(given, "height", 1, kMaxSide);
-    call.mask = typed_array<std::uint8_t>(given, "data", napi_uint8_array, "a Uint8Array");
-    const double wanted = static_cast<double>(call.plan.mask.width) * call.plan.mask.height;
-    if (static_cast<double>(call.mask->ElementLength()) != wanted) {
-      wrong_value(given.Get("data"), "width * height bytes", "data");
-    }
-    call.plan.mask.values = {call.mask->Data(), call.mask->ElementLength()};
-  }
+  call.mask = to_mask(from, "mask", call.plan.mask);
+  call.first_mask = to_mask(from, "firstMask", call.plan.first_mask);
   if (!from.Get("keepOutput").IsUndefined()) call.plan.keep_output = boolean(from, "keepOutput");
   if (const Napi::Value kept = from.Get("kept"); !kept.IsUndefined()) {
     const Napi::Object given = object(kept, "kept");

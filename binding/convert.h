@@ -31,8 +31,9 @@ struct MatteCall {
   std::string network;
   std::string second;  // empty: none
   MattePlan plan;
-  std::optional<Napi::Uint8Array> mask;  // borrowed by plan.mask
-  std::optional<Napi::Uint8Array> kept;  // borrowed by plan.kept
+  std::optional<Napi::Uint8Array> mask;        // borrowed by plan.mask
+  std::optional<Napi::Uint8Array> first_mask;  // borrowed by plan.first_mask
+  std::optional<Napi::Uint8Array> kept;        // borrowed by plan.kept
 };
 MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels);
 

@@ -183,6 +183,7 @@ Napi::Value EngineObject::matte(const Napi::CallbackInfo& info) {
   const Engine::Deadline deadline = to_deadline(info[2]);
   std::vector<BufferAccess> uses{{pixels.data, /*written=*/true}};
   if (call.mask) uses.push_back({*call.mask, /*written=*/false});
+  if (call.first_mask) uses.push_back({*call.first_mask, /*written=*/false});
   if (call.kept) uses.push_back({*call.kept, /*written=*/false});
   return run<MatteResult>(
       id, uses,

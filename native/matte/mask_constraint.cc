@@ -16,6 +16,8 @@ constexpr int kBand = 4;             // blocks
 constexpr int kAgreementRadius = 8;  // blocks
 constexpr int kSoftRadius = 2;       // network pixels
 constexpr int kMarginPart = 8;
+constexpr int kSharedMarginPart = 16;
+constexpr double kSharedArea = 4;
 constexpr double kWholeImage = 0.7;
 
 struct Position {
@@ -200,10 +202,18 @@ float interpolated(float top_left, float top_right, float bottom_left, float bot
   return top + down * (bottom - top);
 }
 
-}  // namespace
+/// Edges in pixels of an image.
+struct Edges {
+  double left = 0;
+  double top = 0;
+  double right = 0;
+  double bottom = 0;
 
-Box mask_view(const SubjectMask& mask, int width, int height, int grid) {
-  const Box whole{0, 0, width, height};
+  [[nodiscard]] bool empty() const { return right <= left; }
+};
+
+/// The smallest rectangle of a width x height image with everything of a mask that is not out.
+Edges marked_edges(const SubjectMask& mask, int width, int height) {
   int left = mask.width;
   int right = 0;
   int top = mask.height;
@@ -221,13 +231,27 @@ Box mask_view(const SubjectMask& mask, int width, int height, int grid) {
     top = std::min(top, y);
     bottom = y + 1;
   }
-  if (right <= left) return whole;
+  if (right <= left) return {};
   const auto scaled = [](int at, int from, int to) { return static_cast<double>(at) * to / from; };
-  const double x0 = scaled(left, mask.width, width);
-  const double x1 = scaled(right, mask.width, width);
-  const double y0 = scaled(top, mask.height, height);
-  const double y1 = scaled(bottom, mask.height, height);
-  const double margin = std::max(x1 - x0, y1 - y0) / kMarginPart;
+  return {scaled(left, mask.width, width), scaled(top, mask.height, height),
+          scaled(right, mask.width, width), scaled(bottom, mask.height, height)};
+}
+
+/// The edges with 1/part of the longer side around them, not clipped.
+Edges with_margin(const Edges& edges, int part) {
+  const double margin = std::max(edges.right - edges.left, edges.bottom - edges.top) / part;
+  return {edges.left - margin, edges.top - margin, edges.right + margin, edges.bottom + margin};
+}
+
+double area(const Box& box) { return static_cast<double>(box.width) * box.height; }
+
+}  // namespace
+
+Box mask_view(const SubjectMask& mask, int width, int height, int grid) {
+  const Box whole{0, 0, width, height};
+  const Edges marked = marked_edges(mask, width, height);
+  if (marked.empty()) return whole;
+  const Edges wide = with_margin(marked, kMarginPart);
   const auto down = [grid](double at, int side) {
     if (grid > 0) at = std::floor(at * grid / side) * side / grid;
     return static_cast<int>(std::floor(std::max(0.0, at)));
@@ -236,13 +260,24 @@ Box mask_view(const SubjectMask& mask, int width, int height, int grid) {
     if (grid > 0) at = std::ceil(at * grid / side) * side / grid;
     return std::min(side, static_cast<int>(std::ceil(at)));
   };
-  const int from_x = down(x0 - margin, width);
-  const int from_y = down(y0 - margin, height);
-  const int to_x = up(x1 + margin, width);
-  const int to_y = up(y1 + margin, height);
-  const Box view{from_x, from_y, to_x - from_x, to_y - from_y};
-  const double part = static_cast<double>(view.width) * view.height;
-  return part > kWholeImage * width * height ? whole : view;
+  const int left = down(wide.left, width);
+  const int top = down(wide.top, height);
+  const Box view{left, top, up(wide.right, width) - left, up(wide.bottom, height) - top};
+  return area(view) > kWholeImage * area(whole) ? whole : view;
+}
+
+Box shared_view(const SubjectMask& first, const SubjectMask& mask, int width, int height,
+                int grid) {
+  const Box shared = mask_view(first, width, height, grid);
+  const Box own = mask_view(mask, width, height, grid);
+  const Edges marked = marked_edges(mask, width, height);
+  if (marked.empty()) return own;
+  const Edges near = with_margin(marked, kSharedMarginPart);
+  const bool inside = shared.left <= std::max(0.0, near.left) &&
+                      shared.top <= std::max(0.0, near.top) &&
+                      shared.left + shared.width >= std::min<double>(width, near.right) &&
+                      shared.top + shared.height >= std::min<double>(height, near.bottom);
+  return inside && area(shared) <= kSharedArea * area(own) ? shared : own;
 }
 
 MaskConstraint::MaskConstraint(const SubjectMask& mask, const Box& view, int image_width,

@@ -26,6 +26,11 @@ struct SubjectMask {
 /// that differ a little have the same view.
 Box mask_view(const SubjectMask& mask, int width, int height, int grid = 0);
 
+/// The view of `first` where it also serves `mask`, else that of `mask`. It serves where everything
+/// of `mask` that is not out lies in it with 1/16 of its longer side around it, clipped to the
+/// image, and its area is at most 4 times that of the view of `mask`.
+Box shared_view(const SubjectMask& first, const SubjectMask& mask, int width, int height, int grid);
+
 /// Constrains a network's output by a mask, so that the mask says what the subject is and the
 /// network how its edge is.
 ///

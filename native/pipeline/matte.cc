@@ -115,6 +115,14 @@ Box inside_part(const Box& roi, const Box& part) {
   return both;
 }
 
+/// The part of the image that the network sees.
+Box view_of(const MattePlan& plan, bool keeps) {
+  if (plan.mask.empty()) return {0, 0, plan.width, plan.height};
+  if (!keeps) return mask_view(plan.mask, plan.width, plan.height);
+  const SubjectMask& first = plan.first_mask.empty() ? plan.mask : plan.first_mask;
+  return shared_view(first, plan.mask, plan.width, plan.height, kViewGrid);
+}
+
 /// Constrains the output by the mask and filters its connected components.
 void filter(const ort::OutputPlane& alpha, const MattePlan& plan, const Box& view, const Box& area,
             ThreadPool& pool) {
@@ -167,9 +175,7 @@ Status make_matte(ImageView pixels, const MattePlan& plan, const LoadedNetwork& 
   const NetworkInput& default_input = loaded.spec.input;
   const bool smaller = input.width != default_input.width || input.height != default_input.height;
   const bool keeps = plan.keep_output && !plan.mask.empty() && !smaller;
-  Box view = plan.mask.empty()
-                 ? whole
-                 : mask_view(plan.mask, plan.width, plan.height, keeps ? kViewGrid : 0);
+  Box view = view_of(plan, keeps);
   Box roi = inside_part(plan.roi, view);
   if (roi.empty()) {  // the mask shows nothing there
     view = whole;

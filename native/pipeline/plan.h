@@ -58,6 +58,9 @@ struct MattePlan {
   // it, which another mask of the same image, size and networks may then get as `kept`. Where that
   // shows the same part, no network runs. Not at another input size than the default.
   bool keep_output = false;
+  // With `keep_output`: the mask of the question that this one adds to, whose part is seen where it
+  // serves this mask too (shared_view); empty: `mask` decides alone.
+  SubjectMask first_mask;
   KeptOutput kept;
 };
 

@@ -109,12 +109,12 @@ export const createPipeline =
 
     // Which subject, where points or a box say so.
     let imageKey: string | undefined;
+    let firstMask: SubjectMask | undefined;
     if (plan.prompt && selection) {
       started = performance.now();
       const { prompt } = plan;
       const found = await selection.find({ accountId, image: bytes, pixels: decoded, prompt, signal });
-      mask = found.mask;
-      imageKey = found.imageKey;
+      ({ mask, firstMask, imageKey } = found);
       telemetry.add({ encodings: found.embedded ? 1 : 0 });
       add({ select: performance.now() - started });
     }
@@ -139,6 +139,7 @@ export const createPipeline =
         ...(classify && { subject: true }),
         ...(mask && { mask }),
         ...(imageKey !== undefined && { keepOutput: true }),
+        ...(firstMask && { firstMask }),
         ...(kept && { kept }),
       },
       { signal },

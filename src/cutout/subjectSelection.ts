@@ -1,10 +1,10 @@
 import type { Selector } from '../engine/selector.ts';
-import type { KeptOutput, Pixels, SubjectMask } from '../engine/types.ts';
-import type { NormalisedPrompt } from '../geometry/subjectPrompt.ts';
+import type { Embedding, KeptOutput, Pixels, SubjectMask } from '../engine/types.ts';
+import { firstQuestion, type NormalisedPrompt } from '../geometry/subjectPrompt.ts';
 import { BoundedStore } from '../idempotency/boundedStore.ts';
 import { createContentIdentifier } from '../idempotency/hash.ts';
 import { contentKey } from '../idempotency/resultStore.ts';
-import { type Shared, SingleFlight } from '../idempotency/singleFlight.ts';
+import { SingleFlight } from '../idempotency/singleFlight.ts';
 import type { Dimensions } from '../image/types.ts';
 
 interface SelectionCall {
@@ -18,6 +18,8 @@ interface SelectionCall {
 
 interface FoundSubject {
   readonly mask: SubjectMask;
+  /** The answer to the prompt's first question, if it asks more than one. */
+  readonly firstMask?: SubjectMask;
   /** Whether the image was embedded for this call. */
   readonly embedded: boolean;
   /** Cache key of the image, within its account. */
@@ -45,6 +47,12 @@ export interface SubjectSelection {
 const outputKey = (imageKey: string, { networks, sizes }: OutputSettings): string =>
   JSON.stringify([imageKey, networks, sizes.map(({ width, height }) => [width, height])]);
 
+/** What the store holds: an embedding, an output, or an answer. */
+type Kept = Pick<Embedding, 'data'> | KeptOutput | SubjectMask;
+
+const answerKey = (imageKey: string, question: NormalisedPrompt): string =>
+  JSON.stringify([imageKey, question]);
+
 interface Bounds {
   /** Seconds for which an embedding is kept; 0: none is. */
   readonly ttlSeconds: number;
@@ -52,37 +60,23 @@ interface Bounds {
   readonly maxBytes: number;
 }
 
-/** An embedding that all callers may have. */
-class SharedEmbedding implements Shared<SharedEmbedding> {
-  readonly data: Uint8Array;
-
-  constructor(data: Uint8Array) {
-    this.data = data;
-  }
-
-  duplicate(): SharedEmbedding {
-    return this;
-  }
-
-  async end(): Promise<void> {}
-}
-
 /**
  * Embeds an image once for all prompts of its account: embeddings are kept as long as results are, by the bytes of
  * the image, at whatever size it was decoded. Calls that need the same one wait for it. So is the matting networks' last
- * output for the image: a further click on the same subject runs the decoder and the refinement only.
+ * output for the image: a further click on the same subject runs the decoder and the refinement only. Which part of the
+ * image that output is of depends on the answer to the first question of the prompt, which is kept too.
  */
 export class CachedSubjectSelection implements SubjectSelection {
   readonly #selector: Selector;
   readonly #ttlMs: number;
   readonly #store: BoundedStore;
-  readonly #inFlight = new SingleFlight<SharedEmbedding>();
+  readonly #inFlight = new SingleFlight<Pick<Embedding, 'data'>>();
   readonly #name = createContentIdentifier();
 
   constructor(selector: Selector, { ttlSeconds, maxBytes }: Bounds) {
     this.#selector = selector;
     this.#ttlMs = ttlSeconds * 1000;
-    this.#store = new BoundedStore(maxBytes, (entry) => (entry as SharedEmbedding | KeptOutput).data.length);
+    this.#store = new BoundedStore(maxBytes, (entry) => (entry as Kept).data.length);
   }
 
   available(): Promise<boolean> {
@@ -97,17 +91,25 @@ export class CachedSubjectSelection implements SubjectSelection {
   async find({ accountId, image, pixels, prompt, signal }: SelectionCall): Promise<FoundSubject> {
     const key = contentKey(accountId, await this.#name(image, '', {}, { signal }));
     let embedded = false;
-    const kept = this.#store.get(key) as SharedEmbedding | undefined;
+    const kept = this.#store.get(key) as Pick<Embedding, 'data'> | undefined;
     const embed = async (sharedSignal: AbortSignal) => {
       embedded = true;
       const { data } = await this.#selector.embed(pixels, { signal: sharedSignal });
-      const made = new SharedEmbedding(data);
-      if (this.#ttlMs > 0) this.#store.set(key, made, this.#ttlMs);
-      return made;
+      this.#keep(key, { data });
+      return { data };
     };
-    const { data } = kept ?? (await this.#inFlight.join(key, embed, signal));
-    const { mask } = await this.#selector.select({ embedding: data, ...prompt }, { signal });
-    return { mask, embedded, imageKey: key };
+    const { data: embedding } = kept ?? (await this.#inFlight.join(key, embed, signal));
+    const answer = async (question: NormalisedPrompt): Promise<SubjectMask> =>
+      (await this.#selector.select({ embedding, ...question }, { signal })).mask;
+    const first = firstQuestion(prompt);
+    const firstKey = answerKey(key, first);
+    let firstMask = this.#store.get(firstKey) as SubjectMask | undefined;
+    if (!firstMask) {
+      firstMask = await answer(first);
+      this.#keep(firstKey, firstMask);
+    }
+    if (first === prompt) return { mask: firstMask, embedded, imageKey: key };
+    return { mask: await answer(prompt), firstMask, embedded, imageKey: key };
   }
 
   output(imageKey: string, settings: OutputSettings): KeptOutput | undefined {
@@ -115,7 +117,11 @@ export class CachedSubjectSelection implements SubjectSelection {
   }
 
   keepOutput(imageKey: string, settings: OutputSettings, output: KeptOutput): void {
-    if (this.#ttlMs > 0) this.#store.set(outputKey(imageKey, settings), output, this.#ttlMs);
+    this.#keep(outputKey(imageKey, settings), output);
+  }
+
+  #keep(key: string, value: Kept): void {
+    if (this.#ttlMs > 0) this.#store.set(key, value, this.#ttlMs);
   }
 
   /** Forgets all of them. */

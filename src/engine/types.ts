@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const ABI = 14;
+export const ABI = 15;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -329,6 +329,11 @@ export interface MattePlan extends Deadline {
    * Not at another `input` than the spec's.
    */
   readonly keepOutput?: boolean;
+  /**
+   * With `keepOutput`: the mask of a question that the mask's adds to. The networks see its part where that serves the
+   * mask too (native/matte/mask_constraint.h), so that clicks on one subject share an output. Borrowed like the mask.
+   */
+  readonly firstMask?: SubjectMask;
   /**
    * Such an output of the same image, size and networks: where this mask shows the same part, no network runs. Borrowed
    * like the mask.

@@ -2,7 +2,7 @@ import type { Repeatable } from './chargedContent.ts';
 import { type FurtherImages, textHash } from './hash.ts';
 import { contentKey, type KeyedHandle, type ResultStats, type ResultStore } from './resultStore.ts';
 import { type Charged, type DeliveryOutcome, type ResultHandle, SharedResult } from './sharedResult.ts';
-import { SingleFlight } from './singleFlight.ts';
+import { byHandle, SingleFlight } from './singleFlight.ts';
 
 /** The inputs of a call, once they are loaded; calls with equal content share one result. */
 export interface Content extends FurtherImages {
@@ -68,7 +68,7 @@ export interface IdempotentResult<T> {
  */
 export class Idempotency<T> {
   readonly #store: ResultStore<T> | undefined;
-  readonly #inFlight = new SingleFlight<ResultHandle<T>>();
+  readonly #inFlight = new SingleFlight<ResultHandle<T>>(byHandle());
 
   /** Without a store nothing is cached and calls do not wait for each other. */
   constructor(store: ResultStore<T> | undefined) {

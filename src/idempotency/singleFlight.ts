@@ -1,15 +1,32 @@
-/** A handle of which several callers may hold one each; each ends its own. */
-export interface Shared<T> {
+/** What work makes where each caller gets a handle of its own and ends it. */
+interface Handle<T> {
   /** One more handle to the same. */
   duplicate(): T;
   /** It was not used. */
   end(how: 'unsent'): Promise<void>;
 }
 
-type Outcome<T> = { readonly ok: true; readonly handle: T } | { readonly ok: false; readonly error: unknown };
+/** How callers share what the work has made. */
+interface Sharing<T> {
+  /** Called once for each caller. */
+  give(made: T): T;
+  /** Called when all callers have theirs. */
+  discard(made: T): Promise<void>;
+}
+
+/** All callers get the same value. */
+const byReference = { give: <T>(made: T): T => made, discard: async () => {} };
+
+/** Each caller gets a handle of its own, and the one that was made ends unused. */
+export const byHandle = <T extends Handle<T>>(): Sharing<T> => ({
+  give: (handle) => handle.duplicate(),
+  discard: (handle) => handle.end('unsent'),
+});
+
+type Outcome<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: unknown };
 
 /** Work in flight, and its waiting callers. */
-class Flight<T extends Shared<T>> {
+class Flight<T> {
   readonly #controller = new AbortController();
   readonly #waiting = new Set<(outcome: Outcome<T>) => void>();
 
@@ -17,7 +34,7 @@ class Flight<T extends Shared<T>> {
     return this.#controller.signal;
   }
 
-  /** Rejects with the signal's reason if that comes first; then no handle was given out. */
+  /** Rejects with the signal's reason if that comes first; then nothing was given out. */
   wait(signal: AbortSignal): Promise<Outcome<T>> {
     return new Promise((resolve, reject) => {
       const end = (outcome: Outcome<T>) => {
@@ -34,10 +51,9 @@ class Flight<T extends Shared<T>> {
     });
   }
 
-  /** Every waiting caller gets a handle; the given one ends unused. */
-  async succeed(handle: T): Promise<void> {
-    for (const end of this.#waiting) end({ ok: true, handle: handle.duplicate() });
-    await handle.end('unsent');
+  async succeed(made: T, { give, discard }: Sharing<T>): Promise<void> {
+    for (const end of this.#waiting) end({ ok: true, value: give(made) });
+    await discard(made);
   }
 
   fail(error: unknown): void {
@@ -51,17 +67,22 @@ class Flight<T extends Shared<T>> {
  * Callers that join while it runs wait for it. If it fails, the caller that started it gets the error, and the work of one
  * of the others runs. A caller whose signal aborts leaves with the signal's reason; the work is aborted when the last one
  * leaves. A flight lasts until its work has settled, aborted or not, so work of a key never overlaps. Each caller waiting
- * when it succeeds gets a handle, which it must end; callers that left get none.
+ * when it succeeds gets what was made, as `sharing` says; callers that left get nothing.
  */
-export class SingleFlight<T extends Shared<T>> {
+export class SingleFlight<T> {
   readonly #flights = new Map<string, Flight<T>>();
+  readonly #sharing: Sharing<T>;
+
+  constructor(sharing: Sharing<T> = byReference) {
+    this.#sharing = sharing;
+  }
 
   async join(key: string, work: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
     for (;;) {
       signal.throwIfAborted();
       const running = this.#flights.get(key);
       const outcome = await (running ?? this.#start(key, work)).wait(signal);
-      if (outcome.ok) return outcome.handle;
+      if (outcome.ok) return outcome.value;
       if (!running) throw outcome.error;
     }
   }
@@ -77,10 +98,10 @@ export class SingleFlight<T extends Shared<T>> {
       // Not in this turn, so that a caller waits before the work can settle.
       await undefined;
       try {
-        const handle = await work(flight.signal);
+        const made = await work(flight.signal);
         this.#flights.delete(key);
-        // A failure to end the work's own handle affects no caller: all have theirs.
-        flight.succeed(handle).catch(() => {});
+        // A failure to discard the work's own affects no caller: all have theirs.
+        flight.succeed(made, this.#sharing).catch(() => {});
       } catch (error) {
         this.#flights.delete(key);
         flight.fail(error);

@@ -1,28 +1,40 @@
 import test from 'ava';
 import { CachedSubjectSelection } from '../../src/cutout/subjectSelection.ts';
 import type { Selector } from '../../src/engine/selector.ts';
+import type { SelectPlan } from '../../src/engine/types.ts';
+import type { NormalisedPrompt } from '../../src/geometry/subjectPrompt.ts';
 
-const mask = { data: new Uint8Array(4), width: 2, height: 2 };
+/** An answer is the question. */
+const answerTo = ({ points, box }: Omit<SelectPlan, 'embedding'>) => ({
+  data: Buffer.from(JSON.stringify([points, box])),
+  width: 2,
+  height: 2,
+});
 
 function selector() {
-  const calls = { embedded: 0 };
+  const calls = { embedded: 0, selected: 0 };
   const made: Selector = {
     available: async () => true,
     embed: async () => {
       calls.embedded++;
       return { data: new Uint8Array(10_000), queueMs: 0, embedMs: 0 };
     },
-    select: async () => ({ mask, score: 1, queueMs: 0, selectMs: 0 }),
+    select: async (plan) => {
+      calls.selected++;
+      return { mask: answerTo(plan), score: 1, queueMs: 0, selectMs: 0 };
+    },
   };
   return { calls, made };
 }
 
-const ask = (kept: CachedSubjectSelection, image: string, accountId = 'one') =>
+const centre: NormalisedPrompt = { points: [{ x: 0.5, y: 0.5, include: true }] };
+
+const ask = (kept: CachedSubjectSelection, image: string, accountId = 'one', prompt = centre) =>
   kept.find({
     accountId,
     image: Buffer.from(image),
     pixels: { data: new Uint8Array(4), width: 1, height: 1 },
-    prompt: { points: [{ x: 0.5, y: 0.5, include: true }] },
+    prompt,
     signal: new AbortController().signal,
   });
 
@@ -71,4 +83,39 @@ test('nothing is kept where results are not', async (t) => {
   kept.keepOutput(imageKey, settings, output);
   await ask(kept, 'image');
   t.deepEqual([calls.embedded, kept.bytes, kept.output(imageKey, settings)], [2, 0, undefined]);
+});
+
+test('the answer to the first question is the same with and without what is kept', async (t) => {
+  const out = { x: 0.1, y: 0.1, include: false };
+  const more = { x: 0.2, y: 0.2, include: true };
+  const box = { x1: 0, y1: 0, x2: 0.5, y2: 0.5 };
+  const [point] = centre.points;
+  if (!point) return t.fail();
+  const cases: readonly (readonly [NormalisedPrompt, NormalisedPrompt])[] = [
+    [{ points: [point, more] }, centre],
+    [{ points: [out, point, more] }, centre],
+    [
+      { points: [point, out], box },
+      { points: [], box },
+    ],
+  ];
+  for (const [prompt, first] of cases) {
+    const { calls, made } = selector();
+    const warm = new CachedSubjectSelection(made, { ttlSeconds: 60, maxBytes: 1e6 });
+    const alone = await ask(warm, 'image', 'one', first);
+    t.deepEqual([alone.mask, alone.firstMask], [answerTo(first), undefined]);
+    const clicked = await ask(warm, 'image', 'one', prompt);
+    t.is(calls.selected, 2, 'the first question was answered before');
+    const cold = await ask(
+      new CachedSubjectSelection(made, { ttlSeconds: 0, maxBytes: 1e6 }),
+      'image',
+      'one',
+      prompt,
+    );
+    t.is(calls.selected, 4);
+    for (const found of [clicked, cold])
+      t.deepEqual([found.mask, found.firstMask], [answerTo(prompt), answerTo(first)]);
+    t.is((await ask(warm, 'another', 'one', prompt)).firstMask?.data.length, answerTo(first).data.length);
+    t.is(calls.selected, 6, 'of another image');
+  }
 });

@@ -134,6 +134,11 @@ test('the output that was kept serves another mask of the same part, and no netw
   t.deepEqual([fresh.runs, again.runs, again.output], [1, 0, undefined]);
   t.deepEqual(again.pixels, fresh.pixels, 'the same as without it');
   t.notDeepEqual(again.pixels, first.pixels);
+  const moved = { keepOutput: true, firstMask: maskFrom(20) };
+  const [freshly, shared] = [await cut(22, moved), await cut(22, { ...moved, kept })];
+  t.deepEqual([freshly.runs, shared.runs, freshly.output?.view], [1, 0, kept.view]);
+  t.deepEqual(shared.pixels, freshly.pixels, 'the part of the first mask serves it too');
+  t.is((await cut(22, { keepOutput: true, kept })).runs, 1, 'not without it');
   const elsewhere = await cut(44, { keepOutput: true, kept });
   t.is(elsewhere.runs, 1);
   t.notDeepEqual(elsewhere.output?.view, kept.view);
@@ -146,5 +151,7 @@ test('the output that was kept serves another mask of the same part, and no netw
   ]) {
     await t.throwsAsync(engine.matte(image, { ...plan, kept: wrong }), { instanceOf: RangeError });
   }
+  const firstMask = { ...maskFrom(20), width: 65 };
+  await t.throwsAsync(engine.matte(image, { ...plan, firstMask }), { instanceOf: RangeError });
   await engine.close(0);
 });

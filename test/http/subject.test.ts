@@ -30,7 +30,7 @@ test('points and boxes reach the selector, and its mask the engine, in every typ
   t.is((await service.post(form({ image_file: image, subject_points: '1% 1%' }))).status, 200);
   t.is((await service.post(form({ image_file: image }))).status, 200);
   t.is(service.engine.plans.at(-1)?.mask, undefined);
-  t.is(service.engine.selections.length, 4);
+  t.is(service.engine.selections.length, 7, 'a box with points: first the box alone');
   await eventually(() => service.lines().length === 5);
   t.deepEqual(
     service.lines().map(({ guidance }) => guidance),

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
-import { SingleFlight as SharingSingleFlight } from '../../src/idempotency/singleFlight.ts';
+import { byHandle, SingleFlight } from '../../src/idempotency/singleFlight.ts';
 
 /** Work that ends when the test says so. */
 function controlled<T>() {
@@ -35,19 +35,6 @@ class Counted<T> {
 
   async end(): Promise<void> {
     this.shares--;
-  }
-}
-
-/** Of plain values. */
-class SingleFlight<T> {
-  readonly shared = new SharingSingleFlight<Counted<T>>();
-
-  async join(key: string, work: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
-    return (await this.shared.join(key, async (all) => new Counted(await work(all)), signal)).value;
-  }
-
-  get size(): number {
-    return this.shared.size;
   }
 }
 
@@ -196,7 +183,7 @@ test('waiting leaves no listeners behind', async (t) => {
 });
 
 test('everyone who waits at the end has a share, who left or comes later has none', async (t) => {
-  const flights = new SharingSingleFlight<Counted<string>>();
+  const flights = new SingleFlight<Counted<string>>(byHandle());
   const work = controlled<Counted<string>>();
   const leaving = new AbortController();
   const stay = [flights.join('k', work.work, forever()), flights.join('k', never, forever())];
@@ -211,7 +198,7 @@ test('everyone who waits at the end has a share, who left or comes later has non
 });
 
 test('what nobody waits for any more is not used', async (t) => {
-  const flights = new SharingSingleFlight<Counted<string>>();
+  const flights = new SingleFlight<Counted<string>>(byHandle());
   const work = controlled<Counted<string>>();
   const leaving = new AbortController();
   const gone = flights.join('k', work.work, leaving.signal);
@@ -226,7 +213,7 @@ test('what nobody waits for any more is not used', async (t) => {
 });
 
 test('who leaves after the work ended has a share all the same, and is the one to end it', async (t) => {
-  const flights = new SharingSingleFlight<Counted<string>>();
+  const flights = new SingleFlight<Counted<string>>(byHandle());
   const leaving = new AbortController();
   const value = new Counted('value');
   const work = async () => value;

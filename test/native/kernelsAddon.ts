@@ -135,6 +135,7 @@ export interface KernelAddon {
     threads: number,
   ): void;
   maskView(mask: NativeMask, width: number, height: number): Box;
+  sharedView(first: NativeMask, mask: NativeMask, width: number, height: number, grid: number): Box;
   networkArea(roi: Box, width: number, height: number, pWidth: number, pHeight: number): Box;
   /** Changes image.data. */
   guidedUpsample(

@@ -56,12 +56,20 @@ Napi::Value mask_view_js(const Napi::CallbackInfo& info) {
                                         info[2].ToNumber().Int32Value()));
 }
 
+/// sharedView(first, mask, width, height, grid): box.
+Napi::Value shared_view_js(const Napi::CallbackInfo& info) {
+  return from_box(info.Env(),
+                  shared_view(to_mask(info[0]), to_mask(info[1]), info[2].ToNumber().Int32Value(),
+                              info[3].ToNumber().Int32Value(), info[4].ToNumber().Int32Value()));
+}
+
 }  // namespace
 
 CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
   exports.Set("constrain", Napi::Function::New(env, constrain_js));
   exports.Set("restoreMarked", Napi::Function::New(env, restore_marked_js));
   exports.Set("maskView", Napi::Function::New(env, mask_view_js));
+  exports.Set("sharedView", Napi::Function::New(env, shared_view_js));
 });
 
 }  // namespace cutout::test

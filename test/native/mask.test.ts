@@ -100,6 +100,28 @@ test('the view is the marked part with a margin, and the whole image where that 
   t.deepEqual(kernels.maskView(corner, 100, 100), { left: 88, top: 88, width: 12, height: 12 });
 });
 
+test('a mask has the view of the first where it lies well inside it and is not too small in it', (t) => {
+  const spot = (x: number, y: number, width: number, height: number) =>
+    maskOf(100, 100, (column, row) =>
+      column >= x && column < x + width && row >= y && row < y + height ? 255 : 0,
+    );
+  const viewOf = (first: NativeMask, mask: NativeMask) => kernels.sharedView(first, mask, 1000, 1000, 10);
+  const first = spot(30, 30, 32, 32);
+  const view = { left: 200, top: 200, width: 500, height: 500 };
+  t.deepEqual(viewOf(first, first), view);
+  for (const inside of [spot(32, 30, 34, 30), spot(22, 22, 20, 20), spot(44, 35, 12, 30)])
+    t.deepEqual(viewOf(first, inside), view);
+  // Not 1/16 of its side from the edge; outside; a quarter of the view is more than its own.
+  for (const other of [spot(20, 30, 30, 30), spot(32, 30, 36, 30), spot(75, 75, 10, 10), spot(44, 44, 4, 4)])
+    t.deepEqual(viewOf(first, other), viewOf(other, other));
+  // What ends at the image's edge needs no room there.
+  const corner = spot(0, 0, 30, 30);
+  t.deepEqual(viewOf(corner, spot(0, 0, 31, 20)), viewOf(corner, corner));
+  const image = { left: 0, top: 0, width: 1000, height: 1000 };
+  t.deepEqual(viewOf(first, spot(0, 0, 0, 0)), image);
+  t.deepEqual(viewOf(spot(0, 0, 0, 0), spot(30, 30, 60, 60)), image);
+});
+
 const anyCall = fc
   .record({
     width: fc.integer({ min: 1, max: 70 }),
