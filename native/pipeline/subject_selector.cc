@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "core/finite.h"
@@ -16,7 +17,8 @@ constexpr const char* kParts[] = {"image_embed", "high_res_feats_0", "high_res_f
 constexpr std::size_t kFinest = 1;  // of kParts
 constexpr std::size_t kMasks = 3;
 constexpr float kNearlyAsLikely = 0.05F;
-constexpr float kSure = 0.9F;
+constexpr double kStability = 0.5;  // weights beside the predicted overlap
+constexpr double kArea = 0.3;
 
 bool is_fixed_map(const ort::Shape& shape) {
   return shape.size() == 4 && shape[0] == 1 &&
@@ -63,6 +65,18 @@ std::size_t likely(std::span<const float> masks, std::span<const float> scores) 
   const float least = *std::ranges::max_element(scores) - kNearlyAsLikely;
   const auto order = by_area(masks);
   return *std::ranges::find_if(order, [&](std::size_t i) { return scores[i] >= least; });
+}
+
+/// How much speaks for a mask as the whole of what a point shows: the predicted overlap, how little
+/// the mask depends on the threshold of its logits, and its size, because the point is in its parts
+/// too.
+double worth(std::span<const float> mask, float score) {
+  const auto share = [&](float logit) {
+    return static_cast<double>(std::max<std::ptrdiff_t>(1, area_above(mask, logit))) /
+           static_cast<double>(mask.size());
+  };
+  return static_cast<double>(score) + kStability * share(1) / share(-1) +
+         kArea * std::log(share(0));
 }
 
 /// The point with the corners of the box around what is in a mask; the point alone for an empty
@@ -200,18 +214,24 @@ Status SubjectSelector::decode(std::span<const float> embedding,
 
 Status SubjectSelector::decode_whole(std::span<const float> embedding,
                                      std::span<const SelectorPoint> points,
-                                     const CancelToken& token, Candidates& candidates) const {
+                                     const CancelToken& token, Candidates& candidates,
+                                     std::size_t& which) const {
   const Candidates first = candidates;
-  bool any = false;
-  for (const std::size_t which : by_area(first.masks)) {
-    const std::vector<SelectorPoint> asked = with_box(points, mask_of(first.masks, which), side_);
-    if (asked.size() == 1) break;
+  double best = -std::numeric_limits<double>::infinity();
+  for (std::size_t part = 0; part < kMasks; ++part) {
+    const std::vector<SelectorPoint> asked = with_box(points, mask_of(first.masks, part), side_);
+    if (asked.size() == 1) continue;
     Candidates again;
     CUTOUT_RETURN_IF_ERROR(decode(embedding, asked, token, again));
-    const bool sure = *std::ranges::max_element(again.scores) >= kSure;
-    if (sure || !any) candidates = std::move(again);
-    if (sure) break;
-    any = true;
+    bool better = false;
+    for (std::size_t i = 0; i < kMasks; ++i) {
+      const double value = worth(mask_of(again.masks, i), again.scores[i]);
+      if (value <= best) continue;
+      best = value;
+      which = i;
+      better = true;
+    }
+    if (better) candidates = std::move(again);
   }
   return {};
 }
@@ -223,9 +243,8 @@ Status SubjectSelector::select(std::span<const float> embedding,
   CUTOUT_RETURN_IF_ERROR(decode(embedding, points, token, candidates));
   std::size_t which = 0;
   if (is_one_point(points)) {
-    CUTOUT_RETURN_IF_ERROR(decode_whole(embedding, points, token, candidates));
-    const auto best = std::ranges::max_element(candidates.scores);
-    which = static_cast<std::size_t>(best - candidates.scores.begin());
+    which = likely(candidates.masks, candidates.scores);
+    CUTOUT_RETURN_IF_ERROR(decode_whole(embedding, points, token, candidates, which));
   } else {
     which = likely(candidates.masks, candidates.scores);
   }

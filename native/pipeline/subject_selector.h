@@ -59,10 +59,10 @@ class SubjectSelector {
                std::vector<float>& embedding) const;
 
   /// Of several points or a box, the largest mask of those whose predicted overlap is within 0.05
-  /// of the highest. One point is asked again with the box around each of its masks, the largest
-  /// first, until an answer has a predicted overlap of 0.9; the answer of the largest counts where
-  /// none has. kBadInput for an embedding of another length, kModel when the network gives a value
-  /// that is not finite.
+  /// of the highest. One point is asked again with the box around each of its masks; of all answers
+  /// the one with the largest p + s / 2 + 0.3 ln a counts, with p the predicted overlap, s the area
+  /// above a logit of 1 over that above -1, and a the mask's share of the image. kBadInput for an
+  /// embedding of another length, kModel when the network gives a value that is not finite.
   Status select(std::span<const float> embedding, std::span<const SelectorPoint> points,
                 const CancelToken& token, Selection& selection) const;
 
@@ -80,9 +80,10 @@ class SubjectSelector {
   Status check() const;
   Status decode(std::span<const float> embedding, std::span<const SelectorPoint> points,
                 const CancelToken& token, Candidates& candidates) const;
-  /// Replaces the candidates of one point by those of the point with a box.
+  /// Replaces the candidates of one point by those of the point with a box, and finds the best of
+  /// them; changes nothing if all are empty.
   Status decode_whole(std::span<const float> embedding, std::span<const SelectorPoint> points,
-                      const CancelToken& token, Candidates& candidates) const;
+                      const CancelToken& token, Candidates& candidates, std::size_t& which) const;
   /// The parts of an embedding, as outputs of the encoder and inputs of the decoder.
   [[nodiscard]] std::vector<ort::Tensor> parts(std::span<float> embedding) const;
 

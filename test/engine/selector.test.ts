@@ -82,23 +82,39 @@ test('of candidates that are nearly as likely, the largest counts', async (t) =>
   t.false(await below(0.91), 'green, 0.06 before red');
 });
 
-test('one point is asked again with the box around its largest candidate', async (t) => {
+test('one point is asked again with the box around each of its candidates', async (t) => {
   const engine = start(t);
   await engine.loadSelector(spec);
-  const scored = async (red: (y: number) => boolean, point: SelectPlan['points']) => {
+  const scored = async (red: (x: number) => boolean, point: SelectPlan['points']) => {
     const image = colours(64, 64);
     for (let i = 0; i < image.data.length; i += 4) {
-      image.data.set([red(Math.floor(i / 256)) ? 255 : 0, 0, 0], i);
+      image.data.set([red((i / 4) % 64) ? 255 : 0, 0, 0], i);
     }
     const { data: embedding } = await engine.embed(image);
     return (await engine.select({ embedding, points: point })).score;
   };
   const near = (value: number, wanted: number) => t.true(Math.abs(value - wanted) < 1e-5, `${value}`);
-  near(await scored(() => true, [at(0.5, 0.5)]), 2 / 3);
-  // The box of the lowest row of the mask.
-  near(await scored((y) => y >= 60, [at(0.5, 1)]), (1 + 15 / 16 + 1) / 3);
+  // The mean of the point and the corners of the box, of red, which is all there is.
+  near(await scored(() => true, [at(0.2, 0.5)]), (0.2 + 0 + 1) / 3);
+  near(await scored((x) => x >= 60, [at(1, 0.5)]), (1 + 15 / 16 + 1) / 3);
   near(await scored(() => false, [at(0.5, 0.75)]), 0.375);
   near(await scored(() => true, twice(0.5, 0.75)), 0.5);
+});
+
+test('of the answers to one point a larger one counts, unless it is much less likely', async (t) => {
+  const engine = start(t);
+  await engine.loadSelector(spec);
+  const image = colours(64, 64);
+  // Red everywhere, green above.
+  for (let i = 0; i < image.data.length; i += 4) image.data.set([255, image.data[i + 1] ?? 0, 0], i);
+  const { data: embedding } = await engine.embed(image);
+  const isRed = async (x: number) => {
+    const { mask } = await engine.select({ embedding, points: [at(x, 1)] });
+    return (mask.data.at(-1) ?? 0) > 250;
+  };
+  // Red has x / 3 + 1 / 3, and twice the area of green, which has 2 / 3: worth 0.3 ln 2 = 0.208.
+  t.false(await isRed(0.36));
+  t.true(await isRed(0.39));
 });
 
 test('an undecided value of the mask is between black and white', async (t) => {
