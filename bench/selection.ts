@@ -9,7 +9,7 @@ import { modelsFolder, root } from './lib/paths.ts';
 import { processorMs } from './lib/server.ts';
 import { median } from './lib/stats.ts';
 import { openTarget } from './lib/target.ts';
-import { agreement, boundsOf, deepestPoint, jittered, type Mask } from './selection/geometry.ts';
+import { agreement, boundsOf, deepestPoint, jittered, type Mask, nextClick } from './selection/geometry.ts';
 import { hasData, numbers, type Scene, SOURCE_NAMES, type SourceName, scenes } from './selection/scenes.ts';
 
 interface SelectionOptions extends Shared {
@@ -28,11 +28,17 @@ export const command: BenchCommand = {
   name: 'selection',
   title: 'The subject that points or a box show',
   summary: 'one of two subjects by one point or a box: overlap with it, what is left of the other, cost',
-  shared: { rounds: 5, seconds: 3600 },
+  shared: { rounds: 20, seconds: 3600 },
   options: (command: Command) =>
     command
       .option('--data <folder>', 'photos with alphas (bench/selection/scenes.ts)', DATA)
-      .option('--sources <list>', 'of them', values.words(...SOURCE_NAMES), ['aim', 'rembg', 'coco'])
+      .option('--sources <list>', 'of them', values.words(...SOURCE_NAMES), [
+        'aim',
+        'rembg',
+        'u2net',
+        'pymatting',
+        'coco',
+      ])
       .option('--count <n>', 'choices, each by a point and by a box', values.whole, 200)
       .option('--seed <n>', 'of the composed photos and the boxes', values.whole, 1)
       .option('--strips <n>', 'choices to show, those with the smallest overlap', values.whole, 12),
@@ -43,7 +49,7 @@ export const command: BenchCommand = {
     );
     return missing && `the network ${missing} is not in ${modelsFolder()}`;
   },
-  all: { full: { count: 40 }, quick: { count: 4, rounds: 2 } },
+  all: { full: { count: 40 }, quick: { count: 6, rounds: 2 } },
 };
 
 const WAYS = ['point', 'box'] as const;
@@ -183,40 +189,61 @@ const figuresOf = (rows: readonly Row[]): Figure[] =>
   });
 
 interface Costs {
-  readonly plain: readonly number[];
-  readonly first: readonly number[];
-  readonly further: readonly number[];
+  readonly plain: number[];
+  readonly first: number[];
+  readonly further: number[];
+  /** Of further clicks: those that ran the matting network again. */
+  readonly again: number[];
 }
 
-/** Processor milliseconds of a plain request, the first click on an image, and a further click on the same subject, in turn. */
-async function costs(client: Client, pid: number, scene: Scene, rounds: number): Promise<Costs> {
-  const all: Record<keyof Costs, number[]> = { plain: [], first: [], further: [] };
-  const [mask = new Uint8Array()] = scene.subjects;
-  const { x, y } = deepestPoint({ data: mask, width: scene.width, height: scene.height });
-  const spend = async (image: Buffer, fields: Readonly<Record<string, string>>) => {
+/** Further clicks on each scene. */
+const FURTHER = 2;
+/** A run of the matting network takes longer, a kept output less. */
+const RUN_MS = 40;
+/** Pixels: nobody clicks on an error that is thinner, but, to see what it costs, beside an earlier click. */
+const VISIBLE = 4;
+
+/** Adds processor milliseconds of a plain request, the first click on an image, and further clicks on the same subject. */
+async function addCosts(
+  costs: Costs,
+  client: Client,
+  pid: number,
+  { jpeg, width, height, subjects }: Scene,
+): Promise<void> {
+  const [chosen = new Uint8Array()] = subjects;
+  const spend = async (fields: Readonly<Record<string, string>>) => {
     const before = await processorMs(pid);
-    const answer = await client.cutout(image, { size: 'full', format: 'png', ...fields }, { same: true });
-    if (answer.code !== 'unknown_foreground') expectOk(answer);
-    return (await processorMs(pid)) - before;
+    const answer = await client.cutout(jpeg, { size: 'full', format: 'png', ...fields }, { same: true });
+    const spent = (await processorMs(pid)) - before;
+    const nothing = answer.code === 'unknown_foreground';
+    const data = nothing
+      ? new Uint8Array(width * height)
+      : await sharp(expectOk(answer).body).extractChannel('alpha').raw().toBuffer();
+    const ran = (answer.stages['infer'] ?? 0) > RUN_MS;
+    return { spent, ran, result: { data, width, height } };
   };
-  // The round before the others opens the networks.
-  for (let round = -1; round < rounds; round++) {
-    // Bytes after the image's end make it another image.
-    const image = Buffer.concat([scene.jpeg, Buffer.from(`round ${round}`)]);
-    const plain = await spend(image, {});
-    const first = await spend(image, { subject_points: `${x}px ${y}px` });
-    const further = await spend(image, { subject_points: `${x}px ${y}px; ${x + 2}px ${y + 2}px` });
-    if (round < 0) continue;
-    all.plain.push(plain);
-    all.first.push(first);
-    all.further.push(further);
+  costs.plain.push((await spend({})).spent);
+  const { x, y } = deepestPoint({ data: chosen, width, height });
+  let points = `${x}px ${y}px`;
+  let last = await spend({ subject_points: points });
+  costs.first.push(last.spent);
+  for (let click = 1; click <= FURTHER; click++) {
+    const next = nextClick(last.result, chosen);
+    points +=
+      next.depth < VISIBLE
+        ? `; ${x + 2 * click}px ${y}px`
+        : `; ${next.include ? '' : '-'}${next.x}px ${next.y}px`;
+    last = await spend({ subject_points: points });
+    costs.further.push(last.spent);
+    costs.again.push(Number(last.ran));
   }
-  return all;
 }
 
-/** The median of the ratios of neighbouring measurements. */
-export const ratio = (of: readonly number[], to: readonly number[]): number =>
-  median(of.map((value, at) => value / (to[at] ?? Number.NaN)));
+/** The median of the ratios of measurements to their scene's; `of` has the same number for each. */
+export const ratio = (of: readonly number[], to: readonly number[]): number => {
+  const each = of.length / to.length;
+  return median(of.map((value, at) => value / (to[Math.floor(at / each)] ?? Number.NaN)));
+};
 
 export async function run(options: SelectionOptions, { progress }: Context): Promise<Outcome> {
   const { data, sources, count, seed, seconds, rounds, strips } = options;
@@ -224,11 +251,15 @@ export async function run(options: SelectionOptions, { progress }: Context): Pro
   const target = await openTarget({});
   const { client, pid = 0 } = target;
   const rows: Row[] = [];
-  let spent: Costs | undefined;
+  const spent: Costs = { plain: [], first: [], further: [], again: [] };
+  // The networks are opened at the first click of all.
+  let opened = false;
   try {
     const random = numbers(seed + 1);
     for await (const scene of scenes(data, sources, { count, seed })) {
-      spent ??= await costs(client, pid, scene, rounds);
+      if (!opened) await addCosts({ plain: [], first: [], further: [], again: [] }, client, pid, scene);
+      else if (spent.plain.length < rounds) await addCosts(spent, client, pid, scene);
+      opened = true;
       rows.push(...(await choose(client, scene, random)));
       progress(`${rows.length / 2} choices`);
       if (performance.now() - begin > seconds * 1000) break;
@@ -236,8 +267,8 @@ export async function run(options: SelectionOptions, { progress }: Context): Pro
   } finally {
     await target.close();
   }
-  if (!spent) throw new Error('there is no photo');
-  const { plain, first, further } = spent;
+  if (!opened) throw new Error('there is no photo');
+  const { plain, first, further, again } = spent;
   return {
     settings: { sources: sources.join(), choices: rows.length / 2, seed, jitter: JITTER },
     figures: [
@@ -256,6 +287,12 @@ export async function run(options: SelectionOptions, { progress }: Context): Pro
         {
           atMost: 0.6,
         },
+      ),
+      computed(
+        'selection.further.again',
+        'further clicks that ran the matting network again',
+        '%',
+        100 * mean(again),
       ),
     ],
     parts: [tableOf(rows), await stripsOf(rows, strips)],

@@ -7,8 +7,15 @@ export interface Mask {
 
 export const isIn = (value: number | undefined): boolean => (value ?? 0) >= 128;
 
+interface Deepest {
+  readonly x: number;
+  readonly y: number;
+  /** Distance in pixels. */
+  readonly depth: number;
+}
+
 /** The pixel that is farthest from everything outside the mask and from the image's border, by chamfer distances. */
-export function deepestPoint({ data, width, height }: Mask): { readonly x: number; readonly y: number } {
+export function deepestPoint({ data, width, height }: Mask): Deepest {
   const [straight, diagonal] = [3, 4];
   const distance = new Int32Array(width * height);
   const at = (x: number, y: number) =>
@@ -36,7 +43,19 @@ export function deepestPoint({ data, width, height }: Mask): { readonly x: numbe
       distance[here] = value;
       if (value > most) [deepest, most] = [here, value];
     }
-  return { x: deepest % width, y: Math.floor(deepest / width) };
+  return { x: deepest % width, y: Math.floor(deepest / width), depth: most / straight };
+}
+
+/** Where a person would click next: the deepest point of what is missing, or of what is too much. */
+export function nextClick(result: Mask, chosen: Uint8Array): Deepest & { readonly include: boolean } {
+  const { width, height } = result;
+  const wrong = (found: boolean): Mask => ({
+    data: result.data.map((value, i) => (isIn(value) === found && isIn(chosen[i]) !== found ? 255 : 0)),
+    width,
+    height,
+  });
+  const [missing, surplus] = [deepestPoint(wrong(false)), deepestPoint(wrong(true))];
+  return missing.depth >= surplus.depth ? { ...missing, include: true } : { ...surplus, include: false };
 }
 
 interface Edges {

@@ -16,12 +16,14 @@ export interface Scene {
   readonly choices: number;
 }
 
-/** Photos of one subject each, with its alpha: files of the same name but for what follows it. */
+/** Photos of one subject each, with its alpha: a file of the same name with another ending. */
 interface Source {
   readonly name: string;
   readonly photos: string;
   readonly alphas: string;
+  /** Endings of the alphas' files, `.png` unless given, and of the photos'. */
   readonly suffix?: string;
+  readonly photo?: '.jpg' | '.png';
   /** Only these: the others show two subjects, or glass, webs and twigs, which nobody chooses by one point. */
   readonly only?: readonly string[];
 }
@@ -50,9 +52,43 @@ const SOURCES: readonly Source[] = [
     suffix: '.out.png',
     only: ['animal-1', 'animal-2', 'car-2', 'girl-1', 'girl-2', 'girl-3'],
   },
+  {
+    name: 'rembg',
+    photos: 'rembg/fixtures',
+    alphas: 'rembg/results',
+    suffix: '.birefnet-general.png',
+    only: ['anime-girl-1', 'car-1', 'cloth-1'],
+  },
+  {
+    name: 'u2net',
+    photos: 'u2net/test_images',
+    alphas: 'u2net/u2net_results',
+    only: ['0002-01', '0003', 'bike', 'horse', 'lamp2_meitu_1', 'sailboat3'],
+  },
+  {
+    name: 'u2net',
+    photos: 'u2net/test_images',
+    alphas: 'u2net/u2net_results',
+    photo: '.png',
+    only: ['im_21', 'whisk'],
+  },
+  {
+    name: 'pymatting',
+    photos: 'pymatting_lemur',
+    alphas: 'pymatting_lemur',
+    suffix: '_alpha_fba.png',
+    photo: '.png',
+    only: ['lemur'],
+  },
+  {
+    name: 'coco',
+    photos: 'coco_permissive/images',
+    alphas: 'coco_permissive/masks',
+    only: ['000000000030', '000000000285', '000000000294', '000000000471', '000000000785', '000000001296'],
+  },
 ];
 
-export const SOURCE_NAMES = ['gfm', 'p3m', 'aim', 'rembg', 'coco'] as const;
+export const SOURCE_NAMES = ['gfm', 'p3m', 'aim', 'rembg', 'u2net', 'pymatting', 'coco'] as const;
 export type SourceName = (typeof SOURCE_NAMES)[number];
 
 /** Photos behind the subjects: landscapes, buildings and still lifes without a person or an animal of their own. */
@@ -64,6 +100,7 @@ const COCO: Readonly<Record<string, readonly number[]>> = {
   '000000000308': [1],
   '000000000529': [1],
   '000000001000': [0],
+  '000000008844': [1],
   '000000009483': [0, 1],
 };
 const COCO_PART = 0.015;
@@ -83,9 +120,9 @@ type Cutout = readonly [photo: string, alpha: string];
 
 function cutoutsOf(data: string, name: SourceName): Cutout[] {
   const chosen = SOURCES.filter((source) => source.name === name);
-  return chosen.flatMap(({ photos, alphas, suffix = '.png', only }) =>
+  return chosen.flatMap(({ photos, alphas, suffix = '.png', photo = '.jpg', only }) =>
     readdirSync(path.join(data, photos))
-      .filter((file) => file.endsWith('.jpg') && (only?.includes(path.parse(file).name) ?? true))
+      .filter((file) => file.endsWith(photo) && (only?.includes(path.parse(file).name) ?? true))
       .sort()
       .map(
         (file): Cutout => [
@@ -218,11 +255,7 @@ export async function* scenes(
   sources: readonly SourceName[],
   { count, seed }: { readonly count: number; readonly seed: number },
 ): AsyncGenerator<Scene> {
-  const cutouts = sources.filter((source) => source !== 'coco');
-  const open = [
-    ...(cutouts.length > 0 ? [composites(data, cutouts, seed)] : []),
-    ...(sources.includes('coco') ? [photographed(data)] : []),
-  ];
+  const open = [composites(data, sources, seed), ...(sources.includes('coco') ? [photographed(data)] : [])];
   let choices = 0;
   while (open.length > 0) {
     for (const each of [...open]) {
