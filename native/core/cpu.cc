@@ -1,5 +1,9 @@
 #include "core/cpu.h"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #elif defined(__aarch64__) && defined(__linux__)
@@ -81,5 +85,13 @@ std::vector<std::string> find() { return {}; }
 }  // namespace
 
 std::vector<std::string> instruction_sets() { return find(); }
+
+bool has_dot_products() {
+  constexpr std::array<std::string_view, 5> kDotProducts{"amx_int8", "avx512_vnni", "avx_vnni",
+                                                         "i8mm", "asimddp"};
+  return std::ranges::any_of(instruction_sets(), [&](const std::string& name) {
+    return std::ranges::find(kDotProducts, name) != kDotProducts.end();
+  });
+}
 
 }  // namespace cutout

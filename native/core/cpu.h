@@ -12,4 +12,7 @@ namespace cutout {
 /// VL together. Empty on other processors.
 std::vector<std::string> instruction_sets();
 
+/// Whether one of them multiplies bytes and adds the products in 32 bits.
+bool has_dot_products();
+
 }  // namespace cutout

@@ -6,6 +6,7 @@
 #include <stop_token>
 
 #include "core/cancel.h"
+#include "core/cpu.h"
 #include "ort/low_precision_op.h"
 
 /// For native/ort only: declarations that use ONNX Runtime's types.
@@ -23,8 +24,9 @@ inline Ort::SessionOptions session_options(int intra_op_threads) {
   // Idle threads must sleep: Node, libvips and the pixel pool share the cores.
   options.AddConfigEntry(kOrtSessionOptionsConfigAllowIntraOpSpinning, "0");
   options.AddConfigEntry(kOrtSessionOptionsConfigAllowInterOpSpinning, "0");
-  // On x86 without dot products of 8 bits, sums of two products saturate at 16 otherwise.
-  options.AddConfigEntry(kOrtSessionOptionsAvx2PrecisionMode, "1");
+  // On x86 without dot products of bytes, sums of two products saturate at 16 bits otherwise. With
+  // them nothing saturates, and the option would make ONNX Runtime go without them.
+  if (!has_dot_products()) options.AddConfigEntry(kOrtSessionOptionsAvx2PrecisionMode, "1");
   return options;
 }
 

@@ -6,9 +6,10 @@ import test, { type ExecutionContext } from 'ava';
 import { loadAddon } from '../../src/engine/addon.ts';
 import type { EngineOptions, NetworkSpec } from '../../src/engine/types.ts';
 import type { Form } from '../../src/models/layout.ts';
+import { INT8, UINT8 } from '../../src/models/onnx/graph.ts';
 import { ModelProtoSchema } from '../../src/models/onnx/onnx_pb.ts';
 import { rewrite } from '../../src/models/prepare.ts';
-import { operatorsOf } from '../../src/models/preparedForm.ts';
+import { dotProductOf, operatorsOf } from '../../src/models/preparedForm.ts';
 import { engineOptions, halves, Networks, planFor, until } from '../fixtures/engineSetup.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { BF16_KERNELS, leaveOutKernels } from '../fixtures/lowPrecisionKernels.ts';
@@ -133,6 +134,21 @@ test('an optimised copy opens with its operators and gives the same matte', asyn
     mattes.push(image.data);
   }
   t.deepEqual(mattes[1], mattes[0]);
+});
+
+test("ONNX Runtime's operators use dot products of bytes, and without them are exact", async (t) => {
+  const { standard } = networkOf({ side: 32, convolutions: 1 });
+  const saveTo = path.join(networks.folder, 'standard.onnx');
+  await engineFor(t).load({ ...standard, saveTo });
+  const { graph } = fromBinary(ModelProtoSchema, readFileSync(saveTo));
+  const convolutions = graph?.node.filter(({ opType }) => opType === 'QLinearConv') ?? [];
+  const types = convolutions.map(
+    ({ input }) => graph?.initializer.find(({ name }) => name === input[3])?.dataType,
+  );
+  t.true(types.length > 0);
+  // Weights without a sign are for exact sums of 16-bit products, which take more than twice the time.
+  const dotProducts = dotProductOf(native.versions().instructionSets) !== undefined;
+  for (const type of types) t.is(type, dotProducts || process.arch !== 'x64' ? INT8 : UINT8);
 });
 
 test('a file with operators requires an instruction set, which this processor must have', async (t) => {

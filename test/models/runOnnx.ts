@@ -13,7 +13,7 @@ const batch = Number(batchText);
 const started = performance.now();
 const session = await ort.InferenceSession.create(network, {
   intraOpNumThreads: 2,
-  // As native/ort/network.cc: without it, 8-bit sums saturate on processors without dot products.
+  // Exact on every processor; slower than native/ort/session.h where there are dot products.
   extra: { session: { x64quantprecision: '1' } },
 });
 const loadMs = performance.now() - started;
