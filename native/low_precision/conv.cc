@@ -2,7 +2,6 @@
 
 #include "core/cpu.h"
 #include "low_precision/self_check.h"
-#include "low_precision/winograd_avx2.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <sys/syscall.h>
@@ -46,9 +45,10 @@ Kernel kernel_for(const std::string& instruction_set) {
   if (instruction_set == "amx_int8" && tiles_granted()) return {&conv_amx, false};
   if (instruction_set == "amx_bf16" && tiles_granted()) return {&conv_amx_bf16, true};
   if (instruction_set == "avx512_bf16") return {&conv_avx512_bf16, true};
-  if (instruction_set == "avx512_vnni") return {&conv_avx512_vnni, false};
+  if (instruction_set == "avx512_vnni") return avx512_vnni_kernel();
   if (instruction_set == "avx_vnni") return {&conv_avx_vnni, false};
-  if (instruction_set == "avx2") return {&conv_avx2, false, &winograd_bytes, &winograd_weights};
+  if (instruction_set == "avx512") return avx512_kernel();
+  if (instruction_set == "avx2") return avx2_kernel();
 #elif defined(__aarch64__)
   if (instruction_set == "i8mm") return {&conv_i8mm, false};
   if (instruction_set == "asimddp") return {&conv_asimddp, false};

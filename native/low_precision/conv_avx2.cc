@@ -34,14 +34,18 @@ struct Avx2 {
   }
 };
 
-}  // namespace
-
-void conv_avx2(const ConvTask& task, int first_row, int last_row, int first_group, int last_group) {
+void run(const ConvTask& task, int first_row, int last_row, int first_group, int last_group) {
   if (task.transformed.empty()) {
     convolve<Avx2>(task, first_row, last_row, first_group, last_group);
   } else {
-    conv_winograd(task, first_row, last_row, first_group, last_group);
+    convolve_tiles<Vector256>(task, first_row, last_row, first_group, last_group);
   }
+}
+
+}  // namespace
+
+Kernel avx2_kernel() {
+  return {&run, false, &winograd_bytes, &transform_weights<Vector256>, kOutputs};
 }
 
 }  // namespace cutout::low_precision

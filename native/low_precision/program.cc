@@ -1,8 +1,11 @@
 #include "low_precision/program.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <string>
+
+#include "core/simd.h"
 
 namespace cutout::low_precision {
 
@@ -83,6 +86,39 @@ std::vector<Chunk> chunks_of(const Conv& conv) {
   return chunks;
 }
 
+/// Adds the positive and the negative weights of a chunk, apart for each channel and input.
+CUTOUT_SIMD void add_weights(const std::int8_t* chunk, std::int32_t* positive,
+                             std::int32_t* negative) {
+  for (int row = 0; row < kChunkBytes; row += 4 * kLanes) {
+    for (int i = 0; i < 4 * kLanes; ++i) {
+      const int weight = chunk[row + i];
+      positive[i] += std::max(weight, 0);
+      negative[i] -= std::min(weight, 0);
+    }
+  }
+}
+
+std::int64_t largest_sum(const Conv& conv) {
+  constexpr int kLargestInput = 255;
+  const std::size_t panel_bytes = conv.chunks.size() * kChunkBytes;
+  std::int64_t largest = 0;
+  for (std::size_t panel = 0; panel < conv.weights.size(); panel += panel_bytes) {
+    std::array<std::int32_t, std::size_t{4} * kLanes> positive{};
+    std::array<std::int32_t, std::size_t{4} * kLanes> negative{};
+    for (std::size_t at = 0; at < panel_bytes; at += kChunkBytes) {
+      add_weights(conv.weights.data() + panel + at, positive.data(), negative.data());
+    }
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      for (const auto& sums : {positive, negative}) {
+        std::int64_t sum = 0;
+        for (std::size_t input = 0; input < 4; ++input) sum += sums[4 * lane + input];
+        largest = std::max(largest, sum * kLargestInput);
+      }
+    }
+  }
+  return largest;
+}
+
 Conv read_conv(Reader& reader, const Value& input, const Value& output) {
   Conv conv;
   conv.channel = reader.number(0, input.channels - 1, "a convolution's first channel");
@@ -119,6 +155,7 @@ Conv read_conv(Reader& reader, const Value& input, const Value& output) {
   }
   conv.bias = reader.ints(outputs);
   conv.scales = reader.floats(outputs);
+  conv.largest_sum = largest_sum(conv);
   return conv;
 }
 

@@ -47,6 +47,8 @@ struct Conv {
   bool bf16 = false;  // whether inputs and weights are; bias and scales are then empty
   /// Of a convolution in bf16. Borrowed.
   std::span<const float> float_bias;
+  /// Bound of the magnitude of an output's sums of one panel, with any inputs; of 8 bits.
+  std::int64_t largest_sum = 0;
   int zero = 0;       // of the output
   int channel = 0;    // of the input: the first it reads
   int channels = 0;   // of the input it reads

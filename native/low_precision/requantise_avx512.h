@@ -64,6 +64,26 @@ CUTOUT_AVX512 inline void requantise(__m512i high, __m512i low, const Requantise
   store_scaled(_mm512_mul_ps(value, requantiser.scale), requantiser, output);
 }
 
+/// What an Arithmetic of conv_avx512.h has beside its products.
+struct RequantisedSums {
+  using Sums = __m512i;
+  using Finisher = Requantiser512;
+  static constexpr bool kWide = true;
+
+  CUTOUT_AVX512 static inline Sums zero() { return _mm512_setzero_si512(); }
+  CUTOUT_AVX512 static inline Finisher finisher(const ConvTask& task, int group) {
+    return requantiser_of(task, group);
+  }
+  CUTOUT_AVX512 static inline void finish(Sums sums, const Finisher& finisher,
+                                          std::uint8_t* output) {
+    requantise(sums, finisher, output);
+  }
+  CUTOUT_AVX512 static inline void finish(Sums high, Sums low, const Finisher& finisher,
+                                          std::uint8_t* output) {
+    requantise(high, low, finisher, output);
+  }
+};
+
 }  // namespace cutout::low_precision
 
 #pragma GCC diagnostic pop

@@ -14,6 +14,8 @@ namespace {
 constexpr double kMinPartMultiplications = 8e6;
 constexpr double kMinPartBytes = 128e3;
 constexpr int kMaxParts = 64;
+/// Outputs of a part where weights are transformed, at least, if a map is split by rows.
+constexpr int kMinTilePixels = 24 * 16;
 
 /// Units of the largest value of a map in high and low bytes.
 constexpr float kMaxUnits = 65535;
@@ -21,10 +23,13 @@ constexpr float kMaxUnits = 65535;
 constexpr float kUnitsOfHighByte = 256;
 
 /// Transformed weights of one convolution that are kept at a time, unless one group has more.
-constexpr std::size_t kTransformedBytes = std::size_t{4} << 20;
+constexpr std::size_t kTransformedBytes = std::size_t{8} << 20;
 
-std::size_t transformed_bytes(const Kernel& kernel, const Conv& conv) {
-  return kernel.transformed_bytes == nullptr ? 0 : kernel.transformed_bytes(conv);
+/// Of a group, for an output map.
+std::size_t transformed_bytes(const Kernel& kernel, const Conv& conv, const Map& output) {
+  return kernel.transformed_bytes == nullptr
+             ? 0
+             : kernel.transformed_bytes(conv, output.width, output.height);
 }
 
 /// Groups of output channels whose transformed weights, so many bytes each, are kept at a time.
@@ -83,7 +88,8 @@ class Runner {
     return program_.values()[static_cast<std::size_t>(value)].split;
   }
 
-  /// `work(first, last)` for all rows, in parts. A stopped run leaves the rest out.
+  /// `work(first, last)` for all of `height` rows or the like, in parts. A stopped run leaves the
+  /// rest out.
   template <typename Work>
   void rows(int height, double bytes, const Work& work) {
     const auto parts = static_cast<std::size_t>(parts_for(bytes, kMinPartBytes, height));
@@ -211,7 +217,7 @@ class Runner {
     const float input_scale = high_bytes ? kUnitsOfHighByte * unit : unit;
     ConvTask task(conv, map(operation.inputs.front()), map(operation.output),
                   is_float(operation.output), input_scale);
-    task.transformed_bytes = transformed_bytes(kernel_, conv);
+    task.transformed_bytes = transformed_bytes(kernel_, conv, task.output);
     if (task.transformed_bytes == 0) {
       convolve(task, 0, conv.groups());
       return;
@@ -221,9 +227,11 @@ class Runner {
     const int together = groups_together(conv, task.transformed_bytes);
     for (int first = 0; first < conv.groups() && !stopped(); first += together) {
       const int last = std::min(first + together, conv.groups());
-      each(static_cast<std::size_t>(last - first), [&](std::size_t group) {
-        const int from = first + static_cast<int>(group);
-        kernel_.transform(conv, from, from + 1, scratch.data() + group * task.transformed_bytes);
+      const double bytes =
+          static_cast<double>(last - first) * static_cast<double>(task.transformed_bytes);
+      rows(last - first, bytes, [&](int from, int to) {
+        kernel_.transform(conv, first + from, first + to,
+                          scratch.data() + static_cast<std::size_t>(from) * task.transformed_bytes);
       });
       task.transformed_from = first;
       convolve(task, first, last);
@@ -238,14 +246,18 @@ class Runner {
                                    static_cast<double>(conv.chunks.size()) * kChunkInputs /
                                    conv.element();
     const int height = task.output.height;
+    // Rows that are computed together, where weights are transformed, are not split, and a part has
+    // enough of them to use their weights often.
+    const bool tiles = !task.transformed.empty();
+    const int step = tiles ? kernel_.tile_side * conv.dilation : 1;
+    const int tall = tiles ? kMinTilePixels / (task.output.width * step) + 1 : 1;
+    const int row_units = (height + step - 1) / step;
     // Large maps are split by rows, small ones by output channel, because their weights outnumber
     // their values.
-    const bool by_rows = height >= kMaxParts || groups < 4;
-    // Rows that are computed together, where weights are transformed, are not split.
-    const int step = task.transformed.empty() ? 1 : 2 * conv.dilation;
-    const int units = by_rows ? (height + step - 1) / step : (groups + 1) / 2;
-    const auto parts =
-        static_cast<std::size_t>(parts_for(multiplications, kMinPartMultiplications, units));
+    const bool by_rows = groups < 4 || (tiles ? row_units / tall >= 2 : height >= kMaxParts);
+    const int units = by_rows ? row_units : (groups + 1) / 2;
+    const auto parts = static_cast<std::size_t>(
+        parts_for(multiplications, kMinPartMultiplications, by_rows ? units / tall : units));
     each(parts, [&](std::size_t part) {
       const int first = begin_of(units, part, parts);
       const int last = begin_of(units, part + 1, parts);
@@ -304,7 +316,8 @@ std::size_t bytes_of_run(const Program& program, const Plan& plan, const Kernel&
   std::size_t most = 0;
   for (const Operation& operation : program.operations()) {
     if (operation.kind != Kind::kConv) continue;
-    const std::size_t bytes = transformed_bytes(kernel, operation.conv);
+    const Map output = plan.map(operation.output, nullptr);
+    const std::size_t bytes = transformed_bytes(kernel, operation.conv, output);
     if (bytes == 0) continue;
     const auto together = static_cast<std::size_t>(groups_together(operation.conv, bytes));
     most = std::max(most, together * bytes);

@@ -1,39 +1,80 @@
+// The Vector of winograd.h in registers of AVX2.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
+#include <immintrin.h>
 
-#include "low_precision/conv.h"
+#include <cstring>
+
+#include "low_precision/requantise_avx2.h"
+#include "low_precision/winograd.h"
 
 namespace cutout::low_precision {
 
-// Winograd's F(2×2, 3×3): four outputs of a 3×3 convolution from 16 products a channel instead of
-// 36. In integers it is exact: with d the 4×4 inputs, g the weights and
-//
-//   B = 1  0 -1  0    G = 2  0  0    A = 1  1  1  0
-//       0  1  1  0        1  1  1        0  1 -1 -1
-//       0 -1  1  0        1 -1  1
-//       0  1  0 -1        0  0  2
-//
-// the outputs are A [sum over channels of (G g Gᵀ) ∘ (B d Bᵀ)] Aᵀ / 4. The factors of the products
-// fit 16 bits (at most 9 × 128 and 4 × 255), and sums modulo 2³² suffice, because four times the
-// result fits 32 bits.
-//
-// | limit      |                                                            |
-// |------------|------------------------------------------------------------|
-// | kernel     | 3×3, stride 1, any dilation                                |
-// | channels   | a multiple of 16, at most 1024                             |
-// | weights    | of 8 bits, or the two panels of 16-bit ones                |
+namespace {
 
-/// Bytes of the transformed weights of a group of output channels; 0 where the limits exclude it.
-std::size_t winograd_bytes(const Conv& conv);
+struct Vector256 {
+  using Words = __m256i;
+  using Sums = __m256i;
+  using Finisher = Requantiser256;
+  static constexpr int kWords = 16;
+  static constexpr int kTiles = 6;
 
-/// Transforms the weights of groups [first_group, last_group) to where they belong in `all`, which
-/// has room for every group and is aligned to 32 bytes.
-void winograd_weights(const Conv& conv, int first_group, int last_group, std::uint8_t* all);
+  CUTOUT_AVX2 static inline Words widened(const std::uint8_t* bytes) {
+    return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));
+  }
+  /// The first two of every 4 bytes, or the last two.
+  CUTOUT_AVX2 static inline Words two_of_four(const std::int8_t* packed, int last) {
+    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(packed));
+    const __m256i order = _mm256_broadcastsi128_si256(
+        last == 0 ? _mm_setr_epi8(-1, 0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13)
+                  : _mm_setr_epi8(-1, 2, -1, 3, -1, 6, -1, 7, -1, 10, -1, 11, -1, 14, -1, 15));
+    return _mm256_srai_epi16(_mm256_shuffle_epi8(bytes, order), 8);
+  }
+  CUTOUT_AVX2 static inline Words plus(Words a, Words b) { return _mm256_add_epi16(a, b); }
+  CUTOUT_AVX2 static inline Words minus(Words a, Words b) { return _mm256_sub_epi16(a, b); }
+  CUTOUT_AVX2 static inline Words twice(Words a) { return _mm256_add_epi16(a, a); }
+  CUTOUT_AVX2 static inline Words four(Words a) { return twice(twice(a)); }
+  CUTOUT_AVX2 static inline Words six(Words a) { return plus(twice(a), four(a)); }
+  CUTOUT_AVX2 static inline Words load(const std::int16_t* from) {
+    return _mm256_load_si256(reinterpret_cast<const __m256i*>(from));
+  }
+  CUTOUT_AVX2 static inline Words pair(const std::int16_t* from) {
+    std::int32_t two;
+    std::memcpy(&two, from, sizeof(two));
+    return _mm256_set1_epi32(two);
+  }
+  CUTOUT_AVX2 static inline void store(Words words, void* to) {
+    _mm256_store_si256(static_cast<__m256i*>(to), words);
+  }
 
-/// A ConvKernel for tasks with transformed weights.
-void conv_winograd(const ConvTask& task, int first_row, int last_row, int first_group,
-                   int last_group);
+  CUTOUT_AVX2 static inline Sums zero() { return _mm256_setzero_si256(); }
+  CUTOUT_AVX2 static inline Sums dot(Sums sums, Words pairs, Words weights) {
+    return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, weights));
+  }
+  CUTOUT_AVX2 static inline Sums load_sums(const std::int32_t* from) {
+    return _mm256_load_si256(reinterpret_cast<const __m256i*>(from));
+  }
+  CUTOUT_AVX2 static inline Sums add(Sums a, Sums b) { return _mm256_add_epi32(a, b); }
+  CUTOUT_AVX2 static inline Sums subtract(Sums a, Sums b) { return _mm256_sub_epi32(a, b); }
+  CUTOUT_AVX2 static inline Sums doubled(Sums a) { return add(a, a); }
+  CUTOUT_AVX2 static inline Sums times(Sums a, int factor) {
+    return _mm256_mullo_epi32(a, _mm256_set1_epi32(factor));
+  }
+  CUTOUT_AVX2 static inline Sums shifted(Sums a, int bits) { return _mm256_srai_epi32(a, bits); }
+
+  CUTOUT_AVX2 static inline Finisher finisher(const ConvTask& task, int group) {
+    return requantiser256_of(task, group);
+  }
+  CUTOUT_AVX2 static inline void finish(const Sums (&sums)[2], const Finisher& finisher,
+                                        std::uint8_t* output) {
+    requantise({{sums[0], sums[1]}}, finisher, output);
+  }
+  CUTOUT_AVX2 static inline void finish(const Sums (&high)[2], const Sums (&low)[2],
+                                        const Finisher& finisher, std::uint8_t* output) {
+    requantise({{high[0], high[1]}}, {{low[0], low[1]}}, finisher, output);
+  }
+};
+
+}  // namespace
 
 }  // namespace cutout::low_precision

@@ -56,6 +56,7 @@ export const engineSettings = {
       'amx_int8',
       'avx512_vnni',
       'avx_vnni',
+      'avx512',
       'avx2',
       'amx_bf16',
       'avx512_bf16',

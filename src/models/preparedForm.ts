@@ -14,6 +14,7 @@ export type OperatorsSetting =
   | 'amx_int8'
   | 'avx512_vnni'
   | 'avx_vnni'
+  | 'avx512'
   | 'avx2'
   | 'amx_bf16'
   | 'avx512_bf16'
@@ -29,8 +30,8 @@ const BF16: readonly string[] = ['amx_bf16', 'avx512_bf16'];
 /** Instruction sets that `auto` takes Cutout's operators for (docs/decisions/0212, 0213). */
 const FASTER_OPERATORS: readonly string[] = ['amx_int8', 'avx512_vnni', ...BF16];
 
-/** Cutout's operators that make 8 bits worthwhile without dot products; faster than floats without AVX-512. */
-const AVX2 = 'avx2';
+/** Cutout's operators that make 8 bits worthwhile without dot products (docs/decisions/0215). */
+const WITHOUT_DOT_PRODUCTS: readonly string[] = ['avx512', 'avx2'];
 
 /** Largest mean difference from floats at which `auto` takes bf16. */
 const BF16_DIFFERENCE = 0.002;
@@ -80,8 +81,8 @@ export function fasterOperators(
   precision: Precision,
   { instructionSets, operators }: Pick<PrecisionQuestion, 'instructionSets' | 'operators'>,
 ): string | undefined {
-  const plain = dotProductOf(instructionSets) === undefined && !instructionSets.includes('avx512');
-  const faster = plain ? [...FASTER_OPERATORS, AVX2] : FASTER_OPERATORS;
+  const plain = dotProductOf(instructionSets) === undefined;
+  const faster = plain ? [...FASTER_OPERATORS, ...WITHOUT_DOT_PRODUCTS] : FASTER_OPERATORS;
   return operatorsOf(precision, operators).find((name) => faster.includes(name));
 }
 
@@ -128,12 +129,12 @@ function takesBf16({ bf16 }: Manifest, { operators, requestedOperators }: Precis
   return named && bf16 !== undefined && bf16 <= BF16_DIFFERENCE && operatorsOf('bf16', operators).length > 0;
 }
 
-const takesAvx2 = ({ requestedOperators }: PrecisionQuestion): boolean =>
-  requestedOperators === 'auto' || requestedOperators === AVX2;
+const replacesDotProducts = ({ requestedOperators }: PrecisionQuestion): boolean =>
+  requestedOperators === 'auto' || WITHOUT_DOT_PRODUCTS.includes(requestedOperators);
 
 /**
  * Chooses the number format of a network for a device. GPU: float16 where published, else float32. CPU: int8
- * if the network has a scale table and the processor has dot-product instructions, or AVX2 for Cutout's operators;
+ * if the network has a scale table and the processor has dot-product instructions, or AVX2 or AVX-512 for Cutout's operators;
  * ONNX Runtime gains nothing without dot products (docs/decisions/0109). Else bf16 if the processor has its dot
  * products and the network was measured to lose little, else float32. Cutout's own operators where the processor has a
  * kernel for them that is faster (docs/decisions/0212, 0213). Throws ModelError `model_unsupported` for a setting that
@@ -170,7 +171,7 @@ export function choosePrecision(manifest: Manifest, question: PrecisionQuestion)
   }
   if (manifest.int8 === undefined) return { precision: 'fp32', because: 'no 8-bit form of this network' };
   if (dotProduct) return { precision: 'int8', because: dotProduct, ...chooseOperators(question, 'int8') };
-  const { operators } = takesAvx2(question) ? chooseOperators(question, 'int8') : {};
+  const { operators } = replacesDotProducts(question) ? chooseOperators(question, 'int8') : {};
   if (operators === undefined) {
     return { precision: 'fp32', because: 'no 8-bit dot product in this processor' };
   }

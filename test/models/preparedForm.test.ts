@@ -126,7 +126,7 @@ test('8 bits are computed by the best operators of Cutout that the setting allow
   });
 });
 
-test('with AVX2 alone, 8 bits are worthwhile with the operators of Cutout only', (t) => {
+test('without dot products, 8 bits are worthwhile with the operators of Cutout only', (t) => {
   const auto = choosePrecision(both, ask(zen3));
   t.deepEqual(auto, { precision: 'int8', operators: 'avx2', because: 'avx2' });
   t.is(formFor(auto), 'int8-operators');
@@ -144,10 +144,15 @@ test('with AVX2 alone, 8 bits are worthwhile with the operators of Cutout only',
     choosePrecision(both, ask({ ...requested, requestedOperators: 'off' })).warning ?? '',
     /not faster/,
   );
-  // With AVX-512, where it was not measured to be faster than floats, and with dot products: only if named.
-  const server = { instructionSets: skylake, operators: ['avx2'] };
-  t.deepEqual(choosePrecision(both, ask(server)), floats);
+  const server = { instructionSets: skylake, operators: ['avx512', 'avx2'] };
+  t.deepEqual(choosePrecision(both, ask(server)), {
+    precision: 'int8',
+    operators: 'avx512',
+    because: 'avx512',
+  });
   t.is(choosePrecision(both, ask({ ...server, requestedOperators: 'avx2' })).operators, 'avx2');
+  t.deepEqual(choosePrecision(both, ask({ ...server, requestedOperators: 'off' })), floats);
+  // With dot products: only if named.
   const client = { instructionSets: alderLake, operators: ['avx_vnni', 'avx2'] };
   t.is(choosePrecision(both, ask(client)).operators, undefined);
   t.is(choosePrecision(both, ask({ ...client, requestedOperators: 'avx2' })).operators, 'avx2');

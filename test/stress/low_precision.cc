@@ -430,7 +430,7 @@ int main(int argc, char** argv) {
   ThreadPool pool(3);
   for (; round_number < rounds; ++round_number) {
     const int width = pick(4, 28);
-    const int height = pick(4, 16);
+    const int height = pick(4, 28);
     for (const ProgramData& data : {test::ProgramGenerator(random_bits).make(pick(2, 12)),
                                     test::Bf16ProgramGenerator(random_bits).make(pick(2, 12))}) {
       check_kernels(data, width, height, pool);

@@ -1,0 +1,48 @@
+#include "low_precision/conv.h"
+
+#if defined(__x86_64__)
+
+#define CUTOUT_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#include "low_precision/conv_avx512.h"
+#include "low_precision/requantise_avx512.h"
+#include "low_precision/winograd_avx512.h"
+
+namespace cutout::low_precision {
+
+namespace {
+
+/// Sums of two products of 16 bits, as conv_avx2.cc has them.
+struct Words {
+  CUTOUT_AVX512 static inline __m512i dot(__m512i sums, __m512i pairs, __m512i weights) {
+    return _mm512_add_epi32(sums, _mm512_madd_epi16(pairs, weights));
+  }
+};
+
+/// Bytes 0 and 2 of every 4, and 1 and 3, as 16 bits.
+struct Bytes : RequantisedSums {
+  CUTOUT_AVX512 static inline Sums dot(Sums sums, __m512i inputs, __m512i weights) {
+    const __m512i even = _mm512_and_si512(inputs, _mm512_set1_epi16(0xff));
+    const __m512i even_weights = _mm512_srai_epi16(_mm512_slli_epi16(weights, 8), 8);
+    sums = Words::dot(sums, even, even_weights);
+    return Words::dot(sums, _mm512_srli_epi16(inputs, 8), _mm512_srai_epi16(weights, 8));
+  }
+};
+using Vector = Vector512<Words>;
+
+void run(const ConvTask& task, int first_row, int last_row, int first_group, int last_group) {
+  if (task.transformed.empty()) {
+    convolve<Bytes>(task, first_row, last_row, first_group, last_group);
+  } else {
+    convolve_tiles<Vector>(task, first_row, last_row, first_group, last_group);
+  }
+}
+
+}  // namespace
+
+Kernel avx512_kernel() {
+  return {&run, false, &winograd_bytes, &transform_weights<Vector>, kOutputs};
+}
+
+}  // namespace cutout::low_precision
+
+#endif
