@@ -9,19 +9,28 @@ import { jsonLines } from './lib/child.ts';
 import { type BenchCommand, type Context, type Shared, values } from './lib/command.ts';
 import { openImages } from './lib/images.ts';
 import { type MatteDifference, matteDifference, worstSquare } from './lib/matteDifference.ts';
-import { computed, measured, type Outcome, type Strips, type Table } from './lib/outcome.ts';
-import { childScript, eightBitNetwork, preparedNetwork } from './lib/paths.ts';
+import { computed, type Figure, measured, type Outcome, type Strips, type Table } from './lib/outcome.ts';
+import {
+  childScript,
+  eightBitNetwork,
+  type PreparedForm,
+  preparedForms,
+  preparedNetwork,
+  usedOperators,
+} from './lib/paths.ts';
 import { mean, median, sum } from './lib/stats.ts';
 
 export const command: BenchCommand = {
   name: 'precision',
-  title: 'The network in 8 bits and in floats',
-  summary: 'time, memory and mattes of a network in 8 bits against 32-bit floats',
+  title: 'The network in 8 bits, in bf16 and in floats',
+  summary:
+    "time and memory of a network in 8 bits, with Cutout's operators and ONNX Runtime's, in bf16 and in floats; mattes in 8 bits",
   shared: { rounds: 5, images: true },
   options: (command: Command) =>
     command
       .option('--network <name>', 'network of the catalogue that is prepared in both', 'isnet')
       .option('--worst <n>', 'images to show', values.whole, 10)
+      .option('--threads <list>', 'threads of a run', values.numbers, [1, availableParallelism()])
       .option('--runs <n>', 'runs before memory is read', values.whole, 50)
       .option('--no-memory', 'leave memory out'),
   unavailable: () =>
@@ -34,8 +43,73 @@ export const command: BenchCommand = {
 interface Options extends Shared {
   readonly network: string;
   readonly worst: number;
+  readonly threads: readonly number[];
   readonly runs: number;
   readonly memory: boolean;
+}
+
+/** Milliseconds of the runs of one form. */
+interface Times {
+  readonly wall: readonly number[];
+  readonly processor: readonly number[];
+}
+
+/** Of all forms that were run in turn on so many threads. */
+export interface Speed {
+  readonly threads: number;
+  readonly times: Partial<Record<PreparedForm, Times>>;
+}
+
+const FORM_TITLES: Readonly<Record<PreparedForm, string>> = {
+  own: "8 bits, Cutout's operators",
+  eight: "8 bits, ONNX Runtime's operators",
+  bf16: 'bf16',
+  floats: 'floats',
+};
+const FORMS = Object.keys(FORM_TITLES) as readonly PreparedForm[];
+
+/** Pairs of forms whose times are compared, and the goals on processors with dot products. */
+const RATIOS = [
+  ['own', 'eight', 0.6],
+  ['own', 'floats', undefined],
+  ['bf16', 'floats', undefined],
+] as const satisfies readonly (readonly [PreparedForm, PreparedForm, number | undefined])[];
+
+/** Ratios of the medians of processor time, of the pairs that were both measured. */
+export function ratiosOf({ threads, times }: Speed): readonly Figure[] {
+  return RATIOS.flatMap(([form, to, goal]) => {
+    const [a, b] = [times[form], times[to]];
+    if (!a || !b) return [];
+    const title = `${FORM_TITLES[form]} over ${FORM_TITLES[to]}, ${threads} threads`;
+    const ratio = median(a.processor) / median(b.processor);
+    return [
+      computed(
+        `precision.${form}.over.${to}.${threads}`,
+        title,
+        '×',
+        ratio,
+        goal === undefined ? undefined : { atMost: goal },
+      ),
+    ];
+  });
+}
+
+/** Time and memory of every form. */
+export function formsTable(speeds: readonly Speed[], memory: Partial<Record<PreparedForm, number>>): Table {
+  const ofThreads = speeds.flatMap(({ threads, times }) =>
+    FORMS.flatMap((form): Table['rows'] => {
+      const found = times[form];
+      if (!found) return [];
+      return [[FORM_TITLES[form], threads, median(found.wall), median(found.processor), memory[form] ?? '–']];
+    }),
+  );
+  return {
+    kind: 'table',
+    title: 'The forms, run in turn',
+    columns: ['form', 'threads', 'run ms', 'processor ms', 'MB after the runs'],
+    rows: ofThreads,
+    note: `Medians. Memory: what the engine adds to its process, from the optimised copy, on ${availableParallelism()} threads.`,
+  };
 }
 
 interface EngineMemory {
@@ -128,14 +202,21 @@ async function imagePathsOf(images: readonly string[] | undefined, work: string)
 }
 
 /**
- * Both networks in one process on every image, then timed alternately; then the engine with each in a
- * separate process, for its memory. The mattes are the network's own, before refinement.
+ * Both networks with ONNX Runtime's operators in one process on every image, then timed alternately; then the engine with
+ * every form in turn, and with each in a separate process, for its memory. The mattes are the network's own, before refinement.
  */
 export async function run(
-  { rounds, images, network, worst, runs, memory }: Options,
+  { rounds, images, network, worst, threads: counts, runs, memory }: Options,
   { progress }: Context,
 ): Promise<Outcome> {
   const threads = availableParallelism();
+  const files = preparedForms(network);
+  const forms = FORMS.filter(
+    (form) =>
+      existsSync(files[form]) &&
+      (form !== 'own' || usedOperators()) &&
+      (form !== 'bf16' || usedOperators('bf16')),
+  );
   const { input } = (await findNetwork(installedCatalogue(), network)).manifest;
   const networks = { floats: preparedNetwork(network), eight: eightBitNetwork(network) };
   const work = await mkdtemp(path.join(tmpdir(), 'cutout-bench-'));
@@ -178,17 +259,22 @@ export async function run(
     );
     const total = sum(operators.map(([, ms]) => ms));
     const integer = sum(operators.filter(([name]) => name === 'QLinearConv').map(([, ms]) => ms));
-    const engine: Partial<Record<'floats' | 'eight', EngineMemory>> = {};
-    for (const name of memory ? (['floats', 'eight'] as const) : []) {
+    const speeds: Speed[] = [];
+    for (const count of new Set(counts)) {
+      progress(`${forms.join(', ')} in turn on ${count} threads`);
+      const [found] = await jsonLines(childScript('formsRun.js'), [network, count, rounds, ...forms]);
+      speeds.push({ threads: count, times: found as Speed['times'] });
+    }
+    const used: Partial<Record<PreparedForm, number>> = {};
+    for (const name of memory ? forms : []) {
       progress(`memory after ${runs} runs, ${name}`);
       const measure = (count: number) =>
-        jsonLines(childScript('engineMemory.js'), [network, networks[name], threads, count]);
+        jsonLines(childScript('engineMemory.js'), [network, files[name], threads, count]);
       await measure(0); // makes the optimised copy
       const [result] = await measure(runs);
-      engine[name] = result as EngineMemory;
+      const { before, after } = result as EngineMemory;
+      used[name] = after - before;
     }
-    const used = (name: 'floats' | 'eight') =>
-      (engine[name]?.after ?? Number.NaN) - (engine[name]?.before ?? 0);
     const table: Table = {
       kind: 'table',
       title: 'Image by image, the largest difference first',
@@ -233,21 +319,19 @@ export async function run(
           { atMost: 0.03 },
         ),
         computed('precision.integer', 'share of a run in integer convolutions', '', integer / total),
-        ...(memory
-          ? [
-              computed('precision.floats.memory', `memory after ${runs} runs, floats`, 'MB', used('floats')),
-              computed('precision.eight.memory', `memory after ${runs} runs, 8 bits`, 'MB', used('eight')),
-              computed(
-                'precision.memory',
-                'memory, 8 bits against floats',
-                '×',
-                used('eight') / used('floats'),
-                { atMost: 0.6 },
-              ),
-            ]
-          : []),
+        ...speeds.flatMap(ratiosOf),
+        ...Object.entries(used).map(([name, megabytes]) =>
+          computed(
+            `precision.${name}.memory`,
+            `memory after ${runs} runs, ${FORM_TITLES[name as PreparedForm]}`,
+            'MB',
+            megabytes,
+            name === 'own' ? { atMost: 180 } : undefined,
+          ),
+        ),
       ],
       parts: [
+        formsTable(speeds, used),
         {
           kind: 'bars',
           title: 'One run in 8 bits, by operator',

@@ -5,7 +5,7 @@ import type { EngineOptions, NetworkInfo, NetworkSpec } from '../../src/engine/t
 import { findNetwork, installedCatalogue } from '../../src/models/catalogue.ts';
 import { specOf } from '../../src/models/locate.ts';
 import { draftOptimised, findOptimised, processorKey } from '../../src/models/optimised.ts';
-import { operatorsNetwork, usedOperators } from './paths.ts';
+import { bf16Network, operatorsNetwork, usedOperators } from './paths.ts';
 
 /** The engine of a process that measures it: on the CPU, one worker of `threads` threads, and as many for pixels. */
 export const openEngine = (threads: number, changes: Partial<EngineOptions> = {}): Engine =>
@@ -21,15 +21,29 @@ export const openEngine = (threads: number, changes: Partial<EngineOptions> = {}
     ...changes,
   });
 
+/** Instruction set of Cutout's operators for a prepared file; undefined for one without any. */
+const operatorsFor = (name: string, file: string): string | undefined =>
+  file === operatorsNetwork(name)
+    ? usedOperators()
+    : file === bf16Network(name)
+      ? usedOperators('bf16')
+      : undefined;
+
 /** The prepared network in `file`, with Cutout's operators where it was made for them. */
 async function preparedSpec(name: string, file: string): Promise<NetworkSpec> {
   const { manifest } = await findNetwork(installedCatalogue(), name);
-  const operators = file === operatorsNetwork(name) ? usedOperators() : undefined;
+  const operators = operatorsFor(name, file);
   return { ...specOf(manifest, name, file), ...(operators !== undefined && { operators }) };
 }
 
-export async function loadNetwork(engine: Engine, name: string, file: string): Promise<NetworkInfo> {
-  return engine.load(await preparedSpec(name, file));
+/** Loads a prepared file of the network `name`, under that name or another. */
+export async function loadNetwork(
+  engine: Engine,
+  name: string,
+  file: string,
+  as = name,
+): Promise<NetworkInfo> {
+  return engine.load({ ...(await preparedSpec(name, file)), name: as });
 }
 
 /**

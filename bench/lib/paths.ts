@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadAddon } from '../../src/engine/addon.ts';
-import { dotProductOf, fasterOperators } from '../../src/models/preparedForm.ts';
+import { dotProductOf, fasterOperators, operatorsOf } from '../../src/models/preparedForm.ts';
 
 /** Root of the repository; this file runs as build/ts/bench/lib/paths.js. */
 export const root = fileURLToPath(new URL('../../../../', import.meta.url));
@@ -22,11 +22,26 @@ export const eightBitNetwork = (name = 'isnet'): string =>
 export const operatorsNetwork = (name = 'isnet'): string =>
   path.join(modelsFolder(), name, 'prepared.int8-operators.onnx');
 
+export const bf16Network = (name = 'isnet'): string => path.join(modelsFolder(), name, 'prepared.bf16.onnx');
+
+/** What a network is compared in: in 8 bits with Cutout's operators and with those of ONNX Runtime, in bf16, in floats. */
+export const preparedForms = (name: string) => ({
+  own: operatorsNetwork(name),
+  eight: eightBitNetwork(name),
+  bf16: bf16Network(name),
+  floats: preparedNetwork(name),
+});
+export type PreparedForm = keyof ReturnType<typeof preparedForms>;
+
 /** Instruction set of Cutout's operators that a server uses on this machine; undefined: none. */
-export function usedOperators(): string | undefined {
+export function usedOperators(precision: 'int8' | 'bf16' = 'int8'): string | undefined {
   const requested = process.env['CUTOUT_OPERATORS'] ?? 'auto';
   if (requested === 'off') return undefined;
-  return requested === 'auto' ? fasterOperators('int8', loadAddon().versions()) : requested;
+  const versions = loadAddon().versions();
+  const named = operatorsOf(precision, versions.operators).find((name) => name === requested);
+  return requested === 'auto' || precision === 'bf16'
+    ? (named ?? fasterOperators(precision, versions))
+    : requested;
 }
 
 /** For bare ONNX Runtime: the file with its own operators, in the precision that a server uses on this machine. */

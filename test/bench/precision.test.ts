@@ -1,6 +1,6 @@
 import test from 'ava';
 import { matteDifference, worstSquare } from '../../bench/lib/matteDifference.ts';
-import { byOperator } from '../../bench/precision.ts';
+import { byOperator, formsTable, ratiosOf } from '../../bench/precision.ts';
 
 test('differences of two mattes: overall, between, largest and signed', (t) => {
   const reference = Float32Array.of(0, 0.5, 1, 0.25);
@@ -24,6 +24,29 @@ test('the worst square is found where the differences are', (t) => {
   const { left, top } = worstSquare(reference, found, { width: side, height: side }, 16);
   t.true(left <= 17 && left + 16 >= 23);
   t.true(top <= 40 && top + 16 >= 44);
+});
+
+const times = (...processor: number[]) => ({ wall: processor.map((ms) => ms / 2), processor });
+
+test('forms are compared by the medians of processor time, those that were measured', (t) => {
+  const found = {
+    own: times(60, 50, 900),
+    eight: times(100, 120, 80),
+    floats: times(300, 301, 299),
+  };
+  t.deepEqual(
+    ratiosOf({ threads: 2, times: found }).map(({ name, median: ratio, goal }) => [name, ratio, goal]),
+    [
+      ['precision.own.over.eight.2', 0.6, { atMost: 0.6 }],
+      ['precision.own.over.floats.2', 0.2, undefined],
+    ],
+  );
+  const { rows } = formsTable([{ threads: 1, times: found }], { own: 171 });
+  t.deepEqual(rows, [
+    ["8 bits, Cutout's operators", 1, 30, 60, 171],
+    ["8 bits, ONNX Runtime's operators", 1, 50, 100, '–'],
+    ['floats', 1, 150, 300, '–'],
+  ]);
 });
 
 test('times of a profile are summed by operator, those of nodes only', (t) => {
