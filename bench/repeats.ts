@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
-import { expectOk } from './lib/client.ts';
+import { type Answer, expectOk, openClient } from './lib/client.ts';
 import { type BenchCommand, type Context, type Shared, values } from './lib/command.ts';
 import { drawnJpeg } from './lib/images.ts';
-import { measured, type Outcome } from './lib/outcome.ts';
+import { computed, type Figure, measured, type Outcome } from './lib/outcome.ts';
+import { startPlainServer } from './lib/plainServer.ts';
 import { memory, processorMs } from './lib/server.ts';
 import { median, quantile } from './lib/stats.ts';
 import { openTarget } from './lib/target.ts';
@@ -16,7 +17,7 @@ export const command: BenchCommand = {
   name: 'repeats',
   title: 'Repeated requests',
   summary: 'requests answered from kept results: how many a second, and what each costs the server',
-  shared: { seconds: 5 },
+  shared: { rounds: 3, seconds: 5 },
   options: (command: Command) =>
     command
       .option('--mp <list>', 'megapixels of the uploads', values.numbers, [0.06, 1])
@@ -24,61 +25,128 @@ export const command: BenchCommand = {
   all: {},
 };
 
-/** Client and server share the machine; the client takes the smaller part. */
+/** Requests by how they are answered; `plain`: by a server that only reads the body and sends the same bytes. */
+const WAYS = ['plain', 'image', 'key'] as const;
+type Way = (typeof WAYS)[number];
+
+/** One upload sent again and again for a while. */
+interface Round {
+  readonly perSecond: number;
+  /** Milliseconds of each answer. */
+  readonly times: readonly number[];
+  /** Processor time of the server, milliseconds an answer. */
+  readonly each: number;
+}
+
+export interface Upload {
+  readonly megapixels: number;
+  readonly kilobytes: number;
+  readonly rounds: Readonly<Record<Way, readonly Round[]>>;
+}
+
+/** The goal is for uploads of about 18 kB. */
+const GOAL = { megapixels: 0.06, atLeast: 0.35 };
+
+/** Median over the rounds of the rate of repeats over that of the plain server in the same round. */
+export const rateOverPlain = ({ rounds }: Upload, way: Way): number =>
+  median(rounds[way].map(({ perSecond }, i) => perSecond / (rounds.plain[i]?.perSecond ?? Number.NaN)));
+
+export function figuresOf(uploads: readonly Upload[]): readonly Figure[] {
+  return uploads.flatMap((upload) => {
+    const { megapixels, rounds } = upload;
+    return WAYS.filter((way) => way !== 'plain').flatMap((way) => [
+      measured(
+        `repeats.${megapixels}mp.${way}`,
+        `repeat by ${way}, ${megapixels} MP`,
+        'ms',
+        rounds[way].map(({ times }) => median(times)),
+      ),
+      computed(
+        `repeats.${megapixels}mp.${way}.over_plain`,
+        `repeats by ${way} a second, ${megapixels} MP, of a server that only reads and answers`,
+        '×',
+        rateOverPlain(upload, way),
+        ...(megapixels === GOAL.megapixels ? [{ atLeast: GOAL.atLeast }] : []),
+      ),
+    ]);
+  });
+}
+
+/** Sends requests, `parallel` at once, for `seconds`; each answer must pass `check`. */
+async function sendFor(
+  post: () => Promise<Answer>,
+  check: (answer: Answer) => boolean,
+  { parallel, seconds, pid }: { readonly parallel: number; readonly seconds: number; readonly pid: number },
+): Promise<Round> {
+  const times: number[] = [];
+  const used = await processorMs(pid);
+  const begin = performance.now();
+  const worker = async () => {
+    while (performance.now() - begin < seconds * 1000) {
+      const answer = expectOk(await post());
+      if (!check(answer)) throw new Error('the answer is not the expected one');
+      times.push(answer.ms);
+    }
+  };
+  await Promise.all(Array.from({ length: parallel }, worker));
+  const elapsed = performance.now() - begin;
+  return {
+    perSecond: (1000 * times.length) / elapsed,
+    times,
+    each: ((await processorMs(pid)) - used) / times.length,
+  };
+}
+
+/** Client and server share the machine; the client takes the smaller part. The ways alternate, round by round. */
 export async function run(
-  { mp, parallel, seconds }: RepeatsOptions,
+  { mp, parallel, rounds: count, seconds }: RepeatsOptions,
   { progress }: Context,
 ): Promise<Outcome> {
   const { client, pid = 0, close } = await openTarget({}, { CUTOUT_LOG_LEVEL: 'info' });
-  const rows: {
-    mp: number;
-    by: string;
-    upload: number;
-    perSecond: number;
-    each: number;
-    times: number[];
-    mb: number;
-  }[] = [];
+  const uploads: Upload[] = [];
+  const megabytes: number[] = [];
   try {
     for (const megapixels of mp) {
       const image = await drawnJpeg(megapixels);
-      for (const by of ['image', 'key']) {
-        progress(`${megapixels} MP, same ${by}`);
-        const fields = { size: 'preview', format: 'jpg' };
-        const options = { same: true, ...(by === 'key' && { idempotencyKey: `bench-${megapixels}` }) };
-        const post = () => client.cutout(image, fields, options);
-        expectOk(await post());
-        const times: number[] = [];
-        const used = await processorMs(pid);
-        const begin = performance.now();
-        const worker = async () => {
-          while (performance.now() - begin < seconds * 1000) {
-            const { ms, replayed } = expectOk(await post());
-            if (!replayed) throw new Error('not a repeat');
-            times.push(ms);
+      const fields = { size: 'preview', format: 'jpg' };
+      const byImage = () => client.cutout(image, fields, { same: true });
+      const byKey = () => client.cutout(image, fields, { same: true, idempotencyKey: `bench-${megapixels}` });
+      const { body } = expectOk(await byImage());
+      expectOk(await byKey());
+      const plain = await startPlainServer({ type: 'image/jpeg', body });
+      const plainClient = openClient({ url: plain.url, key: 'none' });
+      const rounds: Record<Way, Round[]> = { plain: [], image: [], key: [] };
+      const limits = { parallel, seconds };
+      const same = (answer: Answer) => answer.body.equals(body);
+      const repeated = (answer: Answer) => answer.replayed && same(answer);
+      const send = {
+        plain: () =>
+          sendFor(() => plainClient.cutout(image, fields, { same: true }), same, {
+            ...limits,
+            pid: plain.pid,
+          }),
+        image: () => sendFor(byImage, repeated, { ...limits, pid }),
+        key: () => sendFor(byKey, repeated, { ...limits, pid }),
+      };
+      try {
+        for (let i = 0; i < count; i++)
+          for (const way of WAYS) {
+            progress(`${megapixels} MP, ${way}, ${i + 1} of ${count}`);
+            rounds[way].push(await send[way]());
           }
-        };
-        await Promise.all(Array.from({ length: parallel }, worker));
-        const elapsed = performance.now() - begin;
-        rows.push({
-          mp: megapixels,
-          by,
-          upload: image.length / 1000,
-          perSecond: (1000 * times.length) / elapsed,
-          each: ((await processorMs(pid)) - used) / times.length,
-          times,
-          mb: (await memory(pid)).now,
-        });
+      } finally {
+        await plainClient.close();
+        await plain.close();
       }
+      uploads.push({ megapixels, kilobytes: image.length / 1000, rounds });
+      megabytes.push((await memory(pid)).now);
     }
   } finally {
     await close();
   }
   return {
-    settings: { parallel, seconds },
-    figures: rows.map(({ mp: megapixels, by, times }) =>
-      measured(`repeats.${megapixels}mp.${by}`, `repeat by ${by}, ${megapixels} MP`, 'ms', [median(times)]),
-    ),
+    settings: { parallel, rounds: count, seconds },
+    figures: figuresOf(uploads),
     parts: [
       {
         kind: 'table',
@@ -87,22 +155,31 @@ export async function run(
           'MP',
           'same',
           'upload kB',
-          'repeats a second',
+          'answers a second',
+          'of plain',
           'server ms each',
           'median ms',
           'p99 ms',
           'server MB',
         ],
-        rows: rows.map((row) => [
-          row.mp,
-          row.by,
-          row.upload,
-          row.perSecond,
-          row.each,
-          median(row.times),
-          quantile(row.times, 0.99),
-          row.mb,
-        ]),
+        rows: uploads.flatMap((upload, i) =>
+          WAYS.map((way) => {
+            const rounds = upload.rounds[way];
+            const times = rounds.flatMap((round) => round.times);
+            return [
+              upload.megapixels,
+              way,
+              upload.kilobytes,
+              median(rounds.map(({ perSecond }) => perSecond)),
+              rateOverPlain(upload, way),
+              median(rounds.map(({ each }) => each)),
+              median(times),
+              quantile(times, 0.99),
+              way === 'plain' ? null : (megabytes[i] ?? null),
+            ];
+          }),
+        ),
+        note: 'plain: a node:http server that reads the body and answers with the same bytes, in turn with the others.',
       },
     ],
   };
