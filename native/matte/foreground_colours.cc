@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "core/simd.h"
@@ -61,11 +62,11 @@ constexpr int kInner = kSide - 2;
 static_assert(kInner % 16 == 0);
 
 /// A tile and the border its result depends on: colour, alpha, then F and B twice, planes of
-/// kPatch.
+/// kPatch. Not initialised.
 struct Patches {
-  float colour[3][kPatch] = {};
-  float alpha[kPatch] = {};
-  float layers[2][6][kPatch] = {};  // before and after a step: F r, g, b, B r, g, b
+  float colour[3][kPatch];
+  float alpha[kPatch];
+  float layers[2][6][kPatch];  // before and after a step: F r, g, b, B r, g, b
 };
 
 CUTOUT_SIMD void jacobi(const float* __restrict colour, const float* __restrict alpha,
@@ -167,7 +168,7 @@ LayerColours estimate_colours(const Guide& guide, const float* alpha,
   if (tiles.empty()) return colours;
   const Level coarse = spread_colours(guide, alpha, 0.0F, pool);
   pool.parallel_for(tiles.size(), kTileGrain, [&](std::size_t begin, std::size_t end) {
-    const auto patches = std::make_unique<Patches>();
+    const auto patches = std::make_unique_for_overwrite<Patches>();
     for (std::size_t i = begin; i < end; ++i) {
       solve_tile(guide, alpha, coarse, tiles[i], *patches, colours);
     }
