@@ -330,8 +330,8 @@ class TileRows {
         stride_(width_ + kLanes),
         model_(coarse.guide, coarse.matte.alpha.get(), left_, width_, Models::kPlane) {
     for (std::size_t k = 0; k < 4; ++k) spline_[k] = columns.spline[k].data() + x;
-    row_ = scratch(kChannels * stride_);
-    line_ = scratch(width_ + 3 + kLanes);
+    row_.resize(static_cast<std::size_t>(kChannels * stride_));
+    line_.resize(static_cast<std::size_t>(width_ + 3 + kLanes));
     for (CachedRow& cached : channel_rows_) cached.values = scratch(kChannels * kTileWidth);
     for (CachedRow& cached : alpha_rows_) cached.values = scratch(kTileWidth);
   }
@@ -341,7 +341,7 @@ class TileRows {
     if (cached.index != y) {
       cached.index = y;
       fill_row(y);
-      interpolate_row(row_.get(), stride_, base_, t_, left_, n_, cached.values.get());
+      interpolate_row(row_.data(), stride_, base_, t_, left_, n_, cached.values.get());
     }
     return cached.values.get();
   }
@@ -351,8 +351,8 @@ class TileRows {
     if (cached.index != y) {
       cached.index = y;
       copy_padded(coarse_.matte.alpha.get() + coarse_.guide.at(0, y), coarse_.guide.width,
-                  left_ - 1, width_ + 3, line_.get());
-      interpolate_alpha_row(line_.get(), base_, spline_.data(), left_, n_, cached.values.get());
+                  left_ - 1, width_ + 3, line_.data());
+      interpolate_alpha_row(line_.data(), base_, spline_.data(), left_, n_, cached.values.get());
     }
     return cached.values.get();
   }
@@ -394,7 +394,7 @@ class TileRows {
       }
       x = end;
     }
-    residual_row(row_.get(), stride_, guide.planes[0] + index, guide.planes[1] + index,
+    residual_row(row_.data(), stride_, guide.planes[0] + index, guide.planes[1] + index,
                  guide.planes[2] + index, guide.scale.data(), guide.offset.data(),
                  coarse_.matte.alpha.get() + index, width_, channel_row(kResidual));
     std::memcpy(channel_row(kConfidence), coarse_.matte.confidence.get() + index,
@@ -402,7 +402,7 @@ class TileRows {
   }
 
   float* channel_row(int channel) {
-    return row_.get() + static_cast<std::ptrdiff_t>(channel) * stride_;
+    return row_.data() + static_cast<std::ptrdiff_t>(channel) * stride_;
   }
 
   const Coarse& coarse_;
@@ -414,8 +414,9 @@ class TileRows {
   int width_;   // network pixels
   int stride_;  // network pixels of a channel's row
   LocalModel model_;
-  Scratch row_;
-  Scratch line_;
+  // 0 behind the last network pixel, which is interpolated with a weight of 0.
+  std::vector<float> row_;
+  std::vector<float> line_;
   std::array<CachedRow, 2> channel_rows_;  // by row modulo size: adjacent rows never share an entry
   std::array<CachedRow, 4> alpha_rows_;
 };
