@@ -305,10 +305,11 @@ Pixels to_pixels(const Napi::Value& value, BufferLength required) {
 
 /// A mask that a plan may have; `mask` borrows what is returned.
 std::optional<Napi::Uint8Array> to_mask(const Napi::Object& plan, const char* name,
-                                        SubjectMask& mask) {
+                                        std::optional<SubjectMask>& to) {
   const Napi::Value value = plan.Get(name);
   if (value.IsUndefined()) return std::nullopt;
   const Napi::Object given = object(value, name);
+  SubjectMask& mask = to.emplace();
   mask.width = integer(given, "width", 1, kMaxSide);
   mask.height = integer(given, "height", 1, kMaxSide);
   const Napi::Uint8Array data =
@@ -340,8 +341,7 @@ MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels) {
   }
   if (const Napi::Value input = from.Get("input"); !input.IsUndefined()) {
     const Napi::Object size = object(input, "input");
-    call.plan.input_width = integer(size, "width", 1, 8192);
-    call.plan.input_height = integer(size, "height", 1, 8192);
+    call.plan.input = {integer(size, "width", 1, 8192), integer(size, "height", 1, 8192)};
   }
   if (const Napi::Value subject = from.Get("subject"); !subject.IsUndefined()) {
     if (!subject.IsBoolean()) wrong_type(subject, "a boolean", "subject");
@@ -352,13 +352,14 @@ MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels) {
   if (!from.Get("keepOutput").IsUndefined()) call.plan.keep_output = boolean(from, "keepOutput");
   if (const Napi::Value kept = from.Get("kept"); !kept.IsUndefined()) {
     const Napi::Object given = object(kept, "kept");
-    call.plan.kept.width = integer(given, "width", 1, 8192);
-    call.plan.kept.height = integer(given, "height", 1, 8192);
-    call.plan.kept.view = box_inside(given, "view", call.plan.width, call.plan.height);
+    KeptOutput& to = call.plan.kept.emplace();
+    to.width = integer(given, "width", 1, 8192);
+    to.height = integer(given, "height", 1, 8192);
+    to.view = box_inside(given, "view", call.plan.width, call.plan.height);
     call.kept = typed_array<std::uint8_t>(given, "data", napi_uint8_array, "a Uint8Array");
-    call.plan.kept.values = floats_in(*call.kept, "data");
-    const double wanted = static_cast<double>(call.plan.kept.width) * call.plan.kept.height;
-    if (static_cast<double>(call.plan.kept.values.size()) != wanted) {
+    to.values = floats_in(*call.kept, "data");
+    const double wanted = static_cast<double>(to.width) * to.height;
+    if (static_cast<double>(to.values.size()) != wanted) {
       wrong_value(given.Get("width"), "the width of the data", "width");
     }
   }

@@ -29,7 +29,7 @@ Pixels to_pixels(const Napi::Value& value, BufferLength required = BufferLength:
 
 struct MatteCall {
   std::string network;
-  std::string second;  // empty: none
+  std::optional<std::string> second;
   MattePlan plan;
   std::optional<Napi::Uint8Array> mask;        // borrowed by plan.mask
   std::optional<Napi::Uint8Array> first_mask;  // borrowed by plan.first_mask

@@ -50,6 +50,13 @@ inline Box intersection(const Box& a, const Box& b) {
   return both.empty() ? Box{} : both;
 }
 
+/// The view of a part of an image, inside it.
+template <typename Byte>
+BasicImageView<Byte> part_of(const BasicImageView<Byte>& image, const Box& part) {
+  return {image.row(part.top) + static_cast<std::ptrdiff_t>(part.left) * 4, part.width, part.height,
+          image.stride};
+}
+
 /// The part of a box that lies in the image.
 inline Box clip(const Box& box, const ConstImageView& image) {
   const int left = std::clamp(box.left, 0, image.width);

@@ -131,8 +131,8 @@ CUTOUT_INLINE std::uint32_t refined_pixel(std::uint32_t pixel, float q, const Va
 }
 
 /// Width of the image over that of the guide, the geometric mean of both directions.
-float enlargement_of(const Guide& guide, const ImageView& image) {
-  const double pixels = static_cast<double>(image.width) * image.height;
+float enlargement_of(const Guide& guide, int width, int height) {
+  const double pixels = static_cast<double>(width) * height;
   return static_cast<float>(std::sqrt(pixels / static_cast<double>(guide.size())));
 }
 
@@ -164,41 +164,22 @@ LayerColours colours_of(const Guide& guide, const float* alpha, const std::vecto
   return estimate_colours(guide, sampled_alpha.get(), tiles, pool);
 }
 
-/// Everything computed at the guide's size.
-struct Coarse {
-  const Guide& guide;
-  DeblurredMatte matte;
-  LayerColours colours;
-  std::vector<std::uint8_t> coloured;  // for each tile 1 if its colours were estimated
-  int tiles_across = 0;
+int tiles_across(const Guide& guide) { return (guide.width + kTile - 1) / kTile; }
 
-  Coarse(const Guide& g, std::span<const float> p, float enlargement, ThreadPool& pool) : guide(g) {
-    matte = deblur_matte(guide, p, enlargement, pool);
-    // A pixel beside an uncertain network pixel also reads that network pixel's neighbour.
-    const std::vector<Tile> tiles = tiles_near(matte.uncertain.get(), guide.width, guide.height, 2);
-    colours = colours_of(guide, matte.alpha.get(), tiles, pool);
-    tiles_across = (guide.width + kTile - 1) / kTile;
-    const int tiles_down = (guide.height + kTile - 1) / kTile;
-    coloured.resize(static_cast<std::size_t>(tiles_across) * static_cast<std::size_t>(tiles_down));
-    for (const Tile& tile : tiles) {
-      coloured[static_cast<std::size_t>(tile.top / kTile) * static_cast<std::size_t>(tiles_across) +
-               static_cast<std::size_t>(tile.left / kTile)] = 1;
-    }
-  }
+/// Index of the tile that holds a network pixel.
+std::size_t tile_of(const Guide& guide, int x, int y) {
+  return static_cast<std::size_t>(y / kTile) * static_cast<std::size_t>(tiles_across(guide)) +
+         static_cast<std::size_t>(x / kTile);
+}
 
-  [[nodiscard]] bool has_colours(int x, int y) const {
-    return coloured[static_cast<std::size_t>(y / kTile) * static_cast<std::size_t>(tiles_across) +
-                    static_cast<std::size_t>(x / kTile)] != 0;
-  }
-  /// Whether a network pixel in columns left .. right of row a or b is uncertain.
-  [[nodiscard]] bool uncertain(int left, int right, int a, int b) const {
-    const std::uint8_t* upper = matte.uncertain.get() + guide.at(0, a);
-    const std::uint8_t* lower = matte.uncertain.get() + guide.at(0, b);
-    std::uint32_t any = 0;
-    for (int x = left; x <= right; ++x) any |= static_cast<std::uint32_t>(upper[x] | lower[x]);
-    return any != 0;
-  }
-};
+/// Whether a network pixel in columns left .. right of row a or b is uncertain.
+bool any_uncertain(const SolvedEdges& edges, int left, int right, int a, int b) {
+  const std::uint8_t* upper = edges.matte.uncertain.get() + edges.guide.at(0, a);
+  const std::uint8_t* lower = edges.matte.uncertain.get() + edges.guide.at(0, b);
+  std::uint32_t any = 0;
+  for (int x = left; x <= right; ++x) any |= static_cast<std::uint32_t>(upper[x] | lower[x]);
+  return any != 0;
+}
 
 CUTOUT_SIMD void residual_row(const float* __restrict values, int stride,
                               const float* __restrict red, const float* __restrict green,
@@ -320,15 +301,15 @@ CUTOUT_SIMD void clear_hidden(std::uint8_t* rgba, int n) {
 /// Interpolated rows for one tile of the image, computed when first asked for.
 class TileRows {
  public:
-  TileRows(const Coarse& coarse, const Axis& columns, int x, int n)
-      : coarse_(coarse),
+  TileRows(const SolvedEdges& edges, const Axis& columns, int x, int n)
+      : edges_(edges),
         base_(columns.base.data() + x),
         t_(columns.t.data() + x),
         n_(n),
         left_(base_[0]),
-        width_(std::min(base_[n - 1] + 1, coarse.guide.width - 1) - left_ + 1),
+        width_(std::min(base_[n - 1] + 1, edges.guide.width - 1) - left_ + 1),
         stride_(width_ + kLanes),
-        model_(coarse.guide, coarse.matte.alpha.get(), left_, width_, Models::kPlane) {
+        model_(edges.guide, edges.matte.alpha.get(), left_, width_, Models::kPlane) {
     for (std::size_t k = 0; k < 4; ++k) spline_[k] = columns.spline[k].data() + x;
     row_.resize(static_cast<std::size_t>(kChannels * stride_));
     line_.resize(static_cast<std::size_t>(width_ + 3 + kLanes));
@@ -350,8 +331,8 @@ class TileRows {
     CachedRow& cached = alpha_rows_[static_cast<std::size_t>(y) % alpha_rows_.size()];
     if (cached.index != y) {
       cached.index = y;
-      copy_padded(coarse_.matte.alpha.get() + coarse_.guide.at(0, y), coarse_.guide.width,
-                  left_ - 1, width_ + 3, line_.data());
+      copy_padded(edges_.matte.alpha.get() + edges_.guide.at(0, y), edges_.guide.width, left_ - 1,
+                  width_ + 3, line_.data());
       interpolate_alpha_row(line_.data(), base_, spline_.data(), left_, n_, cached.values.get());
     }
     return cached.values.get();
@@ -371,22 +352,22 @@ class TileRows {
   }
 
   void fill_row(int y) {
-    const Guide& guide = coarse_.guide;
+    const Guide& guide = edges_.guide;
     const std::size_t index = guide.at(left_, y);
     const auto width = static_cast<std::size_t>(width_);
     model_.row(y, channel_row(kCoefficients), stride_);
     for (int x = 0; x < width_;) {
       const int end = std::min(width_, ((left_ + x) / kTile + 1) * kTile - left_);
       const std::size_t bytes = static_cast<std::size_t>(end - x) * sizeof(float);
-      const bool known = coarse_.has_colours(left_ + x, y);
+      const bool known = edges_.coloured[tile_of(guide, left_ + x, y)] != 0;
       for (int c = 0; c < 3; ++c) {
         const auto channel = static_cast<std::size_t>(c);
         float* fore = channel_row(kFore + c) + x;
         float* back = channel_row(kBack + c) + x;
         if (known) {
           const std::size_t at = index + static_cast<std::size_t>(x);
-          std::memcpy(fore, coarse_.colours.fore[channel].get() + at, bytes);
-          std::memcpy(back, coarse_.colours.back[channel].get() + at, bytes);
+          std::memcpy(fore, edges_.colours.fore[channel].get() + at, bytes);
+          std::memcpy(back, edges_.colours.back[channel].get() + at, bytes);
         } else {
           std::memset(fore, 0, bytes);
           std::memset(back, 0, bytes);
@@ -396,8 +377,8 @@ class TileRows {
     }
     residual_row(row_.data(), stride_, guide.planes[0] + index, guide.planes[1] + index,
                  guide.planes[2] + index, guide.scale.data(), guide.offset.data(),
-                 coarse_.matte.alpha.get() + index, width_, channel_row(kResidual));
-    std::memcpy(channel_row(kConfidence), coarse_.matte.confidence.get() + index,
+                 edges_.matte.alpha.get() + index, width_, channel_row(kResidual));
+    std::memcpy(channel_row(kConfidence), edges_.matte.confidence.get() + index,
                 width * sizeof(float));
   }
 
@@ -405,7 +386,7 @@ class TileRows {
     return row_.data() + static_cast<std::ptrdiff_t>(channel) * stride_;
   }
 
-  const Coarse& coarse_;
+  const SolvedEdges& edges_;
   const int* base_;  // Axis::base of the tile's columns
   const float* t_;
   std::array<const float*, 4> spline_{};
@@ -425,7 +406,7 @@ class TileRows {
 enum class Treatment : std::uint8_t { kClear, kKeep, kRefine };
 using Treatments = std::array<Treatment, kTileWidth / kSegment>;
 
-Treatments treatments_of(const Coarse& coarse, const Axis& columns, const Box& part, int upper,
+Treatments treatments_of(const SolvedEdges& edges, const Axis& columns, const Box& part, int upper,
                          int lower) {
   Treatments treatments{};
   for (int x = 0; x < part.width; x += kSegment) {
@@ -433,17 +414,17 @@ Treatments treatments_of(const Coarse& coarse, const Axis& columns, const Box& p
     const int first = columns.base[static_cast<std::size_t>(left)];
     const int right = std::min(left + kSegment, part.left + part.width) - 1;
     const int last =
-        std::min(columns.base[static_cast<std::size_t>(right)] + 1, coarse.guide.width - 1);
+        std::min(columns.base[static_cast<std::size_t>(right)] + 1, edges.guide.width - 1);
     treatments[static_cast<std::size_t>(x / kSegment)] =
-        coarse.uncertain(first, last, upper, lower)                 ? Treatment::kRefine
-        : coarse.matte.alpha[coarse.guide.at(first, upper)] == 0.0F ? Treatment::kClear
-                                                                    : Treatment::kKeep;
+        any_uncertain(edges, first, last, upper, lower)           ? Treatment::kRefine
+        : edges.matte.alpha[edges.guide.at(first, upper)] == 0.0F ? Treatment::kClear
+                                                                  : Treatment::kKeep;
   }
   return treatments;
 }
 
 /// Refines one tile of the image; `part` lies inside the region of interest and is not empty.
-void refine_tile(ImageView rgba, const Coarse& coarse, const Axis& rows, const Axis& columns,
+void refine_tile(ImageView rgba, const SolvedEdges& edges, const Axis& rows, const Axis& columns,
                  const Box& part, HiddenColour hidden, Summary& summary) {
   const std::uint32_t hidden_mask = hidden == HiddenColour::kClear ? 0 : 0x00FFFFFFU;
   std::optional<TileRows> tile;  // only where a segment is refined
@@ -452,8 +433,8 @@ void refine_tile(ImageView rgba, const Coarse& coarse, const Axis& rows, const A
   for (int y = part.top; y < part.top + part.height; ++y) {
     const auto row = static_cast<std::size_t>(y);
     const int upper = rows.base[row];
-    const int lower = std::min(upper + 1, coarse.guide.height - 1);
-    if (upper != known) treatments = treatments_of(coarse, columns, part, upper, lower);
+    const int lower = std::min(upper + 1, edges.guide.height - 1);
+    if (upper != known) treatments = treatments_of(edges, columns, part, upper, lower);
     known = upper;
     for (int x = 0, end = 0; x < part.width; x = end) {
       const Treatment treatment = treatments[static_cast<std::size_t>(x / kSegment)];
@@ -470,11 +451,11 @@ void refine_tile(ImageView rgba, const Coarse& coarse, const Axis& rows, const A
       }
       AlphaRun run;
       if (treatment == Treatment::kRefine) {
-        if (!tile) tile.emplace(coarse, columns, part.left, part.width);
+        if (!tile) tile.emplace(edges, columns, part.left, part.width);
         std::array<const float*, 4> alpha{};
         std::array<float, 4> weights{};
         for (int k = 0; k < 4; ++k) {
-          const int sample = std::clamp(upper - 1 + k, 0, coarse.guide.height - 1);
+          const int sample = std::clamp(upper - 1 + k, 0, edges.guide.height - 1);
           alpha[static_cast<std::size_t>(k)] = tile->alpha(sample) + x;
           weights[static_cast<std::size_t>(k)] = rows.spline[static_cast<std::size_t>(k)][row];
         }
@@ -491,20 +472,38 @@ void refine_tile(ImageView rgba, const Coarse& coarse, const Axis& rows, const A
 
 }  // namespace
 
-MatteSummary guided_upsample(ImageView rgba, const Guide& guide, std::span<const float> p,
-                             const Box& roi, HiddenColour hidden, ThreadPool& pool) {
-  const Coarse coarse(guide, p, enlargement_of(guide, rgba), pool);
+SolvedEdges solve_edges(const Guide& guide, std::span<const float> p, int width, int height,
+                        ThreadPool& pool) {
+  SolvedEdges edges;
+  edges.matte = deblur_matte(guide, p, enlargement_of(guide, width, height), pool);
+  // A pixel beside an uncertain network pixel also reads that network pixel's neighbour.
+  const std::vector<Tile> tiles =
+      tiles_near(edges.matte.uncertain.get(), guide.width, guide.height, 2);
+  edges.colours = colours_of(guide, edges.matte.alpha.get(), tiles, pool);
+  const int tiles_down = (guide.height + kTile - 1) / kTile;
+  edges.coloured.resize(static_cast<std::size_t>(tiles_across(guide)) *
+                        static_cast<std::size_t>(tiles_down));
+  for (const Tile& tile : tiles) edges.coloured[tile_of(guide, tile.left, tile.top)] = 1;
+  edges.guide = guide;
+  edges.guide.sample_confidence = nullptr;  // not borrowed any longer
+  edges.guide.sampled_alpha = nullptr;
+  return edges;
+}
+
+MatteSummary write_edges(ImageView rgba, const SolvedEdges& edges, const Box& roi,
+                         HiddenColour hidden, ThreadPool& pool) {
+  const Guide& guide = edges.guide;
   const Axis rows(guide.height, rgba.height);
   const Axis columns(guide.width, rgba.width);
   const Box inside = clip(roi, rgba);
-  const int tiles_across = (rgba.width + kTileWidth - 1) / kTileWidth;
-  const int tiles_down = (rgba.height + kTileHeight - 1) / kTileHeight;
-  std::vector<Summary> parts(static_cast<std::size_t>(tiles_across) *
-                             static_cast<std::size_t>(tiles_down));
+  const int image_tiles_across = (rgba.width + kTileWidth - 1) / kTileWidth;
+  const int image_tiles_down = (rgba.height + kTileHeight - 1) / kTileHeight;
+  std::vector<Summary> parts(static_cast<std::size_t>(image_tiles_across) *
+                             static_cast<std::size_t>(image_tiles_down));
   pool.parallel_for(parts.size(), 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
-      const int left = static_cast<int>(i) % tiles_across * kTileWidth;
-      const int top = static_cast<int>(i) / tiles_across * kTileHeight;
+      const int left = static_cast<int>(i) % image_tiles_across * kTileWidth;
+      const int top = static_cast<int>(i) / image_tiles_across * kTileHeight;
       const Box tile{left, top, std::min(kTileWidth, rgba.width - left),
                      std::min(kTileHeight, rgba.height - top)};
       const Box part = intersection(tile, inside);
@@ -512,7 +511,7 @@ MatteSummary guided_upsample(ImageView rgba, const Guide& guide, std::span<const
         clear_around(rgba, tile, part, hidden);
         parts[i].opaque = false;
       }
-      if (!part.empty()) refine_tile(rgba, coarse, rows, columns, part, hidden, parts[i]);
+      if (!part.empty()) refine_tile(rgba, edges, rows, columns, part, hidden, parts[i]);
     }
   });
   Summary whole;
@@ -520,9 +519,15 @@ MatteSummary guided_upsample(ImageView rgba, const Guide& guide, std::span<const
   return whole.result();
 }
 
+MatteSummary guided_upsample(ImageView rgba, const Guide& guide, std::span<const float> p,
+                             const Box& roi, HiddenColour hidden, ThreadPool& pool) {
+  return write_edges(rgba, solve_edges(guide, p, rgba.width, rgba.height, pool), roi, hidden, pool);
+}
+
 MatteSummary guided_upsample_scalar(ImageView rgba, const Guide& guide, std::span<const float> p,
                                     const Box& roi, HiddenColour hidden) {
-  const DeblurredMatte matte = deblur_matte_scalar(guide, p, enlargement_of(guide, rgba));
+  const DeblurredMatte matte =
+      deblur_matte_scalar(guide, p, enlargement_of(guide, rgba.width, rgba.height));
   std::vector<float> sampled_alpha(matte.alpha.get(), matte.alpha.get() + guide.size());
   for (std::size_t index = 0; guide.sample_confidence != nullptr && index < guide.size(); ++index) {
     sampled_alpha[index] = toward_samples(sampled_alpha[index], guide.sample_confidence[index],

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/image_view.h"
 #include "core/thread_pool.h"
+#include "matte/deblur.h"
+#include "matte/foreground_colours.h"
 #include "matte/guide.h"
 #include "matte/pixels.h"
 #include "matte/summary.h"
@@ -50,7 +54,23 @@ namespace cutout {
 MatteSummary guided_upsample(ImageView rgba, const Guide& guide, std::span<const float> p,
                              const Box& roi, HiddenColour hidden, ThreadPool& pool);
 
-/// The same, pixel by pixel.
+/// The result of steps 1 and 2, at the guide's size.
+struct SolvedEdges {
+  Guide guide;  // its planes are borrowed
+  DeblurredMatte matte;
+  LayerColours colours;
+  std::vector<std::uint8_t> coloured;  // for each tile 1 if its colours were estimated
+};
+
+/// Steps 1 and 2, for an image of width x height.
+SolvedEdges solve_edges(const Guide& guide, std::span<const float> p, int width, int height,
+                        ThreadPool& pool);
+
+/// Steps 3 to 6, on an image of that size.
+MatteSummary write_edges(ImageView rgba, const SolvedEdges& edges, const Box& roi,
+                         HiddenColour hidden, ThreadPool& pool);
+
+/// guided_upsample, pixel by pixel.
 MatteSummary guided_upsample_scalar(ImageView rgba, const Guide& guide, std::span<const float> p,
                                     const Box& roi, HiddenColour hidden);
 

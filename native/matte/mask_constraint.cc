@@ -59,6 +59,18 @@ int block_side(int width, int height) { return std::max(1, std::max(width, heigh
 
 int block_count(int side, int block) { return (side + block - 1) / block; }
 
+/// The blocks of a network's output.
+struct Blocks {
+  int side = 1;  // network pixels
+  int columns = 0;
+  int rows = 0;
+};
+
+Blocks blocks_of(const NetworkMask& mask) {
+  const int side = block_side(mask.width, mask.height);
+  return {side, block_count(mask.width, side), block_count(mask.height, side)};
+}
+
 struct Sums {
   double in = 0;
   double out = 0;
@@ -132,21 +144,6 @@ float soft_mask(std::span<const std::uint8_t> mask, int width, int height, int x
   }
   constexpr int kSide = 2 * kSoftRadius + 1;
   return static_cast<float>(sum) / (255.0F * kSide * kSide);
-}
-
-std::vector<std::uint8_t> resampled(const SubjectMask& mask, const Box& view, int image_width,
-                                    int image_height, int width, int height, ThreadPool& pool) {
-  const auto columns = positions(view.left, view.width, image_width, mask.width, width);
-  const auto rows = positions(view.top, view.height, image_height, mask.height, height);
-  std::vector<std::uint8_t> result(columns.size() * rows.size());
-  pool.parallel_for(rows.size(), kGrain, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t y = begin; y < end; ++y) {
-      for (std::size_t x = 0; x < columns.size(); ++x) {
-        result[y * columns.size() + x] = sample(mask, columns[x], rows[y]);
-      }
-    }
-  });
-  return result;
 }
 
 /// Sums of everything above and to the left of a block: (columns + 1) * (rows + 1) of them.
@@ -280,26 +277,33 @@ Box shared_view(const SubjectMask& first, const SubjectMask& mask, int width, in
   return inside && area(shared) <= kSharedArea * area(own) ? shared : own;
 }
 
-MaskConstraint::MaskConstraint(const SubjectMask& mask, const Box& view, int image_width,
-                               int image_height, int width, int height, ThreadPool& pool)
-    : width_(width),
-      height_(height),
-      block_(block_side(width, height)),
-      columns_(block_count(width, block_)),
-      rows_(block_count(height, block_)),
-      mask_(resampled(mask, view, image_width, image_height, width, height, pool)) {}
+NetworkMask resize_mask(const SubjectMask& mask, const Box& view, int image_width, int image_height,
+                        int width, int height, ThreadPool& pool) {
+  const auto columns = positions(view.left, view.width, image_width, mask.width, width);
+  const auto rows = positions(view.top, view.height, image_height, mask.height, height);
+  NetworkMask result{std::vector<std::uint8_t>(columns.size() * rows.size()), width, height};
+  pool.parallel_for(rows.size(), kGrain, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t y = begin; y < end; ++y) {
+      for (std::size_t x = 0; x < columns.size(); ++x) {
+        result.values[y * columns.size() + x] = sample(mask, columns[x], rows[y]);
+      }
+    }
+  });
+  return result;
+}
 
-void MaskConstraint::apply(std::span<float> p, ThreadPool& pool) const {
-  const auto columns = static_cast<std::size_t>(columns_);
-  const auto rows = static_cast<std::size_t>(rows_);
+void constrain(std::span<float> p, const NetworkMask& mask, ThreadPool& pool) {
+  const Blocks grid = blocks_of(mask);
+  const auto columns = static_cast<std::size_t>(grid.columns);
+  const auto rows = static_cast<std::size_t>(grid.rows);
   std::vector<Sums> blocks(columns * rows);
   pool.parallel_for(rows, kGrain, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin * columns; i < end * columns; ++i) {
-      blocks[i] = sum_block(p, mask_, width_, height_, block_, static_cast<int>(i % columns),
-                            static_cast<int>(i / columns));
+      blocks[i] = sum_block(p, mask.values, mask.width, mask.height, grid.side,
+                            static_cast<int>(i % columns), static_cast<int>(i / columns));
     }
   });
-  const RunningSums sums(blocks, columns_, rows_);
+  const RunningSums sums(blocks, grid.columns, grid.rows);
   std::vector<Guidance> guidances(blocks.size());
   pool.parallel_for(rows, kGrain, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin * columns; i < end * columns; ++i) {
@@ -309,54 +313,57 @@ void MaskConstraint::apply(std::span<float> p, ThreadPool& pool) const {
     }
   });
   std::vector<Position> across;
-  across.reserve(static_cast<std::size_t>(width_));
-  for (int x = 0; x < width_; ++x) across.push_back(between((x + 0.5) / block_, columns_));
+  across.reserve(static_cast<std::size_t>(mask.width));
+  for (int x = 0; x < mask.width; ++x)
+    across.push_back(between((x + 0.5) / grid.side, grid.columns));
   pool.parallel_for(
-      static_cast<std::size_t>(height_), kGrain, [&](std::size_t begin, std::size_t end) {
+      static_cast<std::size_t>(mask.height), kGrain, [&](std::size_t begin, std::size_t end) {
         for (std::size_t y = begin; y < end; ++y) {
-          const Position row = between((static_cast<double>(y) + 0.5) / block_, rows_);
+          const Position row = between((static_cast<double>(y) + 0.5) / grid.side, grid.rows);
           const Guidance* const top =
               guidances.data() + static_cast<std::size_t>(row.first) * columns;
           const Guidance* const bottom =
               guidances.data() + static_cast<std::size_t>(row.second) * columns;
-          for (int x = 0; x < width_; ++x) {
+          for (int x = 0; x < mask.width; ++x) {
             const Position& column = across[static_cast<std::size_t>(x)];
             const Guidance& a = top[column.first];
             const Guidance& b = top[column.second];
             const Guidance& c = bottom[column.first];
             const Guidance& d = bottom[column.second];
-            const auto i = y * static_cast<std::size_t>(width_) + static_cast<std::size_t>(x);
+            const auto i = y * static_cast<std::size_t>(mask.width) + static_cast<std::size_t>(x);
             const float share = interpolated(a.share, b.share, c.share, d.share, column, row);
             const float agreement =
                 interpolated(a.agreement, b.agreement, c.agreement, d.agreement, column, row);
-            const float soft =
-                agreement < 1 ? soft_mask(mask_, width_, height_, x, static_cast<int>(y)) : 0.0F;
-            p[i] = constrained(p[i], mask_[i], soft, share, agreement);
+            const float soft = agreement < 1 ? soft_mask(mask.values, mask.width, mask.height, x,
+                                                         static_cast<int>(y))
+                                             : 0.0F;
+            p[i] = constrained(p[i], mask.values[i], soft, share, agreement);
           }
         }
       });
 }
 
-void MaskConstraint::restore(std::span<float> p, std::span<const float> constrained,
-                             ThreadPool& pool) const {
-  const auto columns = static_cast<std::size_t>(columns_);
-  std::vector<Sums> blocks(columns * static_cast<std::size_t>(rows_));
+void restore_marked(std::span<float> p, std::span<const float> constrained, const NetworkMask& mask,
+                    ThreadPool& pool) {
+  const Blocks grid = blocks_of(mask);
+  const auto columns = static_cast<std::size_t>(grid.columns);
+  std::vector<Sums> blocks(columns * static_cast<std::size_t>(grid.rows));
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    blocks[i] = sum_block(constrained, mask_, width_, height_, block_,
+    blocks[i] = sum_block(constrained, mask.values, mask.width, mask.height, grid.side,
                           static_cast<int>(i % columns), static_cast<int>(i / columns));
   }
-  const RunningSums sums(blocks, columns_, rows_);
+  const RunningSums sums(blocks, grid.columns, grid.rows);
   pool.parallel_for(
-      static_cast<std::size_t>(rows_), kGrain, [&](std::size_t begin, std::size_t end) {
+      static_cast<std::size_t>(grid.rows), kGrain, [&](std::size_t begin, std::size_t end) {
         for (std::size_t row = begin; row < end; ++row) {
-          const int top = static_cast<int>(row) * block_;
-          const int bottom = std::min(height_, top + block_);
-          for (int column = 0; column < columns_; ++column) {
+          const int top = static_cast<int>(row) * grid.side;
+          const int bottom = std::min(mask.height, top + grid.side);
+          for (int column = 0; column < grid.columns; ++column) {
             if (sums.around(column, static_cast<int>(row), kBand).in < 0.5) continue;
-            const int left = column * block_;
-            const int count = std::min(width_, left + block_) - left;
+            const int left = column * grid.side;
+            const int count = std::min(mask.width, left + grid.side) - left;
             for (int y = top; y < bottom; ++y) {
-              const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(y) * width_ + left;
+              const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(y) * mask.width + left;
               std::copy_n(constrained.begin() + at, count, p.begin() + at);
             }
           }
@@ -368,7 +375,7 @@ void constrain_scalar(std::span<float> p, const SubjectMask& mask, const Box& vi
                       int image_height, int width, int height) {
   ThreadPool alone(0);
   const std::vector<std::uint8_t> at_network =
-      resampled(mask, view, image_width, image_height, width, height, alone);
+      resize_mask(mask, view, image_width, image_height, width, height, alone).values;
   const int block = block_side(width, height);
   const int columns = block_count(width, block);
   const int rows = block_count(height, block);

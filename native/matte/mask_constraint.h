@@ -31,13 +31,24 @@ Box mask_view(const SubjectMask& mask, int width, int height, int grid = 0);
 /// image, and its area is at most 4 times that of the view of `mask`.
 Box shared_view(const SubjectMask& first, const SubjectMask& mask, int width, int height, int grid);
 
+/// A mask at the size of a network's output.
+struct NetworkMask {
+  std::vector<std::uint8_t> values;
+  int width = 0;
+  int height = 0;
+};
+
+/// The mask of an image of image_width x image_height at the size of a network's output, of width x
+/// height, that covers `view`: interpolated linearly between the mask's pixel centres.
+NetworkMask resize_mask(const SubjectMask& mask, const Box& view, int image_width, int image_height,
+                        int width, int height, ThreadPool& pool);
+
 /// Constrains a network's output by a mask, so that the mask says what the subject is and the
-/// network how its edge is.
+/// network how its edge is: replaces p by p'.
 ///
-/// m is the mask at a network pixel, interpolated linearly between the mask's pixel centres. A
-/// network pixel is *in* where m >= 0.95, *out* where m <= 0.05, else *undecided*. Sums are taken
-/// over blocks of k x k network pixels, k = max(1, longer side / 256), and interpolated linearly
-/// between the centres of the blocks:
+/// m is the mask at a network pixel. A network pixel is *in* where m >= 0.95, *out* where m <=
+/// 0.05, else *undecided*. Sums are taken over blocks of k x k network pixels, k = max(1, longer
+/// side / 256), and interpolated linearly between the centres of the blocks:
 ///
 ///   b = in / (in + out) of the network pixels up to 4 blocks away; 1/2 where there are neither
 ///   c = clamp((A - B - 1/4) / (1/2), 0, 1) with A, B the mean of p over the in and the out network
@@ -53,32 +64,17 @@ Box shared_view(const SubjectMask& first, const SubjectMask& mask, int width, in
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
-/// | layout    | p: rows of `width` floats, sides up to 8192                                            |
+/// | layout    | p: rows of mask.width floats, sides up to 8192                                         |
 /// | values    | p 0..1                                                                                 |
 /// | threads   | rows over the pool; same bytes for any number of threads                               |
-/// | scratch   | 1 byte for each network pixel, 72 for each block                                       |
+/// | scratch   | 72 bytes for each block                                                                |
 /// | agreement | within 1e-4 of the scalar version (sums by differences of running sums)                |
-class MaskConstraint {
- public:
-  /// `view`: the part of an image of image_width x image_height that p, of width x height, covers.
-  MaskConstraint(const SubjectMask& mask, const Box& view, int image_width, int image_height,
-                 int width, int height, ThreadPool& pool);
+void constrain(std::span<float> p, const NetworkMask& mask, ThreadPool& pool);
 
-  /// Replaces p by p'.
-  void apply(std::span<float> p, ThreadPool& pool) const;
-
-  /// Puts `constrained` back wherever something within 4 blocks is in: what the caller marked is
-  /// never removed as a component.
-  void restore(std::span<float> p, std::span<const float> constrained, ThreadPool& pool) const;
-
- private:
-  int width_;
-  int height_;
-  int block_;
-  int columns_;
-  int rows_;
-  std::vector<std::uint8_t> mask_;  // at the network's size
-};
+/// Puts `constrained` back wherever something within 4 blocks is in: what the caller marked is
+/// never removed as a component.
+void restore_marked(std::span<float> p, std::span<const float> constrained, const NetworkMask& mask,
+                    ThreadPool& pool);
 
 /// p' by its definition, in double precision.
 void constrain_scalar(std::span<float> p, const SubjectMask& mask, const Box& view, int image_width,

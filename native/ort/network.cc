@@ -273,7 +273,7 @@ struct Network::Session {
   /// not known before; it is copied to the slot's buffer.
   Status run_smaller(Slot& slot, const Shape& shape, const char* input_name,
                      const std::vector<std::string>& output_names, const CancelToken& token,
-                     OutputPlane& plane) {
+                     TensorView& plane) {
     const Ort::Value input = Ort::Value::CreateTensor<float>(
         memory, slot.input.data(), elements(shape), shape.data(), shape.size());
     std::vector<Ort::Value> outputs;
@@ -286,13 +286,13 @@ struct Network::Session {
                                 " for an input of " + describe(shape) + "."};
     }
     plane = plane_of(output, given);
-    std::copy_n(outputs.front().GetTensorData<float>(), plane.values.size(), plane.values.begin());
+    std::copy_n(outputs.front().GetTensorData<float>(), plane.size(), output.begin());
     return {};
   }
 
-  static OutputPlane plane_of(std::span<float> values, const Shape& shape) {
-    return {values.first(elements(shape)), static_cast<int>(shape.back()),
-            static_cast<int>(shape[shape.size() - 2])};
+  static TensorView plane_of(std::span<float> values, const Shape& shape) {
+    return host_tensor(values, 1, static_cast<int>(shape[shape.size() - 2]),
+                       static_cast<int>(shape.back()));
   }
 
   /// Allocates the slots' buffers; the first run gives the sizes of the outputs.
@@ -453,7 +453,11 @@ Status Network::run_batch(std::size_t size, std::span<const int> slots, const Ca
   return {};
 }
 
-OutputPlane Network::output_plane(int slot) {
+TensorView Network::input_tensor(int slot, int width, int height) {
+  return host_tensor(input(slot), 3, height, width);
+}
+
+TensorView Network::output_plane(int slot) {
   return Session::plane_of(output(slot), output_shape(0));
 }
 
@@ -484,7 +488,7 @@ bool Network::takes(int width, int height) const {
          elements(shape) <= elements(session_->input_shape);
 }
 
-Status Network::run(int slot, int width, int height, const CancelToken& token, OutputPlane& plane) {
+Status Network::run(int slot, int width, int height, const CancelToken& token, TensorView& plane) {
   const Shape shape{1, 3, height, width};
   if (!takes(width, height)) {
     return {Code::kModel, "The network cannot run an image of shape " + describe(shape) +

@@ -8,17 +8,11 @@
 
 #include "core/cancel.h"
 #include "core/status.h"
+#include "core/tensor.h"
 #include "core/thread_pool.h"
 #include "ort/options.h"
 
 namespace cutout::ort {
-
-/// Output 0 of a run as one plane, row by row. Owned by its slot, valid until the slot's next run.
-struct OutputPlane {
-  std::span<float> values;
-  int width = 0;
-  int height = 0;
-};
 
 /// A number of images in one run, and how long that took when the network was opened.
 struct BatchTiming {
@@ -53,6 +47,8 @@ class Network {
 
   /// 3 * height * width values, planes in the order R, G, B; a smaller input uses the front.
   [[nodiscard]] std::span<float> input(int slot);
+  /// The same for an input of this size, which takes() accepts.
+  [[nodiscard]] TensorView input_tensor(int slot, int width, int height);
   /// The values of an output, the last dimension fastest.
   [[nodiscard]] std::span<float> output(int slot, int index = 0);
 
@@ -60,8 +56,9 @@ class Network {
   Status run(int slot, const CancelToken& token);
 
   /// As run(), for an input of this size; fetches output 0 alone, which has to be one plane. kModel
-  /// for a size that takes() refuses.
-  Status run(int slot, int width, int height, const CancelToken& token, OutputPlane& plane);
+  /// for a size that takes() refuses. The plane belongs to the slot and is valid until its next
+  /// run.
+  Status run(int slot, int width, int height, const CancelToken& token, TensorView& plane);
 
   /// Runs the inputs of these slots as one batch, of a size of timings() that holds them, at the
   /// usual input size, and writes the outputs of the slots. Other places of the batch are computed
@@ -70,7 +67,7 @@ class Network {
                    ThreadPool& pool);
 
   /// Output 0 of a slot's last run at the usual input size, which has to be one plane.
-  [[nodiscard]] OutputPlane output_plane(int slot);
+  [[nodiscard]] TensorView output_plane(int slot);
 
   /// Sizes of batches in ascending order, from 1 on; empty if there are none but single runs. Sizes
   /// of the options that cannot be opened, for example for lack of device memory, are left out,

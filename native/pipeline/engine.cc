@@ -7,6 +7,7 @@
 
 #include "core/finite.h"
 #include "ort/runtime.h"
+#include "pipeline/cpu_backend.h"
 
 namespace cutout {
 
@@ -51,7 +52,9 @@ std::vector<int> batch_sizes(int largest) {
 Engine::Engine(const EngineOptions& options, std::optional<ort::GpuRuntime> gpu)
     : options_(options),
       gpu_(std::move(gpu)),
-      scheduler_(options.workers, options.pixel_threads, options.queue_limit, idle_work(options)) {}
+      scheduler_(options.workers, options.pixel_threads, options.queue_limit, idle_work(options)) {
+  backend_ = std::make_unique<CpuBackend>(scheduler_.pool());
+}
 
 template <typename Result>
 void Engine::push(std::optional<std::uint64_t> id, Executor executor, Deadline deadline,
@@ -93,7 +96,7 @@ void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
     const auto loaded = std::make_shared<LoadedNetwork>();
     loaded->spec = spec;
     CUTOUT_RETURN_IF_ERROR(ort::Network::open(options, token, loaded->network));
-    loaded->batcher = make_batcher(*loaded->network);
+    open_batcher(*loaded);
     info = {loaded->network->input_names(), loaded->network->output_names(),
             loaded->network->load_ms(), loaded->network->warm_up_ms()};
     // Memory of the warm-up run is kept for the first request.
@@ -105,15 +108,16 @@ void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
   push<NetworkInfo>({}, Executor::kPixels, {}, work, std::move(done));
 }
 
-std::unique_ptr<Batcher> Engine::make_batcher(ort::Network& network) {
-  if (network.timings().empty()) return nullptr;
+void Engine::open_batcher(LoadedNetwork& loaded) {
+  ort::Network& network = *loaded.network;
+  if (network.timings().empty()) return;
   std::vector<BatchBucket> buckets;
   for (const ort::BatchTiming& timing : network.timings()) {
     const std::chrono::duration<double, std::milli> latency(timing.ms);
     buckets.push_back({timing.size, std::chrono::duration_cast<Clock::duration>(latency)});
   }
   const BatchLimits limits{std::chrono::milliseconds(options_.batch_delay_ms)};
-  return std::make_unique<Batcher>(
+  loaded.batcher.emplace(
       std::move(buckets), limits,
       [this, &network](std::size_t size, std::span<const int> slots, const CancelToken& token) {
         return network.run_batch(size, slots, token, scheduler_.pool());
@@ -263,16 +267,15 @@ void Engine::select(std::uint64_t id, SelectJob job, Deadline deadline, Done<Sel
 }
 
 void Engine::matte(std::uint64_t id, ImageView pixels, const MattePlan& plan,
-                   const std::string& network, const std::string& second, Deadline deadline,
-                   Done<MatteResult> done) {
+                   const std::string& network, const std::optional<std::string>& second,
+                   Deadline deadline, Done<MatteResult> done) {
+  const auto missing = [&done](const std::string& name) {
+    done({Code::kModel, "No network named '" + name + "' is loaded."}, {});
+  };
   const std::shared_ptr<LoadedNetwork> loaded = find_network(network);
-  const std::shared_ptr<LoadedNetwork> other = second.empty() ? nullptr : find_network(second);
-  const bool lacks_second = !second.empty() && other == nullptr;
-  if (loaded == nullptr || lacks_second) {
-    const std::string& missing = loaded == nullptr ? network : second;
-    done({Code::kModel, "No network named '" + missing + "' is loaded."}, {});
-    return;
-  }
+  if (loaded == nullptr) return missing(network);
+  const std::shared_ptr<LoadedNetwork> other = second ? find_network(*second) : nullptr;
+  if (second && other == nullptr) return missing(*second);
   const std::shared_ptr<const SubjectTypes> types = plan.subject ? subject_types() : nullptr;
   if (plan.subject && (types == nullptr || !types->head)) {
     done({Code::kModel, "No subject classifier is loaded."}, {});
@@ -281,8 +284,10 @@ void Engine::matte(std::uint64_t id, ImageView pixels, const MattePlan& plan,
   const auto work = [this, pixels, plan, loaded, other, types, queued = Clock::now()](
                         int worker, const CancelToken& token, MatteResult& result) -> Status {
     result.queue_ms = milliseconds(queued, Clock::now());
-    return make_matte(pixels, plan, *loaded, other.get(), types.get(), worker, token,
-                      scheduler_.pool(), result);
+    MatteJob job{pixels, plan, *loaded, {}, {}};
+    if (other != nullptr) job.second = *other;
+    if (types != nullptr) job.classifier = *types;
+    return make_matte(job, {*backend_, scheduler_.pool(), worker, token}, result);
   };
   push<MatteResult>(id, Executor::kNetwork, deadline, work, std::move(done));
 }

@@ -15,6 +15,7 @@
 #include "core/status.h"
 #include "ort/device.h"
 #include "ort/network.h"
+#include "pipeline/backend.h"
 #include "pipeline/compose.h"
 #include "pipeline/matte.h"
 #include "pipeline/subject_selector.h"
@@ -148,7 +149,7 @@ class Engine {
 
   /// The matte of a loaded network; with a name in `second`, fused with that one's output.
   void matte(std::uint64_t id, ImageView pixels, const MattePlan& plan, const std::string& network,
-             const std::string& second, Deadline deadline, Done<MatteResult> done);
+             const std::optional<std::string>& second, Deadline deadline, Done<MatteResult> done);
 
   void compose(std::uint64_t id, const ComposeJob& job, Deadline deadline,
                Done<ComposeResult> done);
@@ -178,7 +179,8 @@ class Engine {
   std::shared_ptr<const SubjectTypes> subject_types();
   /// Null when no network of that name is loaded.
   std::shared_ptr<LoadedNetwork> find_network(const std::string& name);
-  std::unique_ptr<Batcher> make_batcher(ort::Network& network);
+  /// Gives a network that was opened for batches its batcher.
+  void open_batcher(LoadedNetwork& loaded);
   /// Null, and `done` called with kModel, without one.
   template <typename Result>
   std::shared_ptr<const SubjectSelector> selector(const Done<Result>& done);
@@ -189,6 +191,7 @@ class Engine {
   std::map<std::string, std::shared_ptr<LoadedNetwork>> networks_;  // guarded by mutex_
   std::shared_ptr<const SubjectTypes> subject_types_;               // guarded by mutex_
   std::shared_ptr<const SubjectSelector> selector_;                 // guarded by mutex_
+  std::unique_ptr<Backend> backend_;                                // on the scheduler's pool
   Scheduler scheduler_;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -40,6 +41,11 @@ struct KeptOutput {
   Box view;  // in pixels of the result
 };
 
+struct InputSize {
+  int width = 0;
+  int height = 0;
+};
+
 struct MattePlan {
   int width = 0;  // of the result, at most the image's
   int height = 0;
@@ -47,21 +53,20 @@ struct MattePlan {
   Box roi;  // in pixels of the result, inside it
   Refinement refinement = Refinement::kOn;
   bool subject = false;  // classify its type; needs a head
-  // Size of the network's input, where its file leaves that free; 0: the default,
+  // Size of the network's input, where its file leaves that free, instead of the usual one,
   // NetworkSpec::input. When the output is ambiguous (matte/confident.h), the network runs again at
-  // the default size.
-  int input_width = 0;
-  int input_height = 0;
-  // Says where the subject is; empty: the network decides. Borrowed until the job is done.
-  SubjectMask mask;
+  // the usual size.
+  std::optional<InputSize> input;
+  // Says where the subject is; without, the network decides. Borrowed until the job is done.
+  std::optional<SubjectMask> mask;
   // With a mask: see a part of the image with edges on a grid, and return the network's output for
   // it, which another mask of the same image, size and networks may then get as `kept`. Where that
-  // shows the same part, no network runs. Not at another input size than the default.
+  // shows the same part, no network runs. Not at another input size than the usual one.
   bool keep_output = false;
   // With `keep_output`: the mask of the question that this one adds to, whose part is seen where it
-  // serves this mask too (shared_view); empty: `mask` decides alone.
-  SubjectMask first_mask;
-  KeptOutput kept;
+  // serves this mask too (shared_view); without, `mask` decides alone.
+  std::optional<SubjectMask> first_mask;
+  std::optional<KeptOutput> kept;
 };
 
 }  // namespace cutout

@@ -109,9 +109,11 @@ struct DetectorRun::State {
 
 DetectorRun::DetectorRun(const SubjectTypes& types, int slot, ConstImageView source,
                          const Planes& planes, const CancelToken& token, ThreadPool& pool)
-    : state_(std::shared_ptr<State>(new State{types, slot, source, planes, token, pool})) {
+    : state_(std::shared_ptr<State>(new State{types, slot, source, planes, token, pool})) {}
+
+void DetectorRun::start() {
   try {
-    pool.submit([state = state_] {
+    state_->pool.submit([state = state_] {
       if (state->claim()) state->run();
     });
   } catch (const std::bad_alloc&) {

@@ -35,8 +35,8 @@ struct Planes {
   NetworkInput spec;
 };
 
-/// The detector's run in one job. A thread of the pool starts it when the object is constructed; if
-/// none was free by then, complete() or finish() runs it in the caller.
+/// The detector's run in one job, on a thread of the pool that is free after start(); without one,
+/// complete() or finish() runs it in the caller.
 ///
 /// | limit   |                                                                             |
 /// |---------|-----------------------------------------------------------------------------|
@@ -51,6 +51,9 @@ class DetectorRun {
   ~DetectorRun();  // waits for a run that has started, cancels one that has not
   DetectorRun(const DetectorRun&) = delete;
   DetectorRun& operator=(const DetectorRun&) = delete;
+
+  /// Offers the run to the pool.
+  void start();
 
   /// Waits for the detector or runs it. Source and planes are not read afterwards.
   void complete();

@@ -100,6 +100,25 @@ test('an image that the device cannot finish in time is refused before its run',
   t.is(ran(), 1);
 });
 
+test('the second runs of previews with ambiguous answers take part in batches', async (t) => {
+  const spec = networks.spec('ambiguous', { width: 16, height: 16, batch: true, free: true });
+  const engine = await open(t, spec, { maxBatch: 4, batchDelayMs: 5 });
+  // Middle gray: a logit of 0 everywhere.
+  const gray = () => ({ data: new Uint8Array(64 * 64 * 4).fill(128), width: 64, height: 64 });
+  const results = await Promise.all(
+    Array.from({ length: WORKERS }, (_, i) => {
+      const pixels = i % 2 === 0 ? gray() : image(i);
+      const small = i % 2 === 0 ? { input: { width: 8, height: 8 } } : {};
+      return engine.matte(pixels, planFor(spec.name, pixels, small));
+    }),
+  );
+  t.deepEqual(
+    results.map(({ runs }) => runs),
+    results.map((_, i) => (i % 2 === 0 ? 2 : 1)),
+  );
+  t.is(imagesOf(engine.stats().batches), WORKERS);
+});
+
 test('a network of one image at a time is used without batches', async (t) => {
   const spec = networks.spec('single');
   const engine = await open(t, spec, { maxBatch: 4 });

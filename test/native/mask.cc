@@ -33,7 +33,8 @@ Napi::Value constrain_js(const Napi::CallbackInfo& info) {
     constrain_scalar(values, mask, view, image_width, image_height, width, height);
   } else {
     ThreadPool pool(threads);
-    MaskConstraint(mask, view, image_width, image_height, width, height, pool).apply(values, pool);
+    constrain(values, resize_mask(mask, view, image_width, image_height, width, height, pool),
+              pool);
   }
   return info.Env().Undefined();
 }
@@ -45,8 +46,9 @@ Napi::Value restore_marked_js(const Napi::CallbackInfo& info) {
   const int width = info[1].ToNumber().Int32Value();
   const int height = static_cast<int>(values.size()) / width;
   ThreadPool pool(info[4].ToNumber().Int32Value());
-  MaskConstraint(to_mask(info[3]), {0, 0, width, height}, width, height, width, height, pool)
-      .restore(values, to_floats(info[2]), pool);
+  const Box whole{0, 0, width, height};
+  restore_marked(values, to_floats(info[2]),
+                 resize_mask(to_mask(info[3]), whole, width, height, width, height, pool), pool);
   return info.Env().Undefined();
 }
 

@@ -75,14 +75,20 @@ Napi::Value refine_matte_js(const Napi::CallbackInfo& info) {
     spec.mean[c] = guide.offset[c] * 255;
     spec.std[c] = guide.scale[c] * 255;
   }
-  MattePlan plan;
-  plan.width = image.width;
-  plan.height = image.height;
-  plan.roi = {0, 0, image.width, image.height};
-  plan.refinement = info[3].ToString().Utf8Value() == "off" ? Refinement::kOff : Refinement::kOn;
+  const Refinement refinement =
+      info[3].ToString().Utf8Value() == "off" ? Refinement::kOff : Refinement::kOn;
   ThreadPool pool(info[4].ToNumber().Int32Value());
-  const CoarseMatte coarse{{guide.planes[0], 3 * guide.size()}, spec, p, guide.width, guide.height};
-  return from_summary(info.Env(), refine_matte(image, coarse, plan, pool));
+  // Tensors are written by no stage from here on.
+  const auto tensor = [&guide](const float* values, int planes) -> TensorView {
+    return {const_cast<float*>(values), planes, guide.height, guide.width};
+  };
+  const Answer answer{tensor(p.data(), 1), tensor(guide.planes[0], 3), spec};
+  MatteSummary summary;
+  const Status status =
+      solve_matte(image, answer, refinement, pool)
+          ->write(image, {0, 0, image.width, image.height}, HiddenColour::kClear, summary);
+  if (!status.ok()) throw Napi::Error::New(info.Env(), status.message());
+  return from_summary(info.Env(), summary);
 }
 
 /// sampleColours(guide, p, threads): { alpha, sampleConfidence, sampledAlpha }.

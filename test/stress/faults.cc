@@ -68,12 +68,11 @@ Status refine(std::vector<std::uint8_t>& pixels, ThreadPool& pool) {
   fill_network_input(view_of(pixels), spec, input.data(), pool);
   std::vector<float> alpha = soft_edge();
   filter_components(alpha, kSide, {0, 0, kSide, kSide}, pool);
-  MattePlan plan;
-  plan.width = kWidth;
-  plan.height = kHeight;
-  plan.roi = {0, 0, kWidth, kHeight};
-  refine_matte(view_of(pixels), {input, spec, alpha, kSide, kSide}, plan, pool);
-  return {};
+  const Answer answer{host_tensor(alpha, 1, kSide, kSide), host_tensor(input, 3, kSide, kSide),
+                      spec};
+  MatteSummary summary;
+  return solve_matte(view_of(pixels), answer, Refinement::kOn, pool)
+      ->write(view_of(pixels), {0, 0, kWidth, kHeight}, HiddenColour::kClear, summary);
 }
 
 Status compose_canvas(std::vector<std::uint8_t>& pixels, const CancelToken& token,

@@ -33,7 +33,7 @@
 #include "matte/component_filter.h"
 #include "matte/confident.h"
 #include "pipeline/compose.h"
-#include "pipeline/matte.h"
+#include "pipeline/probability.h"
 #include "pipeline/refinement.h"
 #include "png/encode.h"
 
@@ -255,7 +255,7 @@ void check_matte(ConstImageView image, const MattePlan& plan, const MatteSummary
   }
 }
 
-/// Steps 1 to 5 of make_matte (pipeline/matte.h) with an arbitrary coarse matte.
+/// The stages of make_matte (pipeline/matte.h) with an arbitrary answer of the network.
 void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
   Padded padded(dice, raw);
   const NetworkInput input{dice.pick(1, 90), dice.pick(1, 90), {128, 120, 100}, {256, 220, 60}};
@@ -306,8 +306,13 @@ void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
                static_cast<std::ptrdiff_t>(plan.width) * 4};
   }
   if (dice.one_in(8)) plan.roi = dice.any_box(300);  // clipped by both kernels
-  const CoarseMatte coarse{planes, input, alpha, width, height};
-  const MatteSummary summary = refine_matte(reduced, coarse, plan, pool);
+  const Answer answer{host_tensor(alpha, 1, height, width),
+                      host_tensor(planes, 3, input.height, input.width), input};
+  MatteSummary summary;
+  expect(solve_matte(reduced, answer, plan.refinement, pool)
+             ->write(reduced, plan.roi, plan.hidden_colour, summary)
+             .ok(),
+         "a matte that is not written");
   check_matte(reduced, plan, summary);
 
   Raw result{plan.width, plan.height, {}};

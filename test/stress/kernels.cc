@@ -20,7 +20,9 @@
 #include "matte/fusion.h"
 #include "matte/guided_upsample.h"
 #include "matte/mask_constraint.h"
+#include "native/backend_contract.h"
 #include "pipeline/compose.h"
+#include "pipeline/cpu_backend.h"
 
 using namespace cutout;
 
@@ -196,14 +198,15 @@ void check_mask(ThreadPool& pool, int round) {
   const int image_height = pick(1, 300);
   const Box view = mask_view(mask, image_width, image_height);
   std::vector<float> scalar = fast;
-  const MaskConstraint constraint(mask, view, image_width, image_height, width, height, pool);
-  constraint.apply(fast, pool);
+  const NetworkMask at_network =
+      resize_mask(mask, view, image_width, image_height, width, height, pool);
+  constrain(fast, at_network, pool);
   constrain_scalar(scalar, mask, view, image_width, image_height, width, height);
   bool close = true;
   for (std::size_t i = 0; i < fast.size(); ++i) close &= std::abs(fast[i] - scalar[i]) <= 1e-4F;
   expect(close, "mask constraint", round);
   std::vector<float> filtered(fast.size(), 0.0F);
-  constraint.restore(filtered, fast, pool);
+  restore_marked(filtered, fast, at_network, pool);
   bool kept = true;
   for (std::size_t i = 0; i < fast.size(); ++i) kept &= filtered[i] == 0 || filtered[i] == fast[i];
   expect(kept, "restored components", round);
@@ -384,5 +387,8 @@ int main(int argc, char** argv) {
     check_features(pool, round);
     check_composition(pool, round);
   }
+  CpuBackend backend(pool);
+  for (const std::string& fault : cutout::test::contract_faults(backend))
+    expect(false, fault.c_str(), 0);
   std::printf("%d rounds\n", rounds);
 }

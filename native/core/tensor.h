@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <stdexcept>
+
+namespace cutout {
+
+/// Where values lie: in this process's memory, or in that of a GPU.
+enum class Placement { kHost, kDevice };
+
+enum class ElementType { kFloat32, kFloat16 };
+
+/// A borrowed view of planes of values, plane after plane, row after row without padding.
+struct TensorView {
+  void* data = nullptr;
+  int planes = 0;
+  int height = 0;
+  int width = 0;
+  ElementType type = ElementType::kFloat32;
+  Placement placement = Placement::kHost;
+
+  /// Number of values.
+  [[nodiscard]] std::size_t size() const {
+    return static_cast<std::size_t>(planes) * static_cast<std::size_t>(height) *
+           static_cast<std::size_t>(width);
+  }
+  [[nodiscard]] std::size_t bytes() const {
+    return size() * (type == ElementType::kFloat32 ? 4 : 2);
+  }
+};
+
+/// The values of a float32 tensor on the host. Throws std::logic_error for any other tensor.
+inline std::span<float> host_floats(const TensorView& tensor) {
+  if (tensor.type != ElementType::kFloat32 || tensor.placement != Placement::kHost) {
+    throw std::logic_error("The tensor does not hold float32 values on the host.");
+  }
+  return {static_cast<float*>(tensor.data), tensor.size()};
+}
+
+/// float32 values on the host as a tensor.
+inline TensorView host_tensor(std::span<float> values, int planes, int height, int width) {
+  return {values.data(), planes, height, width};
+}
+
+/// A tensor with the memory that its backend allocated.
+struct Tensor {
+  using Free = void (*)(void*) noexcept;
+
+  std::unique_ptr<void, Free> memory{nullptr, [](void*) noexcept {}};
+  TensorView view;
+};
+
+}  // namespace cutout

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "core/image_view.h"
+#include "core/status.h"
+#include "core/tensor.h"
+#include "image/network_input.h"
+#include "matte/mask_constraint.h"
+#include "matte/pixels.h"
+#include "matte/summary.h"
+#include "pipeline/plan.h"
+
+namespace cutout {
+
+/// A network's answer about an image, and what the network saw of it.
+struct Answer {
+  TensorView probability;           // 0..1
+  std::optional<TensorView> input;  // as fill_input wrote it; needed where input_is_guide()
+  NetworkInput spec;                // of the input
+  TrainedOn trained_on = TrainedOn::kMasks;
+};
+
+/// A mask of an image of width x height pixels, of which a tensor shows a part.
+struct PlacedMask {
+  SubjectMask mask;
+  int width = 0;
+  int height = 0;
+  Box view;  // the part
+};
+
+/// A matte at the network's size that the image's pixels can be computed from; the seam between
+/// solve and write. Borrows the answer that it was made from.
+class SolvedMatte {
+ public:
+  virtual ~SolvedMatte() = default;
+
+  /// Alpha at this size.
+  [[nodiscard]] virtual TensorView alpha() const = 0;
+
+  /// Multiplies the image's alpha with the matte, replaces mixed colours by the foreground's, and
+  /// makes everything outside `roi` transparent (matte/guided_upsample.h, matte/apply.h). The image
+  /// is the one that the matte was solved for.
+  virtual Status write(ImageView image, const Box& roi, HiddenColour hidden,
+                       MatteSummary& summary) const = 0;
+};
+
+/// Memory and kernels of the stages that make a matte (matte.h). Tensors are where placement()
+/// says; images are on the host. What each kernel computes is defined by the header it refers to;
+/// on the host (cpu_backend.h) it has those bytes, on a device the limits of
+/// test/native/backend_contract.h.
+///
+/// A call returns when its result can be used. Calls from several threads may run at the same time
+/// on different tensors. Throws std::bad_alloc when there is no memory on the host.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  [[nodiscard]] virtual Placement placement() const = 0;
+
+  /// A tensor with undefined values. Throws std::bad_alloc.
+  [[nodiscard]] virtual Tensor allocate(int planes, int height, int width) = 0;
+  /// Both have as many values.
+  virtual Status upload(std::span<const float> values, const TensorView& tensor) = 0;
+  virtual Status download(const TensorView& tensor, std::span<float> values) = 0;
+
+  // prepare
+
+  /// image/network_input.h; the tensor has the size of `spec`.
+  virtual Status fill_input(ConstImageView image, const NetworkInput& spec,
+                            const TensorView& input) = 0;
+
+  // infer
+
+  /// to_probability of probability.h, in place.
+  virtual Status to_probability(const TensorView& values, NetworkOutput output) = 0;
+  /// matte/confident.h
+  virtual Status is_confident(const TensorView& probability, const Box& area, bool& confident) = 0;
+  /// matte/fusion.h, in place of the first; a second of another size is resized (image/plane.h).
+  virtual Status fuse(const TensorView& first, const TensorView& second) = 0;
+
+  // solve
+
+  /// matte/component_filter.h, in place. With a mask, matte/mask_constraint.h before it; components
+  /// that the mask marks are not removed.
+  virtual Status find_subject(const TensorView& probability, const Box& area,
+                              const std::optional<PlacedMask>& mask) = 0;
+  /// image/resample.h, in place.
+  virtual Status reduce(ImageView image, int width, int height) = 0;
+  /// solve_matte of refinement.h.
+  virtual Status solve(ConstImageView image, const Answer& answer, Refinement refinement,
+                       std::unique_ptr<SolvedMatte>& solved) = 0;
+};
+
+}  // namespace cutout

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "core/thread_pool.h"
+#include "pipeline/backend.h"
+
+namespace cutout {
+
+/// The kernels of native/image and native/matte, on the caller's thread and idle threads of a pool.
+class CpuBackend final : public Backend {
+ public:
+  /// The pool is used until the last call has returned.
+  explicit CpuBackend(ThreadPool& pool) : pool_(pool) {}
+
+  [[nodiscard]] Placement placement() const override { return Placement::kHost; }
+  [[nodiscard]] Tensor allocate(int planes, int height, int width) override;
+  Status upload(std::span<const float> values, const TensorView& tensor) override;
+  Status download(const TensorView& tensor, std::span<float> values) override;
+  Status fill_input(ConstImageView image, const NetworkInput& spec,
+                    const TensorView& input) override;
+  Status to_probability(const TensorView& values, NetworkOutput output) override;
+  Status is_confident(const TensorView& probability, const Box& area, bool& confident) override;
+  Status fuse(const TensorView& first, const TensorView& second) override;
+  Status find_subject(const TensorView& probability, const Box& area,
+                      const std::optional<PlacedMask>& mask) override;
+  Status reduce(ImageView image, int width, int height) override;
+  Status solve(ConstImageView image, const Answer& answer, Refinement refinement,
+               std::unique_ptr<SolvedMatte>& solved) override;
+
+ private:
+  ThreadPool& pool_;
+};
+
+}  // namespace cutout

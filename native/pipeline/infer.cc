@@ -1,0 +1,68 @@
+#include "pipeline/infer.h"
+
+#include "matte/component_filter.h"
+
+namespace cutout {
+
+namespace {
+
+/// Runs a network on its input of this size in the slot.
+Status run_network(LoadedNetwork& loaded, const NetworkInput& input, bool usual_size,
+                   const StageContext& context, TensorView& probability, Clock::duration& waited) {
+  const int slot = context.slot;
+  if (loaded.batcher && usual_size) {
+    Clock::duration for_batch{0};
+    CUTOUT_RETURN_IF_ERROR(loaded.batcher->run({0, slot}, context.token, for_batch));
+    waited += for_batch;
+    probability = loaded.network->output_plane(slot);
+  } else {
+    CUTOUT_RETURN_IF_ERROR(
+        loaded.network->run(slot, input.width, input.height, context.token, probability));
+  }
+  CUTOUT_RETURN_IF_ERROR(context.backend.to_probability(probability, loaded.spec.output));
+  return context.token.check();
+}
+
+Status fuse_second(LoadedNetwork& second, const StageContext& context, const Prepared& prepared,
+                   Inferred& inferred) {
+  const NetworkInput& spec = second.spec.input;
+  CUTOUT_RETURN_IF_ERROR(context.backend.fill_input(
+      prepared.image, spec, second.network->input_tensor(context.slot, spec.width, spec.height)));
+  CUTOUT_RETURN_IF_ERROR(context.token.check());
+  TensorView other;
+  CUTOUT_RETURN_IF_ERROR(run_network(second, spec, true, context, other, inferred.waited));
+  CUTOUT_RETURN_IF_ERROR(context.backend.fuse(inferred.probability, other));
+  return context.token.check();
+}
+
+Status reuse(const KeptOutput& kept, Backend& backend, Inferred& inferred) {
+  inferred.kept = backend.allocate(1, kept.height, kept.width);
+  inferred.probability = inferred.kept.view;
+  return backend.upload(kept.values, inferred.probability);
+}
+
+}  // namespace
+
+Status infer(const MatteJob& job, const StageContext& context, const Prepared& prepared,
+             Inferred& inferred) {
+  if (prepared.reused) return reuse(*job.plan.kept, context.backend, inferred);
+  CUTOUT_RETURN_IF_ERROR(run_network(job.network, prepared.spec, prepared.usual_size, context,
+                                     inferred.probability, inferred.waited));
+  ++inferred.runs;
+  inferred.ambiguous = false;
+  if (!prepared.usual_size) {
+    bool confident = false;
+    CUTOUT_RETURN_IF_ERROR(context.backend.is_confident(
+        inferred.probability, answer_area(prepared, inferred.probability), confident));
+    inferred.ambiguous = !confident;
+  }
+  if (inferred.ambiguous || !job.second) return {};
+  return fuse_second(*job.second, context, prepared, inferred);
+}
+
+Box answer_area(const Prepared& prepared, const TensorView& probability) {
+  return network_area(prepared.roi, prepared.view.width, prepared.view.height, probability.width,
+                      probability.height);
+}
+
+}  // namespace cutout

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "core/cancel.h"
+#include "core/image_view.h"
+#include "core/thread_pool.h"
+#include "ort/network.h"
+#include "pipeline/backend.h"
+#include "pipeline/plan.h"
+#include "pipeline/subject_detector.h"
+#include "sched/batcher.h"
+
+namespace cutout {
+
+struct LoadedNetwork {
+  NetworkSpec spec;
+  std::unique_ptr<ort::Network> network;
+  std::optional<Batcher> batcher;  // of runs at the usual size; without, each runs alone
+};
+
+/// One matte to be made. Everything is borrowed.
+struct MatteJob {
+  ImageView pixels;  // straight RGBA8 without row padding
+  const MattePlan& plan;
+  LoadedNetwork& network;
+  std::optional<std::reference_wrapper<LoadedNetwork>> second;           // to fuse with the first
+  std::optional<std::reference_wrapper<const SubjectTypes>> classifier;  // of the subject; a head
+};
+
+/// Where the stages of a job run.
+struct StageContext {
+  Backend& backend;
+  ThreadPool& pool;  // of the detector
+  int slot;          // of the networks; no other job uses it meanwhile
+  const CancelToken& token;
+};
+
+}  // namespace cutout

@@ -1,0 +1,31 @@
+#include "pipeline/probability.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+namespace cutout {
+
+namespace {
+
+constexpr std::size_t kGrain = 1 << 16;  // values in a range
+
+}  // namespace
+
+Status to_probability(std::span<float> values, NetworkOutput output, ThreadPool& pool) {
+  std::atomic<bool> all_finite{true};
+  pool.parallel_for(values.size(), kGrain, [&](std::size_t begin, std::size_t end) {
+    bool good = true;
+    for (float& value : values.subspan(begin, end - begin)) {
+      good &= std::isfinite(value);
+      if (output == NetworkOutput::kLogit) value = 1.0F / (1.0F + std::exp(-value));
+      value = std::clamp(value, 0.0F, 1.0F);
+    }
+    if (!good) all_finite = false;
+  });
+  if (!all_finite)
+    return {Code::kModel, "The network's output holds values that are not finite numbers."};
+  return {};
+}
+
+}  // namespace cutout

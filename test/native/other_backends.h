@@ -1,0 +1,220 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pipeline/cpu_backend.h"
+
+namespace cutout::test {
+
+/// A backend that does what another one does.
+class DelegatingBackend : public Backend {
+ public:
+  explicit DelegatingBackend(Backend& other) : other_(other) {}
+
+  [[nodiscard]] Placement placement() const override { return other_.placement(); }
+  [[nodiscard]] Tensor allocate(int planes, int height, int width) override {
+    return other_.allocate(planes, height, width);
+  }
+  Status upload(std::span<const float> values, const TensorView& tensor) override {
+    return other_.upload(values, tensor);
+  }
+  Status download(const TensorView& tensor, std::span<float> values) override {
+    return other_.download(tensor, values);
+  }
+  Status fill_input(ConstImageView image, const NetworkInput& spec,
+                    const TensorView& input) override {
+    return other_.fill_input(image, spec, input);
+  }
+  Status to_probability(const TensorView& values, NetworkOutput output) override {
+    return other_.to_probability(values, output);
+  }
+  Status is_confident(const TensorView& probability, const Box& area, bool& confident) override {
+    return other_.is_confident(probability, area, confident);
+  }
+  Status fuse(const TensorView& first, const TensorView& second) override {
+    return other_.fuse(first, second);
+  }
+  Status find_subject(const TensorView& probability, const Box& area,
+                      const std::optional<PlacedMask>& mask) override {
+    return other_.find_subject(probability, area, mask);
+  }
+  Status reduce(ImageView image, int width, int height) override {
+    return other_.reduce(image, width, height);
+  }
+  Status solve(ConstImageView image, const Answer& answer, Refinement refinement,
+               std::unique_ptr<SolvedMatte>& solved) override {
+    return other_.solve(image, answer, refinement, solved);
+  }
+
+ private:
+  Backend& other_;
+};
+
+/// Says that its tensors are on a device, so that nobody reads them but by download().
+class FarBackend final : public DelegatingBackend {
+ public:
+  using DelegatingBackend::DelegatingBackend;
+
+  [[nodiscard]] Placement placement() const override { return Placement::kDevice; }
+  [[nodiscard]] Tensor allocate(int planes, int height, int width) override {
+    Tensor tensor = DelegatingBackend::allocate(planes, height, width);
+    tensor.view.placement = Placement::kDevice;
+    return tensor;
+  }
+  Status upload(std::span<const float> values, const TensorView& tensor) override {
+    return DelegatingBackend::upload(values, near(tensor));
+  }
+  Status download(const TensorView& tensor, std::span<float> values) override {
+    return DelegatingBackend::download(near(tensor), values);
+  }
+  Status fill_input(ConstImageView image, const NetworkInput& spec,
+                    const TensorView& input) override {
+    return DelegatingBackend::fill_input(image, spec, near(input));
+  }
+  Status to_probability(const TensorView& values, NetworkOutput output) override {
+    return DelegatingBackend::to_probability(near(values), output);
+  }
+  Status is_confident(const TensorView& probability, const Box& area, bool& confident) override {
+    return DelegatingBackend::is_confident(near(probability), area, confident);
+  }
+  Status fuse(const TensorView& first, const TensorView& second) override {
+    return DelegatingBackend::fuse(near(first), near(second));
+  }
+  Status find_subject(const TensorView& probability, const Box& area,
+                      const std::optional<PlacedMask>& mask) override {
+    return DelegatingBackend::find_subject(near(probability), area, mask);
+  }
+  Status solve(ConstImageView image, const Answer& answer, Refinement refinement,
+               std::unique_ptr<SolvedMatte>& solved) override {
+    Answer here = answer;
+    here.probability = near(answer.probability);
+    if (answer.input) here.input = near(*answer.input);
+    std::unique_ptr<SolvedMatte> made;
+    CUTOUT_RETURN_IF_ERROR(DelegatingBackend::solve(image, here, refinement, made));
+    solved = std::make_unique<FarMatte>(std::move(made));
+    return {};
+  }
+
+ private:
+  class FarMatte final : public SolvedMatte {
+   public:
+    explicit FarMatte(std::unique_ptr<SolvedMatte> matte) : matte_(std::move(matte)) {}
+    [[nodiscard]] TensorView alpha() const override {
+      TensorView view = matte_->alpha();
+      view.placement = Placement::kDevice;
+      return view;
+    }
+    Status write(ImageView image, const Box& roi, HiddenColour hidden,
+                 MatteSummary& summary) const override {
+      return matte_->write(image, roi, hidden, summary);
+    }
+
+   private:
+    std::unique_ptr<SolvedMatte> matte_;
+  };
+
+  static TensorView near(TensorView tensor) {
+    tensor.placement = Placement::kHost;
+    return tensor;
+  }
+};
+
+/// Writes down which kernels are called, with the width of what they work on.
+class RecordingBackend final : public DelegatingBackend {
+ public:
+  using DelegatingBackend::DelegatingBackend;
+
+  [[nodiscard]] const std::vector<std::string>& calls() const { return calls_; }
+
+  Status fill_input(ConstImageView image, const NetworkInput& spec,
+                    const TensorView& input) override {
+    note("fillInput", spec.width);
+    return DelegatingBackend::fill_input(image, spec, input);
+  }
+  Status to_probability(const TensorView& values, NetworkOutput output) override {
+    note("toProbability", values.width);
+    return DelegatingBackend::to_probability(values, output);
+  }
+  Status is_confident(const TensorView& probability, const Box& area, bool& confident) override {
+    note("isConfident", probability.width);
+    return DelegatingBackend::is_confident(probability, area, confident);
+  }
+  Status fuse(const TensorView& first, const TensorView& second) override {
+    note("fuse", first.width);
+    return DelegatingBackend::fuse(first, second);
+  }
+  Status find_subject(const TensorView& probability, const Box& area,
+                      const std::optional<PlacedMask>& mask) override {
+    note("findSubject", probability.width);
+    return DelegatingBackend::find_subject(probability, area, mask);
+  }
+  Status reduce(ImageView image, int width, int height) override {
+    note("reduce", width);
+    return DelegatingBackend::reduce(image, width, height);
+  }
+  Status solve(ConstImageView image, const Answer& answer, Refinement refinement,
+               std::unique_ptr<SolvedMatte>& solved) override {
+    note("solve", answer.probability.width);
+    return DelegatingBackend::solve(image, answer, refinement, solved);
+  }
+
+ private:
+  void note(const char* kernel, int width) {
+    calls_.push_back(std::string(kernel) + " " + std::to_string(width));
+  }
+
+  std::vector<std::string> calls_;
+};
+
+/// Does one kernel a little wrong.
+class FaultyBackend final : public DelegatingBackend {
+ public:
+  FaultyBackend(Backend& other, std::string kernel)
+      : DelegatingBackend(other), kernel_(std::move(kernel)) {}
+
+  Status upload(std::span<const float> values, const TensorView& tensor) override {
+    return kernel_ == "upload" ? Status{} : DelegatingBackend::upload(values, tensor);
+  }
+  Status fill_input(ConstImageView image, const NetworkInput& spec,
+                    const TensorView& input) override {
+    CUTOUT_RETURN_IF_ERROR(DelegatingBackend::fill_input(image, spec, input));
+    if (kernel_ == "fill_input") host_floats(input)[5] += 0.01F;
+    return {};
+  }
+  Status to_probability(const TensorView& values, NetworkOutput output) override {
+    if (kernel_ == "to_probability") output = NetworkOutput::kProbability;
+    return DelegatingBackend::to_probability(values, output);
+  }
+  Status is_confident(const TensorView& probability, const Box& area, bool& confident) override {
+    CUTOUT_RETURN_IF_ERROR(DelegatingBackend::is_confident(probability, area, confident));
+    if (kernel_ == "is_confident") confident = true;
+    return {};
+  }
+  Status fuse(const TensorView& first, const TensorView& second) override {
+    const bool skip = kernel_ == "fuse" && second.width != first.width;
+    return skip ? Status{} : DelegatingBackend::fuse(first, second);
+  }
+  Status find_subject(const TensorView& probability, const Box& area,
+                      const std::optional<PlacedMask>& mask) override {
+    if (kernel_ == "find_subject" && mask) return {};
+    return DelegatingBackend::find_subject(probability, area, mask);
+  }
+  Status reduce(ImageView image, int width, int height) override {
+    CUTOUT_RETURN_IF_ERROR(DelegatingBackend::reduce(image, width, height));
+    if (kernel_ == "reduce") image.data[3] = static_cast<std::uint8_t>(image.data[3] / 2);
+    return {};
+  }
+  Status solve(ConstImageView image, const Answer& answer, Refinement refinement,
+               std::unique_ptr<SolvedMatte>& solved) override {
+    Answer changed = answer;
+    if (kernel_ == "solve") changed.trained_on = TrainedOn::kMasks;
+    return DelegatingBackend::solve(image, changed, refinement, solved);
+  }
+
+ private:
+  const std::string kernel_;
+};
+
+}  // namespace cutout::test

@@ -1,0 +1,136 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/tensor.h"
+#include "images.h"
+#include "native/backend_contract.h"
+#include "native/other_backends.h"
+#include "ort/runtime.h"
+#include "pipeline/matte.h"
+#include "registry.h"
+
+namespace cutout::test {
+
+namespace {
+
+void check(Napi::Env env, const Status& status) {
+  if (!status.ok()) throw Napi::Error::New(env, status.message());
+}
+
+Napi::Array from_strings(Napi::Env env, const std::vector<std::string>& strings) {
+  Napi::Array array = Napi::Array::New(env, strings.size());
+  for (std::uint32_t i = 0; i < strings.size(); ++i) array.Set(i, strings[i]);
+  return array;
+}
+
+/// contractFaults('cpu' | 'far' | the name of a kernel that is faulty, threads): sentences.
+Napi::Value contract_faults_js(const Napi::CallbackInfo& info) {
+  const std::string which = info[0].ToString().Utf8Value();
+  ThreadPool pool(info[1].ToNumber().Int32Value());
+  CpuBackend cpu(pool);
+  if (which == "cpu") return from_strings(info.Env(), contract_faults(cpu));
+  if (which == "far") {
+    FarBackend far(cpu);
+    return from_strings(info.Env(), contract_faults(far));
+  }
+  FaultyBackend faulty(cpu, which);
+  return from_strings(info.Env(), contract_faults(faulty));
+}
+
+/// What a device tensor is to code that wants values on the host: the message.
+Napi::Value read_device_tensor_js(const Napi::CallbackInfo& info) {
+  float value = 1;
+  TensorView tensor = host_tensor({&value, 1}, 1, 1, 1);
+  tensor.placement = Placement::kDevice;
+  const Status status = caught([&]() -> Status {
+    host_floats(tensor)[0] = 2;
+    return {};
+  });
+  return Napi::String::New(info.Env(), status.message());
+}
+
+NetworkSpec to_spec(const Napi::Object& from) {
+  const auto side = [&](const char* name) { return from.Get(name).ToNumber().Int32Value(); };
+  NetworkSpec spec;
+  spec.name = from.Get("name").ToString().Utf8Value();
+  spec.path = from.Get("path").ToString().Utf8Value();
+  spec.input = {side("width"), side("height"), {127.5F, 127.5F, 127.5F}, {127.5F, 127.5F, 127.5F}};
+  spec.output = NetworkOutput::kLogit;
+  return spec;
+}
+
+MattePlan to_plan(const Napi::Object& from) {
+  const auto side = [](const Napi::Object& object, const char* name) {
+    return object.Get(name).ToNumber().Int32Value();
+  };
+  MattePlan plan;
+  plan.width = side(from, "width");
+  plan.height = side(from, "height");
+  plan.roi = {0, 0, plan.width, plan.height};
+  if (from.Get("refine").ToString().Utf8Value() == "off") plan.refinement = Refinement::kOff;
+  if (from.Has("input")) {
+    const auto input = from.Get("input").As<Napi::Object>();
+    plan.input = {side(input, "width"), side(input, "height")};
+  }
+  if (from.Has("mask")) {
+    const auto mask = from.Get("mask").As<Napi::Object>();
+    const auto data = mask.Get("data").As<Napi::Uint8Array>();
+    plan.mask = {{data.Data(), data.ElementLength()}, side(mask, "width"), side(mask, "height")};
+    plan.keep_output = true;
+  }
+  return plan;
+}
+
+/// stagesOf(runtime, network, image, plan): makes the matte twice, with what the first run kept,
+/// on the same pixels. { first, second }: the kernels of each, their runs of the network and
+/// pixels.
+Napi::Value stages_of_js(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  check(env, ort::open_runtime(info[0].ToString().Utf8Value()));
+  LoadedNetwork loaded;
+  loaded.spec = to_spec(info[1].As<Napi::Object>());
+  ort::NetworkOptions options;
+  options.path = loaded.spec.path;
+  options.width = loaded.spec.input.width;
+  options.height = loaded.spec.input.height;
+  options.slots = 1;
+  const CancelToken token;
+  check(env, ort::Network::open(options, token, loaded.network));
+  const ImageView image = to_image(info[2]);
+  MattePlan plan = to_plan(info[3].As<Napi::Object>());
+  ThreadPool pool(0);
+  CpuBackend cpu(pool);
+  const std::size_t bytes =
+      static_cast<std::size_t>(image.stride) * static_cast<std::size_t>(image.height);
+  MatteResult kept;
+  Napi::Object result = Napi::Object::New(env);
+  for (const char* which : {"first", "second"}) {
+    std::vector<std::uint8_t> pixels(image.data, image.data + bytes);
+    RecordingBackend backend(cpu);
+    MatteResult made;
+    check(env, make_matte(
+                   {{pixels.data(), image.width, image.height, image.stride}, plan, loaded, {}, {}},
+                   {backend, pool, 0, token}, made));
+    Napi::Object run = Napi::Object::New(env);
+    run.Set("kernels", from_strings(env, backend.calls()));
+    run.Set("runs", made.runs);
+    run.Set("pixels", Napi::Buffer<std::uint8_t>::Copy(env, pixels.data(), pixels.size()));
+    result.Set(which, run);
+    if (!made.output.empty()) {
+      kept = std::move(made);
+      plan.kept = {kept.output, kept.output_width, kept.output_height, kept.output_view};
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
+  exports.Set("contractFaults", Napi::Function::New(env, contract_faults_js));
+  exports.Set("readDeviceTensor", Napi::Function::New(env, read_device_tensor_js));
+  exports.Set("stagesOf", Napi::Function::New(env, stages_of_js));
+});
+
+}  // namespace cutout::test

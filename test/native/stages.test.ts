@@ -1,0 +1,132 @@
+import { createRequire } from 'node:module';
+import test from 'ava';
+import { defaultRuntimePath } from '../../src/engine/addon.ts';
+import type { NetworkSpec } from '../../src/engine/types.ts';
+import { Networks } from '../fixtures/engineSetup.ts';
+import type { Image, NativeMask } from './kernelsAddon.ts';
+
+interface Made {
+  /** Kernels of the backend in the order of their calls, each with the width of what it works on. */
+  readonly kernels: readonly string[];
+  /** Of the network. */
+  readonly runs: number;
+  readonly pixels: Buffer;
+}
+
+interface StagesPlan {
+  readonly width: number;
+  readonly height: number;
+  readonly refine?: 'on' | 'off';
+  readonly input?: { readonly width: number; readonly height: number };
+  readonly mask?: NativeMask;
+}
+
+/** test/native/stages.cc. */
+interface StagesAddon {
+  /** 'cpu', 'far' (its tensors are on a device) or the name of a kernel that is wrong. */
+  contractFaults(backend: string, threads: number): readonly string[];
+  readDeviceTensor(): string;
+  stagesOf(
+    runtime: string,
+    network: NetworkSpec,
+    image: Image,
+    plan: StagesPlan,
+  ): { readonly first: Made; readonly second: Made };
+}
+
+const addon = createRequire(import.meta.url)('../../../native/Release/cutout_test.node') as StagesAddon;
+const networks = new Networks();
+test.after.always(() => networks.remove());
+
+test('the CPU fulfils the contract of backends, with any number of threads', (t) => {
+  for (const threads of [0, 1, 3]) t.deepEqual(addon.contractFaults('cpu', threads), []);
+});
+
+test('the contract can be fulfilled by a backend whose tensors are on a device', (t) => {
+  t.deepEqual(addon.contractFaults('far', 1), []);
+});
+
+for (const kernel of [
+  'upload',
+  'fill_input',
+  'to_probability',
+  'is_confident',
+  'fuse',
+  'find_subject',
+  'reduce',
+  'solve',
+]) {
+  test(`a backend whose ${kernel} is wrong does not fulfil the contract`, (t) => {
+    const faults = addon.contractFaults(kernel, 1);
+    t.true(
+      faults.some((fault) => fault.startsWith(`${kernel}: `)),
+      faults.join('\n'),
+    );
+  });
+}
+
+test('a tensor on a device is not read as memory of this process', (t) => {
+  t.is(addon.readDeviceTensor(), 'The tensor does not hold float32 values on the host.');
+});
+
+/** A disc in the middle, of this brightness on black. */
+function disc(width: number, height: number, brightness = 255): Image {
+  const data = new Uint8Array(width * height * 4);
+  for (let i = 0; i < width * height; i++) {
+    const inside = Math.hypot((i % width) - width / 2, Math.floor(i / width) - height / 2) < height / 3;
+    data.set([...Array<number>(3).fill(inside ? brightness : 0), 255], i * 4);
+  }
+  return { data, width, height, stride: width * 4 };
+}
+
+const stagesOf = (network: NetworkSpec, image: Image, plan: StagesPlan) =>
+  addon.stagesOf(defaultRuntimePath(), network, image, plan);
+
+test('a matte is made by prepare, infer, solve and write', (t) => {
+  const network = networks.spec('plain');
+  const { first } = stagesOf(network, disc(120, 90), { width: 120, height: 90 });
+  t.deepEqual(first.kernels, ['fillInput 64', 'toProbability 64', 'findSubject 64', 'solve 64']);
+  t.is(first.runs, 1);
+  const reduced = stagesOf(network, disc(120, 90), { width: 100, height: 75 }).first;
+  t.deepEqual(reduced.kernels.slice(-2), ['reduce 100', 'solve 64']);
+});
+
+test('an ambiguous answer at a smaller size passes prepare and infer again; a confident one does not', (t) => {
+  const network = networks.spec('free', { free: true });
+  const plan = { width: 40, height: 30, input: { width: 32, height: 32 } };
+  const small = ['fillInput 32', 'toProbability 32', 'isConfident 32'];
+  const confident = stagesOf(network, disc(120, 90), plan).first;
+  t.deepEqual(confident.kernels, [...small, 'findSubject 32', 'reduce 40', 'solve 32']);
+  t.is(confident.runs, 1);
+  // The middle of the logits.
+  const ambiguous = stagesOf(network, disc(120, 90, 128), plan).first;
+  const usual = ['fillInput 64', 'toProbability 64'];
+  t.deepEqual(ambiguous.kernels, [...small, ...usual, 'findSubject 64', 'reduce 40', 'solve 64']);
+  t.is(ambiguous.runs, 2);
+});
+
+const mask = (from: number): NativeMask => ({
+  data: Uint8Array.from({ length: 60 * 45 }, (_, i) =>
+    i % 60 >= from && i % 60 < 60 - from && i > 60 * 8 && i < 60 * 37 ? 255 : 0,
+  ),
+  width: 60,
+  height: 45,
+});
+
+test('a kept answer is used again without filling the input of the network where nobody reads that', (t) => {
+  const network = networks.spec('kept');
+  const again = ['findSubject 64', 'solve 64'];
+  const image = disc(120, 90);
+  // The input is the guide of refinement where it is not larger than the result.
+  const large = stagesOf(network, image, { width: 120, height: 90, mask: mask(4) });
+  t.deepEqual(large.first.kernels, ['fillInput 64', 'toProbability 64', ...again]);
+  t.deepEqual(large.second.kernels, ['fillInput 64', ...again]);
+  const plain = stagesOf(network, image, { width: 120, height: 90, mask: mask(4), refine: 'off' });
+  t.deepEqual(plain.second.kernels, again);
+  const preview = stagesOf(network, disc(60, 45), { width: 60, height: 45, mask: mask(4) });
+  t.deepEqual(preview.second.kernels, again);
+  for (const { first, second } of [large, plain, preview]) {
+    t.is(second.runs, 0);
+    t.deepEqual(second.pixels, first.pixels);
+  }
+});
