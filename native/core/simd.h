@@ -20,6 +20,14 @@
 #define CUTOUT_INLINE inline
 #endif
 
+/// For plain functions of a pixel in `*/math/`, which loops of the CPU and kernels of a GPU call
+/// (native/cuda): no vector types, no allocation, nothing of the standard library but <cmath>.
+#if defined(__CUDACC__)
+#define CUTOUT_HD __host__ __device__ __forceinline__
+#else
+#define CUTOUT_HD CUTOUT_INLINE
+#endif
+
 namespace cutout {
 
 /// The version of the hot loops that runs: "x86-64-v4", "x86-64-v3" or "baseline".

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "core/simd.h"
+#include "image/cubic_axis.h"
+#include "image/math/cubic.h"
 #include "image/pack.h"
 
 namespace cutout {
@@ -19,44 +21,13 @@ using Byte = std::uint8_t;
 
 constexpr std::size_t kBand = 64;  // rows that are computed before any of them is written back
 constexpr std::size_t kGrain = 8;
-constexpr int kPiece = 64;  // pixels of a row that are classified together
-constexpr int kLanes = 8;   // pixels that are computed together
-constexpr int kTaps = 4;
+constexpr int kLanes = CubicAxis::kLanes;  // pixels that are computed together
+constexpr int kTaps = CubicAxis::kTaps;
 constexpr int kBefore = 2;  // repeated columns on each side
 
 // Vector types as in filter.cc.
 typedef float F32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef std::int32_t I32x8 __attribute__((vector_size(32), aligned(4), may_alias));
-
-/// The Catmull-Rom cubic.
-double cubic_at(double x) {
-  const double a = std::abs(x);
-  if (a < 1) return (1.5 * a - 2.5) * a * a + 1;
-  if (a < 2) return ((-0.5 * a + 2.5) * a - 4) * a + 2;
-  return 0;
-}
-
-/// Taps of one axis: `before`, the pixel at or before the centre of an output (-1 .. in - 1), and
-/// the weights of pixels before - 1 .. before + 2. The last output is repeated to whole vectors.
-struct Axis {
-  std::vector<int> before;
-  std::array<std::vector<float>, kTaps> weights;
-
-  Axis(int in, int out) {
-    const std::size_t padded = static_cast<std::size_t>(out) + kLanes - 1;
-    before.resize(padded);
-    for (std::vector<float>& tap : weights) tap.resize(padded);
-    for (std::size_t i = 0; i < padded; ++i) {
-      const double output = std::min(static_cast<double>(i), out - 1.0);
-      const double centre = (output + 0.5) * in / out - 0.5;
-      before[i] = static_cast<int>(std::floor(centre));
-      for (int k = 0; k < kTaps; ++k) {
-        weights[static_cast<std::size_t>(k)][i] =
-            static_cast<float>(cubic_at(before[i] - 1 + k - centre));
-      }
-    }
-  }
-};
 
 /// Kind of the alphas of some pixels, as bits.
 enum Seen : unsigned char { kNothing = 0, kTransparent = 1, kOpaque = 2, kMixed = 3 };
@@ -77,15 +48,6 @@ CUTOUT_SIMD Alphas alphas_of(const Byte* rgba, int n) {
   return seen;
 }
 
-CUTOUT_INLINE float clamp_to(float v, float most) {
-  const float above = v > 0.0F ? v : 0.0F;
-  return above < most ? above : most;
-}
-
-CUTOUT_INLINE float byte_at(std::uint32_t pixel, int shift) {
-  return static_cast<float>(static_cast<std::int32_t>((pixel >> shift) & 255U));
-}
-
 using Rows = std::array<const Byte*, kTaps>;
 
 /// Vertical pass over n opaque pixels: colours 0..255.
@@ -95,23 +57,16 @@ CUTOUT_SIMD void blend_opaque(const Rows& rows, const float* weights, int n, flo
   const Byte* __restrict b = rows[1];
   const Byte* __restrict c = rows[2];
   const Byte* __restrict d = rows[3];
-  const float wa = weights[0];
-  const float wb = weights[1];
-  const float wc = weights[2];
-  const float wd = weights[3];
+  const float w[kTaps] = {weights[0], weights[1], weights[2], weights[3]};
   for (int i = 0; i < n; ++i) {
     std::uint32_t p[kTaps];
     std::memcpy(&p[0], a + i * 4, 4);
     std::memcpy(&p[1], b + i * 4, 4);
     std::memcpy(&p[2], c + i * 4, 4);
     std::memcpy(&p[3], d + i * 4, 4);
-    const auto sum = [&](int shift) {
-      return wa * byte_at(p[0], shift) + wb * byte_at(p[1], shift) + wc * byte_at(p[2], shift) +
-             wd * byte_at(p[3], shift);
-    };
-    red[i] = clamp_to(sum(0), 255.0F);
-    green[i] = clamp_to(sum(8), 255.0F);
-    blue[i] = clamp_to(sum(16), 255.0F);
+    red[i] = opaque_colour(p, w, 0);
+    green[i] = opaque_colour(p, w, 8);
+    blue[i] = opaque_colour(p, w, 16);
   }
 }
 
@@ -123,30 +78,18 @@ CUTOUT_SIMD void blend_mixed(const Rows& rows, const float* weights, int n, floa
   const Byte* __restrict b = rows[1];
   const Byte* __restrict c = rows[2];
   const Byte* __restrict d = rows[3];
-  const float wa = weights[0];
-  const float wb = weights[1];
-  const float wc = weights[2];
-  const float wd = weights[3];
+  const float w[kTaps] = {weights[0], weights[1], weights[2], weights[3]};
   for (int i = 0; i < n; ++i) {
     std::uint32_t p[kTaps];
     std::memcpy(&p[0], a + i * 4, 4);
     std::memcpy(&p[1], b + i * 4, 4);
     std::memcpy(&p[2], c + i * 4, 4);
     std::memcpy(&p[3], d + i * 4, 4);
-    const float shares[kTaps] = {wa * byte_at(p[0], 24), wb * byte_at(p[1], 24),
-                                 wc * byte_at(p[2], 24), wd * byte_at(p[3], 24)};
-    const float total = shares[0] + shares[1] + shares[2] + shares[3];
-    const float most = clamp_to(total, 255.0F);
-    const float scale = 1.0F / (total > 255.0F ? total : 255.0F);
-    const auto colour = [&](int shift) {
-      const float sum = shares[0] * byte_at(p[0], shift) + shares[1] * byte_at(p[1], shift) +
-                        shares[2] * byte_at(p[2], shift) + shares[3] * byte_at(p[3], shift);
-      return clamp_to(sum * scale, most);
-    };
-    red[i] = colour(0);
-    green[i] = colour(8);
-    blue[i] = colour(16);
-    alpha[i] = most;
+    const MixedColumn column = mixed_column(p, w);
+    red[i] = mixed_colour(column, p, 0);
+    green[i] = mixed_colour(column, p, 8);
+    blue[i] = mixed_colour(column, p, 16);
+    alpha[i] = column.alpha;
   }
 }
 
@@ -232,12 +175,12 @@ std::size_t plane_size(int width) {
 /// Computes rows of the result; one object a thread.
 class RowMaker {
  public:
-  RowMaker(ConstImageView image, const Axis& rows, const Axis& columns, int outputs)
+  RowMaker(ConstImageView image, const CubicAxis& rows, const CubicAxis& columns, int outputs)
       : image_(image),
         rows_(rows),
         columns_(columns),
         outputs_(outputs),
-        seen_(static_cast<std::size_t>((image.width + kPiece - 1) / kPiece)) {
+        seen_(static_cast<std::size_t>((image.width + kCubicPiece - 1) / kCubicPiece)) {
     for (std::vector<float>& plane : planes_) plane.resize(plane_size(image.width));
   }
 
@@ -245,10 +188,10 @@ class RowMaker {
   void make(int y, Byte* out) {
     filter_rows(y);
     for (int x = 0, end = 0; x < outputs_; x = end) {
-      const unsigned seen = seen_by(x, std::min(x + kPiece, outputs_));
+      const unsigned seen = seen_by(x, std::min(x + kCubicPiece, outputs_));
       do {
-        end = std::min(end + kPiece, outputs_);
-      } while (end < outputs_ && seen_by(end, std::min(end + kPiece, outputs_)) == seen);
+        end = std::min(end + kCubicPiece, outputs_);
+      } while (end < outputs_ && seen_by(end, std::min(end + kCubicPiece, outputs_)) == seen);
       Byte* to = out + static_cast<std::ptrdiff_t>(x) * 4;
       Span span{columns_.before.data() + x, {}, {}, end - x};
       for (std::size_t k = 0; k < kTaps; ++k) span.weights[k] = columns_.weights[k].data() + x;
@@ -274,8 +217,8 @@ class RowMaker {
       lines[tap] = image_.row(std::clamp(rows_.before[row] - 1 + k, 0, image_.height - 1));
       weights[tap] = rows_.weights[tap][row];
     }
-    for (int x = 0; x < image_.width; x += kPiece) {
-      const int n = std::min(kPiece, image_.width - x);
+    for (int x = 0; x < image_.width; x += kCubicPiece) {
+      const int n = std::min(kCubicPiece, image_.width - x);
       Alphas seen{255, 0};
       Rows at{};
       for (std::size_t k = 0; k < kTaps; ++k) {
@@ -286,7 +229,7 @@ class RowMaker {
       }
       std::array<float*, 4> to{};
       for (std::size_t c = 0; c < 4; ++c) to[c] = planes_[c].data() + kBefore + x;
-      unsigned char& piece = seen_[static_cast<std::size_t>(x / kPiece)];
+      unsigned char& piece = seen_[static_cast<std::size_t>(x / kCubicPiece)];
       piece = seen.any == 0 ? kTransparent : seen.all == 255 ? kOpaque : kMixed;
       if (piece == kTransparent) {
         for (float* plane : to) std::fill_n(plane, n, 0.0F);
@@ -311,15 +254,15 @@ class RowMaker {
     const int first = std::clamp(columns_.before[static_cast<std::size_t>(x)] - 1, 0, last);
     const int behind = std::clamp(columns_.before[static_cast<std::size_t>(end) - 1] + 2, 0, last);
     unsigned seen = kNothing;
-    for (int piece = first / kPiece; piece <= behind / kPiece; ++piece) {
+    for (int piece = first / kCubicPiece; piece <= behind / kCubicPiece; ++piece) {
       seen |= seen_[static_cast<std::size_t>(piece)];
     }
     return seen;
   }
 
   ConstImageView image_;
-  const Axis& rows_;
-  const Axis& columns_;
+  const CubicAxis& rows_;
+  const CubicAxis& columns_;
   int outputs_;
   std::array<std::vector<float>, 4> planes_;
   std::vector<unsigned char> seen_;
@@ -389,7 +332,7 @@ struct Source {
   std::ptrdiff_t end;
 };
 
-Source source_of(ConstImageView image, const Byte* buffer, const Axis& rows, int y) {
+Source source_of(ConstImageView image, const Byte* buffer, const CubicAxis& rows, int y) {
   const int before = rows.before[static_cast<std::size_t>(y)];
   const auto row = [&](int at) { return image.row(std::clamp(at, 0, image.height - 1)) - buffer; };
   return {row(before - 1), row(before + 2) + static_cast<std::ptrdiff_t>(image.width) * 4};
@@ -398,7 +341,7 @@ Source source_of(ConstImageView image, const Byte* buffer, const Axis& rows, int
 /// The first row from which on all rows may be computed from the end backwards: none of them
 /// depends on bytes that rows computed a band earlier overwrite. -1 if the rows before it cannot be
 /// computed from the front for the same reason.
-int first_backwards(ConstImageView image, const Byte* buffer, const Axis& rows, int width,
+int first_backwards(ConstImageView image, const Byte* buffer, const CubicAxis& rows, int width,
                     int height) {
   constexpr auto kApart = static_cast<std::ptrdiff_t>(kBand);
   const std::ptrdiff_t row_bytes = static_cast<std::ptrdiff_t>(width) * 4;
@@ -453,8 +396,8 @@ Status enlarge_in_place(std::span<Byte> buffer, ConstImageView image, int to_wid
     pack_rows(image, buffer.data());
     return {};
   }
-  const Axis rows(image.height, to_height);
-  const Axis columns(image.width, to_width);
+  const CubicAxis rows(image.height, to_height);
+  const CubicAxis columns(image.width, to_width);
   int middle = first_backwards(image, buffer.data(), rows, to_width, to_height);
   if (middle < 0) {
     pack_rows(image, buffer.data());

@@ -6,15 +6,13 @@
 #include <cstring>
 
 #include "core/simd.h"
+#include "image/math/filter.h"
 
 namespace cutout {
 
 namespace {
 
 using Byte = std::uint8_t;
-
-// Pixels filtered at a time: their sums (8 kB) stay in the first-level cache.
-constexpr int kTile = 512;
 
 // GCC vector types, lowered to the instruction set of each clone. `aligned(4)`: loads may start at
 // any float.
@@ -63,14 +61,7 @@ CUTOUT_SIMD void add_four_rows(float* __restrict sums, const Byte* __restrict a,
 
 CUTOUT_SIMD void add_premultiplied_row(float* __restrict sums, const Byte* __restrict row,
                                        float weight, int pixels) {
-  for (int i = 0; i < pixels; ++i) {
-    const auto alpha = static_cast<float>(row[i * 4 + 3]);
-    const float scaled = weight * (alpha * (1.0F / 255.0F));
-    sums[i * 4] += scaled * static_cast<float>(row[i * 4]);
-    sums[i * 4 + 1] += scaled * static_cast<float>(row[i * 4 + 1]);
-    sums[i * 4 + 2] += scaled * static_cast<float>(row[i * 4 + 2]);
-    sums[i * 4 + 3] += weight * alpha;
-  }
+  for (int i = 0; i < pixels; ++i) add_premultiplied(row + i * 4, weight, sums + i * 4);
 }
 
 /// Adds two pixels, premultiplied and weighted; `weight` is divided by 255. Inlined into each
@@ -101,10 +92,7 @@ CUTOUT_SIMD void add_four_premultiplied_rows(float* __restrict sums, const Byte*
   }
   if (i == pixels) return;
   for (int k = 0; k < 4; ++k) {
-    const Byte* last = row + k * stride + i * 4;
-    const float alpha = static_cast<float>(last[3]) * scaled[k];
-    for (int c = 0; c < 3; ++c) sums[i * 4 + c] += static_cast<float>(last[c]) * alpha;
-    sums[i * 4 + 3] += 255.0F * alpha;
+    add_one_of_four(row + k * stride + i * 4, scaled[k], sums + i * 4);
   }
 }
 
@@ -180,8 +168,8 @@ CUTOUT_SIMD void filter_columns_with(const float* row, const int* first, const f
 void filter_rows(ConstImageView rgba, const Taps& rows, int y, float* row) {
   const Byte* top = rgba.row(rows.first[static_cast<std::size_t>(y)]);
   const int count = rows.count[static_cast<std::size_t>(y)];
-  for (int x = 0; x < rgba.width; x += kTile) {
-    const int pixels = std::min(kTile, rgba.width - x);
+  for (int x = 0; x < rgba.width; x += kFilterTile) {
+    const int pixels = std::min(kFilterTile, rgba.width - x);
     const std::ptrdiff_t offset = static_cast<std::ptrdiff_t>(x) * 4;
     filter_tile(top + offset, rgba.stride, rows.of(y), count, pixels, row + offset);
   }

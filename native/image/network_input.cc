@@ -7,12 +7,13 @@
 
 #include "core/simd.h"
 #include "image/filter.h"
+#include "image/math/network_input.h"
 
 namespace cutout {
 
 namespace {
 
-constexpr float kGray = 128.0F;
+constexpr double kGray = 128;
 constexpr std::size_t kGrain = 16;  // rows of the output
 
 /// Premultiplied RGBA -> over gray -> normalised, into the three planes.
@@ -26,10 +27,10 @@ CUTOUT_SIMD void store_planes(const float* __restrict rgba, int pixels, const Ne
   const float mean_g = spec.mean[1];
   const float mean_b = spec.mean[2];
   for (int x = 0; x < pixels; ++x) {
-    const float gray = kGray * (1.0F - rgba[x * 4 + 3] * (1.0F / 255.0F));
-    red[x] = (rgba[x * 4] + gray - mean_r) * scale_r;
-    green[x] = (rgba[x * 4 + 1] + gray - mean_g) * scale_g;
-    blue[x] = (rgba[x * 4 + 2] + gray - mean_b) * scale_b;
+    const float gray = gray_behind(rgba[x * 4 + 3]);
+    red[x] = normalised(rgba[x * 4], gray, mean_r, scale_r);
+    green[x] = normalised(rgba[x * 4 + 1], gray, mean_g, scale_g);
+    blue[x] = normalised(rgba[x * 4 + 2], gray, mean_b, scale_b);
   }
 }
 
@@ -80,7 +81,7 @@ void fill_network_input_scalar(ConstImageView rgba, const NetworkInput& spec, fl
           const std::uint8_t* pixel = rgba.row(y) + static_cast<std::ptrdiff_t>(x) * 4;
           const double alpha = pixel[3] / 255.0;
           for (int c = 0; c < 3; ++c) {
-            sum[c] += weight * (pixel[c] * alpha + static_cast<double>(kGray) * (1 - alpha));
+            sum[c] += weight * (pixel[c] * alpha + kGray * (1 - alpha));
           }
         }
       }

@@ -11,6 +11,7 @@
 
 #include "core/simd.h"
 #include "image/filter.h"
+#include "image/math/filter.h"
 #include "image/pack.h"
 
 namespace cutout {
@@ -100,12 +101,9 @@ CUTOUT_SIMD void store_straight(const float* __restrict premultiplied, int pixel
   }
   if (x == pixels) return;
   const float* last = premultiplied + static_cast<std::ptrdiff_t>(x) * 4;
-  const float scale = last[3] >= 0.5F ? 255.0F / last[3] : 0.0F;
-  const float values[4] = {last[0] * scale, last[1] * scale, last[2] * scale, last[3]};
-  for (int c = 0; c < 4; ++c) {
-    const float value = std::min(std::max(values[c] + 0.5F, 0.0F), 255.0F);
-    out[x * 4 + c] = static_cast<std::uint8_t>(value);
-  }
+  const float scale = straight_scale(last[3]);
+  for (int c = 0; c < 3; ++c) out[x * 4 + c] = straight_byte(last[c] * scale);
+  out[x * 4 + 3] = straight_byte(last[3]);
 }
 
 Status reduce_in_place(ImageView rgba, int width, int height, ThreadPool& pool) {

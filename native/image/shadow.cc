@@ -35,11 +35,6 @@ Box join(const Box& a, const Box& b) {
           std::max(a.top + a.height, b.top + b.height) - top};
 }
 
-float fade_at(int y, int end, int rows) {
-  if (rows == 0) return 1;
-  return std::clamp((static_cast<float>(end - y) - 0.5F) / static_cast<float>(rows), 0.0F, 1.0F);
-}
-
 /// Whether the shadow fades: it is asked for, and the canvas's lower border cuts the subject.
 bool fades(const Box& subject, int canvas_height, const DropShadow& shadow) {
   return shadow.fade > 0 && subject.top + subject.height == canvas_height;
@@ -70,7 +65,7 @@ CUTOUT_SIMD void add_scaled(const float* __restrict from, float weight, int n,
 
 CUTOUT_SIMD void mix(const float* __restrict a, const float* __restrict b, float t, float scale,
                      int n, float* __restrict out) {
-  for (int x = 0; x < n; ++x) out[x] = (a[x] + (b[x] - a[x]) * t) * scale;
+  for (int x = 0; x < n; ++x) out[x] = mixed(a[x], b[x], t, scale);
 }
 
 }  // namespace
@@ -79,51 +74,63 @@ Box shadow_extent(const Box& subject, const DropShadow& shadow) {
   return join(subject, shadow_box(subject, shadow));
 }
 
+ShadowLayout shadow_layout(ConstImageView canvas, const Box& subject, const DropShadow& shadow) {
+  ShadowLayout layout;
+  layout.box = clip(shadow_box(subject, shadow), canvas);
+  ShadowGrid& grid = layout.grid;
+  const auto sigma = static_cast<double>(shadow.sigma);
+  while (grid.block < kLargestBlock && sigma / (2 * grid.block) >= kBlocksPerSigma) grid.block *= 2;
+  // One block more than the radius on each side, so that interpolation stays inside the plane.
+  const int border = (radius_of(shadow) / grid.block + 2) * grid.block;
+  grid.left = subject.left - border;
+  grid.top = subject.top - border;
+  grid.width = (subject.width + 2 * border + grid.block - 1) / grid.block;
+  grid.height = (subject.height + 2 * border + grid.block - 1) / grid.block;
+  grid.offset_x = shadow.offset_x;
+  grid.offset_y = shadow.offset_y;
+  grid.fade_end = canvas.height;
+  grid.fade = fades(subject, canvas.height, shadow) ? shadow.fade : 0;
+  grid.opacity = shadow.opacity;
+  // In blocks: the mean over a block has variance 1/12, linear interpolation 1/6.
+  const double added = grid.block == 1 ? 0 : 0.25;
+  layout.blur = gaussian(std::sqrt(sigma * sigma / (grid.block * grid.block) - added));
+  return layout;
+}
+
 ShadowPlane::ShadowPlane(ConstImageView canvas, const Box& subject, const DropShadow& shadow,
                          ThreadPool& pool)
-    : box_(clip(shadow_box(subject, shadow), canvas)),
-      offset_x_(shadow.offset_x),
-      offset_y_(shadow.offset_y),
-      fade_end_(canvas.height),
-      fade_(fades(subject, canvas.height, shadow) ? shadow.fade : 0),
-      opacity_(shadow.opacity) {
-  const auto sigma = static_cast<double>(shadow.sigma);
-  while (block_ < kLargestBlock && sigma / (2 * block_) >= kBlocksPerSigma) block_ *= 2;
-  // One block more than the radius on each side, so that interpolation stays inside the plane.
-  const int border = (radius_of(shadow) / block_ + 2) * block_;
-  left_ = subject.left - border;
-  top_ = subject.top - border;
-  width_ = (subject.width + 2 * border + block_ - 1) / block_;
-  height_ = (subject.height + 2 * border + block_ - 1) / block_;
-  blocks_.assign(static_cast<std::size_t>(width_) * static_cast<std::size_t>(height_), 0.0F);
+    : layout_(shadow_layout(canvas, subject, shadow)) {
+  const ShadowGrid& grid = layout_.grid;
+  blocks_.assign(static_cast<std::size_t>(grid.width) * static_cast<std::size_t>(grid.height),
+                 0.0F);
   reduce(canvas, subject, pool);
-  // In blocks: the mean over a block has variance 1/12, linear interpolation 1/6.
-  const double added = block_ == 1 ? 0 : 0.25;
-  blur(std::sqrt(sigma * sigma / (block_ * block_) - added), pool);
+  blur(pool);
 }
 
 void ShadowPlane::reduce(ConstImageView canvas, const Box& subject, ThreadPool& pool) {
-  const int border = subject.left - left_;  // a multiple of the block
-  const int rows = (subject.height + block_ - 1) / block_;
-  const float scale = 1.0F / (255.0F * static_cast<float>(block_) * static_cast<float>(block_));
+  const int block = layout_.grid.block;
+  const int width = layout_.grid.width;
+  const int border = subject.left - layout_.grid.left;  // a multiple of the block
+  const int rows = (subject.height + block - 1) / block;
+  const float scale = block_scale(block);
   pool.parallel_for(
       static_cast<std::size_t>(rows), kGrain, [&](std::size_t begin, std::size_t end) {
         std::vector<std::uint32_t> sums(static_cast<std::size_t>(subject.width));
         for (std::size_t j = begin; j < end; ++j) {
           std::fill(sums.begin(), sums.end(), 0U);
-          const int first = subject.top + static_cast<int>(j) * block_;
-          const int last = std::min(first + block_, subject.top + subject.height);
+          const int first = subject.top + static_cast<int>(j) * block;
+          const int last = std::min(first + block, subject.top + subject.height);
           for (int y = first; y < last; ++y) {
             add_alpha(reinterpret_cast<const Pixel*>(canvas.row(y)) + subject.left, subject.width,
                       sums.data());
           }
           float* to =
               blocks_.data() +
-              (j + static_cast<std::size_t>(border / block_)) * static_cast<std::size_t>(width_) +
-              border / block_;
-          for (int x = 0; x < subject.width; x += block_) {
+              (j + static_cast<std::size_t>(border / block)) * static_cast<std::size_t>(width) +
+              border / block;
+          for (int x = 0; x < subject.width; x += block) {
             std::uint32_t sum = 0;
-            const int stop = std::min(x + block_, subject.width);
+            const int stop = std::min(x + block, subject.width);
             for (int i = x; i < stop; ++i) sum += sums[static_cast<std::size_t>(i)];
             *to++ = static_cast<float>(sum) * scale;
           }
@@ -131,12 +138,13 @@ void ShadowPlane::reduce(ConstImageView canvas, const Box& subject, ThreadPool& 
       });
 }
 
-void ShadowPlane::blur(double sigma, ThreadPool& pool) {
-  const std::vector<float> weights = gaussian(sigma);
+void ShadowPlane::blur(ThreadPool& pool) {
+  const std::vector<float>& weights = layout_.blur;
   const auto taps = static_cast<int>(weights.size());
   const int radius = taps / 2;
-  const auto width = static_cast<std::size_t>(width_);
-  const auto rows = static_cast<std::size_t>(height_);
+  const int columns = layout_.grid.width;
+  const auto width = static_cast<std::size_t>(columns);
+  const auto rows = static_cast<std::size_t>(layout_.grid.height);
   std::vector<float> across(blocks_.size(), 0.0F);
   pool.parallel_for(rows, kGrain, [&](std::size_t begin, std::size_t end) {
     std::vector<float> padded(width + static_cast<std::size_t>(2 * radius), 0.0F);
@@ -144,7 +152,7 @@ void ShadowPlane::blur(double sigma, ThreadPool& pool) {
       const float* from = blocks_.data() + y * width;
       std::copy(from, from + width, padded.begin() + radius);
       for (int k = 0; k < taps; ++k) {
-        add_scaled(padded.data() + k, weights[static_cast<std::size_t>(k)], width_,
+        add_scaled(padded.data() + k, weights[static_cast<std::size_t>(k)], columns,
                    across.data() + y * width);
       }
     }
@@ -155,40 +163,38 @@ void ShadowPlane::blur(double sigma, ThreadPool& pool) {
       std::fill_n(to, width, 0.0F);
       for (int k = 0; k < taps; ++k) {
         const int from = static_cast<int>(y) + k - radius;
-        if (from < 0 || from >= height_) continue;
+        if (from < 0 || from >= layout_.grid.height) continue;
         add_scaled(across.data() + static_cast<std::size_t>(from) * width,
-                   weights[static_cast<std::size_t>(k)], width_, to);
+                   weights[static_cast<std::size_t>(k)], columns, to);
       }
     }
   });
 }
 
 void ShadowPlane::row(int y, float* out) const {
-  const float scale = opacity_ * fade_at(y, fade_end_, fade_);
-  // Centre of the pixel in blocks, from the centre of the first block: always inside the plane.
-  const float v =
-      (static_cast<float>(y - offset_y_ - top_) + 0.5F) / static_cast<float>(block_) - 0.5F;
-  const int above = static_cast<int>(v);
+  const ShadowGrid& grid = layout_.grid;
+  const Box& box = layout_.box;
+  const ShadowRow row = shadow_row(grid, y);
   const float* a =
-      blocks_.data() + static_cast<std::size_t>(above) * static_cast<std::size_t>(width_);
-  const int from = box_.left - offset_x_ - left_;  // first pixel, from the left end of the plane
-  if (block_ == 1) {
-    mix(a + from, a + from, 0, scale, box_.width, out);
+      blocks_.data() + static_cast<std::size_t>(row.above) * static_cast<std::size_t>(grid.width);
+  const int from = box.left - grid.offset_x - grid.left;  // first pixel, from the plane's left end
+  if (grid.block == 1) {
+    mix(a + from, a + from, 0, row.scale, box.width, out);
     return;
   }
-  std::vector<float> line(static_cast<std::size_t>(width_));
-  mix(a, a + width_, v - static_cast<float>(above), scale, width_, line.data());
-  // Between two centres lie block_ pixels, the first of them half a pixel behind the left centre.
-  const int half = block_ / 2;
-  const float step = 1.0F / static_cast<float>(block_);
-  for (int x = 0; x < box_.width;) {
+  std::vector<float> line(static_cast<std::size_t>(grid.width));
+  mix(a, a + grid.width, row.t, row.scale, grid.width, line.data());
+  // Between two centres lie grid.block pixels, the first of them half a pixel behind the left one.
+  const int half = grid.block / 2;
+  const float step = 1.0F / static_cast<float>(grid.block);
+  for (int x = 0; x < box.width;) {
     const int at = from + x - half;
-    const int block = at / block_;
-    const int phase = at % block_;
-    const int n = std::min(block_ - phase, box_.width - x);
+    const int block = at / grid.block;
+    const int phase = at % grid.block;
+    const int n = std::min(grid.block - phase, box.width - x);
     const float left = line[static_cast<std::size_t>(block)];
-    const float rise = (line[static_cast<std::size_t>(block) + 1] - left) * step;
-    for (int i = 0; i < n; ++i) out[x + i] = left + rise * (static_cast<float>(phase + i) + 0.5F);
+    const float right = line[static_cast<std::size_t>(block) + 1];
+    for (int i = 0; i < n; ++i) out[x + i] = between_blocks(left, right, step, phase + i);
     x += n;
   }
 }

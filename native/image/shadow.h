@@ -4,6 +4,7 @@
 
 #include "core/image_view.h"
 #include "core/thread_pool.h"
+#include "image/math/shadow.h"
 
 namespace cutout {
 
@@ -22,6 +23,16 @@ struct DropShadow {
 /// moved and grown by ceil(3 * sigma) on each side; the blur of a straight edge has fallen to 0.13
 /// % there. Nothing is drawn outside.
 Box shadow_extent(const Box& subject, const DropShadow& shadow);
+
+/// What of the canvas a shadow covers, its blocks and their blur.
+struct ShadowLayout {
+  Box box;
+  ShadowGrid grid;
+  std::vector<float> blur;  // weights of a Gaussian in blocks, sum 1, an odd number
+};
+
+/// `subject` lies inside the canvas.
+ShadowLayout shadow_layout(ConstImageView canvas, const Box& subject, const DropShadow& shadow);
 
 /// Computes the shadow of one subject, row by row; image/layers.h draws a row under the subject.
 ///
@@ -43,7 +54,7 @@ class ShadowPlane {
               ThreadPool& pool);
 
   /// Part of the canvas that the shadow covers.
-  [[nodiscard]] const Box& box() const { return box_; }
+  [[nodiscard]] const Box& box() const { return layout_.box; }
 
   /// Strength 0..opacity of the shadow at the pixels of box() in row y of the canvas. `out` holds
   /// box().width numbers.
@@ -51,19 +62,9 @@ class ShadowPlane {
 
  private:
   void reduce(ConstImageView canvas, const Box& subject, ThreadPool& pool);
-  void blur(double sigma, ThreadPool& pool);
+  void blur(ThreadPool& pool);
 
-  Box box_;
-  int block_ = 1;  // side in pixels, a power of two
-  int left_ = 0;   // of the plane, in pixels of the canvas, without the shadow's offset
-  int top_ = 0;
-  int width_ = 0;  // blocks
-  int height_ = 0;
-  int offset_x_ = 0;
-  int offset_y_ = 0;
-  int fade_end_ = 0;  // row of the canvas where a fading shadow is 0
-  int fade_ = 0;      // rows, 0: does not fade
-  float opacity_ = 0;
+  ShadowLayout layout_;
   std::vector<float> blocks_;
 };
 

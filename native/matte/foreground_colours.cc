@@ -8,50 +8,14 @@
 #include <vector>
 
 #include "core/simd.h"
+#include "matte/math/foreground_colours.h"
 #include "matte/pyramid.h"
 
 namespace cutout {
 
 namespace {
 
-constexpr int kJacobiSteps = 8;
-constexpr float kSmooth = 1e-5F;  // weight of a neighbour where alpha is even, as published
 constexpr std::size_t kTileGrain = 4;
-
-/// The 2 x 2 system of F and B of one network pixel.
-struct System {
-  float a00, a01, a11;  // symmetric matrix
-  float inverse_determinant;
-};
-
-CUTOUT_INLINE float weight_between(float a, float b) {
-  const float d = a - b;
-  return kSmooth + (d < 0.0F ? -d : d);
-}
-
-struct Neighbours {
-  float left, right, up, down;
-};
-
-CUTOUT_INLINE System system_of(float alpha, const Neighbours& w) {
-  const float sum = (w.left + w.right) + (w.up + w.down);
-  const float rest = 1.0F - alpha;
-  System system{alpha * alpha + sum, alpha * rest, rest * rest + sum, 0.0F};
-  system.inverse_determinant = 1.0F / (system.a00 * system.a11 - system.a01 * system.a01);
-  return system;
-}
-
-CUTOUT_INLINE float right_side(float own, const Neighbours& w, const Neighbours& v) {
-  return own + ((w.left * v.left + w.right * v.right) + (w.up * v.up + w.down * v.down));
-}
-
-CUTOUT_INLINE float solve_fore(const System& m, float b0, float b1) {
-  return clamp01(m.inverse_determinant * (m.a11 * b0 - m.a01 * b1));
-}
-
-CUTOUT_INLINE float solve_back(const System& m, float b0, float b1) {
-  return clamp01(m.inverse_determinant * (m.a00 * b1 - m.a01 * b0));
-}
 
 constexpr int kSide = kTile + 2 * (kJacobiSteps + 1);
 constexpr int kSpare = 16;  // values behind the last that a loop over whole vectors may touch
@@ -91,11 +55,6 @@ CUTOUT_SIMD void jacobi(const float* __restrict colour, const float* __restrict 
       }
     }
   }
-}
-
-/// First estimate of a layer's colour at a network pixel.
-CUTOUT_INLINE float first_guess(float colour, float weight, float coarse) {
-  return colour * weight + (1.0F - weight) * coarse;
 }
 
 CUTOUT_SIMD void scale_row(float* __restrict row, float scale, float offset, int n) {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "core/simd.h"
+#include "matte/math/clamp.h"
 
 namespace cutout {
 
@@ -38,12 +38,6 @@ struct Guide {
     return planes[channel][index] * scale[channel] + offset[channel];
   }
 };
-
-/// 0 for NaN.
-CUTOUT_INLINE float clamp01(float v) {
-  const float above = v > 0.0F ? v : 0.0F;
-  return above < 1.0F ? above : 1.0F;
-}
 
 /// Columns first .. first + n - 1 of a row of `width` values; columns outside repeat the border.
 inline void copy_padded(const float* row, int width, int first, int n, float* out) {

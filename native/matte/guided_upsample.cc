@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "core/simd.h"
-#include "matte/cubic_taps.h"
 #include "matte/deblur.h"
 #include "matte/foreground_colours.h"
+#include "matte/guide_axis.h"
 #include "matte/local_model.h"
+#include "matte/math/full_size.h"
+#include "matte/math/spline.h"
 #include "matte/tiles.h"
 
 namespace cutout {
@@ -23,112 +25,12 @@ namespace {
 
 constexpr int kTileWidth = 256;  // pixels
 constexpr int kTileHeight = 64;
-constexpr int kSegment = 64;     // pixels of a row that are classified together
-constexpr int kLanes = 8;        // pixels that are interpolated together
-constexpr float kGray = 128.0F;  // behind the image's own transparency, as in network_input.cc
-constexpr float kAlphaVariance = 2e-3F;  // of a confident alpha, relative to the colours'
-constexpr float kNoise = 1e-3F;  // squared distance of a colour from the line F-B that is noise
-
-/// Channels that are interpolated from network pixels to pixels.
-enum Channel {
-  kCoefficients,  // kA0 .. kB of local_model.h
-  kFore = kCoefficients + kPlaneChannels,
-  kBack = kFore + 3,
-  kResidual = kBack + 3,  // the deblurred alpha minus the models' at the network pixel
-  kConfidence,
-  kChannels
-};
+constexpr int kSegment = 64;  // pixels of a row that are classified together
+constexpr int kLanes = GuideAxis::kLanes;
 
 // Vector types as in image/filter.cc.
 typedef float F32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef std::int32_t I32x8 __attribute__((vector_size(32), aligned(4), may_alias));
-
-/// Positions of the pixel centres of one axis among network pixels: `t` of the way from network
-/// pixel `base` to the next (0 at the last one), and the spline's weights of network pixels
-/// base - 1 .. base + 2, the border repeated. The last entry is repeated to whole vectors.
-struct Axis {
-  std::vector<int> base;
-  std::vector<float> t;
-  std::array<std::vector<float>, 4> spline;
-
-  Axis(int in, int out) {
-    const auto count = static_cast<std::size_t>(out);
-    const std::size_t padded = count + kLanes - 1;
-    base.resize(padded);
-    t.resize(padded);
-    for (std::vector<float>& weights : spline) weights.resize(padded);
-    const std::vector<Cubic> cubics = cubic_positions(in, out);
-    for (std::size_t i = 0; i < padded; ++i) {
-      const std::size_t pixel = std::min(i, count - 1);
-      const Cubic& cubic = cubics[pixel];
-      const double centre =
-          std::clamp((static_cast<double>(pixel) + 0.5) * in / out - 0.5, 0.0, in - 1.0);
-      base[i] = cubic.at[1];
-      t[i] = static_cast<float>(centre - base[i]);
-      for (std::size_t k = 0; k < 4; ++k) spline[k][i] = cubic.weights[k];
-    }
-  }
-};
-
-CUTOUT_INLINE float blend(float a, float b, float t) { return a + t * (b - a); }
-
-/// alpha^2 + (1 - alpha)^2.
-CUTOUT_INLINE float squares(float alpha) {
-  const float rest = 1.0F - alpha;
-  return alpha * alpha + rest * rest;
-}
-
-CUTOUT_INLINE std::uint32_t to_byte(float v) {
-  return static_cast<std::uint32_t>(static_cast<std::int32_t>(v * 255.0F + 0.5F));
-}
-
-/// The refined pixel from `value(channel)`, interpolated linearly, and `q`, the spline's alpha.
-/// Steps 3 to 6 of guided_upsample.h, with its symbols.
-template <typename Value>
-CUTOUT_INLINE std::uint32_t refined_pixel(std::uint32_t pixel, float q, const Value& value,
-                                          std::uint32_t hidden_mask) {
-  const std::uint32_t source_alpha = pixel >> 24;
-  const float source_opacity =
-      static_cast<float>(static_cast<std::int32_t>(source_alpha)) * (1.0F / 255.0F);
-  const float gray = kGray * (1.0F - source_opacity);
-  const auto colour_of = [&](int shift) {
-    const auto byte = static_cast<std::int32_t>((pixel >> shift) & 255U);
-    return (static_cast<float>(byte) * source_opacity + gray) * (1.0F / 255.0F);
-  };
-  const float colour[3] = {colour_of(0), colour_of(8), colour_of(16)};
-  const float plane[4] = {value(kCoefficients), value(kCoefficients + 1), value(kCoefficients + 2),
-                          value(kCoefficients + 3)};
-  const float fore[3] = {value(kFore), value(kFore + 1), value(kFore + 2)};
-  const float back[3] = {value(kBack), value(kBack + 1), value(kBack + 2)};
-  const float confidence = value(kConfidence);
-  const float guided = clamp01(model_alpha(colour, plane, fore, back) + value(kResidual));
-  const float alpha1 = clamp01(blend(q, guided, confidence));
-  const float d[3] = {fore[0] - back[0], fore[1] - back[1], fore[2] - back[2]};
-  const auto residual = [&](int c, float a) { return colour[c] - back[c] - a * d[c]; };
-  const float r[3] = {residual(0, alpha1), residual(1, alpha1), residual(2, alpha1)};
-  const float separation = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
-  const float projection = r[0] * d[0] + r[1] * d[1] + r[2] * d[2];
-  // Of the colour from the line F-B; rounding may leave it below 0.
-  const float squared_distance =
-      r[0] * r[0] + r[1] * r[1] + r[2] * r[2] - projection * projection / (separation + kNoise);
-  const float t =
-      confidence * kAlphaVariance / (kNoise + (squared_distance > 0.0F ? squared_distance : 0.0F));
-  const float alpha = clamp01(alpha1 + t * projection / (squares(alpha1) + t * separation));
-  const float share = alpha / squares(alpha);
-  const auto foreground_byte = [&](int c) {
-    return to_byte(clamp01(fore[c] + share * residual(c, alpha)));
-  };
-  const std::uint32_t foreground =
-      foreground_byte(0) | (foreground_byte(1) << 8) | (foreground_byte(2) << 16);
-  const std::uint32_t m = to_byte(alpha);
-  // A mask of all bits where the pixel is mixed: a branch would keep the loop from being
-  // vectorised.
-  const std::uint32_t mixed =
-      0U - (static_cast<std::uint32_t>(source_alpha == 255) & static_cast<std::uint32_t>(m != 255) &
-            static_cast<std::uint32_t>(m != 0));
-  const std::uint32_t rgb = (foreground & mixed) | (pixel & ~mixed & 0x00FFFFFFU);
-  return with_alpha(rgb, multiply_255(source_alpha, m), hidden_mask);
-}
 
 /// Width of the image over that of the guide, the geometric mean of both directions.
 float enlargement_of(const Guide& guide, int width, int height) {
@@ -137,11 +39,6 @@ float enlargement_of(const Guide& guide, int width, int height) {
 }
 
 constexpr std::size_t kPixelGrain = 16384;
-
-/// Alpha for which colours are estimated where colour sampling ran.
-CUTOUT_INLINE float toward_samples(float alpha, float sample_confidence, float sampled_alpha) {
-  return alpha + sample_confidence * (sampled_alpha - alpha);
-}
 
 CUTOUT_SIMD void toward_samples_row(const float* __restrict alpha,
                                     const float* __restrict sample_confidence,
@@ -301,7 +198,7 @@ CUTOUT_SIMD void clear_hidden(std::uint8_t* rgba, int n) {
 /// Interpolated rows for one tile of the image, computed when first asked for.
 class TileRows {
  public:
-  TileRows(const SolvedEdges& edges, const Axis& columns, int x, int n)
+  TileRows(const SolvedEdges& edges, const GuideAxis& columns, int x, int n)
       : edges_(edges),
         base_(columns.base.data() + x),
         t_(columns.t.data() + x),
@@ -387,7 +284,7 @@ class TileRows {
   }
 
   const SolvedEdges& edges_;
-  const int* base_;  // Axis::base of the tile's columns
+  const int* base_;  // GuideAxis::base of the tile's columns
   const float* t_;
   std::array<const float*, 4> spline_{};
   int n_;
@@ -406,8 +303,8 @@ class TileRows {
 enum class Treatment : std::uint8_t { kClear, kKeep, kRefine };
 using Treatments = std::array<Treatment, kTileWidth / kSegment>;
 
-Treatments treatments_of(const SolvedEdges& edges, const Axis& columns, const Box& part, int upper,
-                         int lower) {
+Treatments treatments_of(const SolvedEdges& edges, const GuideAxis& columns, const Box& part,
+                         int upper, int lower) {
   Treatments treatments{};
   for (int x = 0; x < part.width; x += kSegment) {
     const int left = part.left + x;
@@ -424,8 +321,8 @@ Treatments treatments_of(const SolvedEdges& edges, const Axis& columns, const Bo
 }
 
 /// Refines one tile of the image; `part` lies inside the region of interest and is not empty.
-void refine_tile(ImageView rgba, const SolvedEdges& edges, const Axis& rows, const Axis& columns,
-                 const Box& part, HiddenColour hidden, Summary& summary) {
+void refine_tile(ImageView rgba, const SolvedEdges& edges, const GuideAxis& rows,
+                 const GuideAxis& columns, const Box& part, HiddenColour hidden, Summary& summary) {
   const std::uint32_t hidden_mask = hidden == HiddenColour::kClear ? 0 : 0x00FFFFFFU;
   std::optional<TileRows> tile;  // only where a segment is refined
   Treatments treatments{};
@@ -493,8 +390,8 @@ SolvedEdges solve_edges(const Guide& guide, std::span<const float> p, int width,
 MatteSummary write_edges(ImageView rgba, const SolvedEdges& edges, const Box& roi,
                          HiddenColour hidden, ThreadPool& pool) {
   const Guide& guide = edges.guide;
-  const Axis rows(guide.height, rgba.height);
-  const Axis columns(guide.width, rgba.width);
+  const GuideAxis rows(guide.height, rgba.height);
+  const GuideAxis columns(guide.width, rgba.width);
   const Box inside = clip(roi, rgba);
   const int image_tiles_across = (rgba.width + kTileWidth - 1) / kTileWidth;
   const int image_tiles_down = (rgba.height + kTileHeight - 1) / kTileHeight;
@@ -534,8 +431,8 @@ MatteSummary guided_upsample_scalar(ImageView rgba, const Guide& guide, std::spa
                                           guide.sampled_alpha[index]);
   }
   const LayerColours colours = estimate_colours_scalar(guide, sampled_alpha.data());
-  const Axis rows(guide.height, rgba.height);
-  const Axis columns(guide.width, rgba.width);
+  const GuideAxis rows(guide.height, rgba.height);
+  const GuideAxis columns(guide.width, rgba.width);
   const std::uint32_t hidden_mask = hidden == HiddenColour::kClear ? 0 : 0x00FFFFFFU;
   std::vector<std::array<float, kChannels>> values(guide.size());
   for (int y = 0; y < guide.height; ++y) {
@@ -570,7 +467,7 @@ MatteSummary guided_upsample_scalar(ImageView rgba, const Guide& guide, std::spa
         return guide.at(std::clamp(columns.base[column] + dx, 0, guide.width - 1),
                         std::clamp(rows.base[row] + dy, 0, guide.height - 1));
       };
-      const auto spline = [](const Axis& axis, std::size_t i, const std::array<float, 4>& v) {
+      const auto spline = [](const GuideAxis& axis, std::size_t i, const std::array<float, 4>& v) {
         return between(v[0], v[1], v[2], v[3], axis.spline[0][i], axis.spline[1][i],
                        axis.spline[2][i], axis.spline[3][i]);
       };

@@ -9,140 +9,11 @@ namespace cutout {
 
 namespace {
 
-constexpr int kWindow = 2 * kModelRadius + 1;
-static_assert(kWindow == 7, "the sums below are written out");
-constexpr float kMean = 1.0F / (kWindow * kWindow);
-constexpr float kEpsilon = 1e-5F;  // added to the colours' variances
-constexpr float kNothing = 1e-4F;  // weight of the window's mean colour beside the weighted means
-
-/// Subtracted from colours and alpha before they are summed. Variances are differences of means of
-/// squares; smaller squares lose less to rounding.
-constexpr float kMiddle = 0.5F;
-
-/// Products that are summed over a window: those of the plane, then those that only the line needs.
-enum Product {
-  kR,
-  kG,
-  kBl,
-  kP,
-  kRR,
-  kRG,
-  kRB,
-  kGG,
-  kGB,
-  kBB,
-  kRp,
-  kGp,
-  kBp,
-  kPlaneProducts,
-  kF = kPlaneProducts,
-  kFR,
-  kFG,
-  kFB,
-  kK,
-  kKR,
-  kKG,
-  kKB,
-  kProducts
-};
+using enum window::Product;
 
 /// Planes are padded to whole vectors of any processor, so that loops need no remainder.
 constexpr int kVector = 16;
 constexpr int whole_vectors(int columns) { return (columns + kVector - 1) / kVector * kVector; }
-
-/// The sum of seven numbers in a fixed order.
-CUTOUT_INLINE float sum7(float a, float b, float c, float d, float e, float f, float g) {
-  return ((a + b) + (c + d)) + ((e + f) + g);
-}
-
-CUTOUT_INLINE void plane_products(float r, float g, float b, float p, float* out,
-                                  std::ptrdiff_t stride) {
-  out[kR * stride] = r;
-  out[kG * stride] = g;
-  out[kBl * stride] = b;
-  out[kP * stride] = p;
-  out[kRR * stride] = r * r;
-  out[kRG * stride] = r * g;
-  out[kRB * stride] = r * b;
-  out[kGG * stride] = g * g;
-  out[kGB * stride] = g * b;
-  out[kBB * stride] = b * b;
-  out[kRp * stride] = r * p;
-  out[kGp * stride] = g * p;
-  out[kBp * stride] = b * p;
-}
-
-CUTOUT_INLINE void line_products(float r, float g, float b, float p, float* out,
-                                 std::ptrdiff_t stride) {
-  const float fore = (kMiddle + p) * (kMiddle + p);
-  const float back = (kMiddle - p) * (kMiddle - p);
-  out[kF * stride] = fore;
-  out[kFR * stride] = r * fore;
-  out[kFG * stride] = g * fore;
-  out[kFB * stride] = b * fore;
-  out[kK * stride] = back;
-  out[kKR * stride] = r * back;
-  out[kKG * stride] = g * back;
-  out[kKB * stride] = b * back;
-}
-
-CUTOUT_INLINE float at_least(float value, float least) { return value > least ? value : least; }
-
-/// Sums over a window -> the plane: (covariances + kEpsilon) a = covariances with alpha, solved by
-/// LDL^T. In windows of one colour, of grays or of two colours the matrix has at most one large
-/// eigenvalue; its determinant, of the order of kEpsilon^2, would be lost to rounding, while every
-/// pivot is at least kEpsilon and is limited to that.
-CUTOUT_INLINE void solve_plane(const float* sum, std::ptrdiff_t from, float* out,
-                               std::ptrdiff_t to) {
-  const auto mean = [&](int k) { return sum[k * from] * kMean; };
-  const float r = mean(kR);
-  const float g = mean(kG);
-  const float b = mean(kBl);
-  const float p = mean(kP);
-  const float rr = mean(kRR) - r * r + kEpsilon;
-  const float rg = mean(kRG) - r * g;
-  const float rb = mean(kRB) - r * b;
-  const float gg = mean(kGG) - g * g + kEpsilon;
-  const float gb = mean(kGB) - g * b;
-  const float bb = mean(kBB) - b * b + kEpsilon;
-  const float rp = mean(kRp) - r * p;
-  const float gp = mean(kGp) - g * p;
-  const float bp = mean(kBp) - b * p;
-  const float over0 = 1.0F / at_least(rr, kEpsilon);
-  const float l10 = rg * over0;
-  const float l20 = rb * over0;
-  const float over1 = 1.0F / at_least(gg - l10 * rg, kEpsilon);
-  const float rest = gb - l10 * rb;
-  const float l21 = rest * over1;
-  const float over2 = 1.0F / at_least(bb - l20 * rb - l21 * rest, kEpsilon);
-  const float y1 = gp - l10 * rp;
-  const float y2 = bp - l20 * rp - l21 * y1;
-  const float a2 = y2 * over2;
-  const float a1 = y1 * over1 - l21 * a2;
-  const float a0 = rp * over0 - l10 * a1 - l20 * a2;
-  out[kA0 * to] = a0;
-  out[kA1 * to] = a1;
-  out[kA2 * to] = a2;
-  const float middle = p - (a0 * r + a1 * g + a2 * b);  // alpha - 1/2 of the middle gray
-  out[kB * to] = kMiddle + middle - kMiddle * (a0 + a1 + a2);
-}
-
-/// Sums over a window -> the line.
-CUTOUT_INLINE void solve_line(const float* sum, std::ptrdiff_t from, float* out,
-                              std::ptrdiff_t to) {
-  const auto mean = [&](int k) { return sum[k * from] * kMean; };
-  const float r = mean(kR);
-  const float g = mean(kG);
-  const float b = mean(kBl);
-  const float fore = 1.0F / (mean(kF) + kNothing);
-  out[kFore0 * to] = kMiddle + (mean(kFR) + kNothing * r) * fore;
-  out[kFore1 * to] = kMiddle + (mean(kFG) + kNothing * g) * fore;
-  out[kFore2 * to] = kMiddle + (mean(kFB) + kNothing * b) * fore;
-  const float back = 1.0F / (mean(kK) + kNothing);
-  out[kBack0 * to] = kMiddle + (mean(kKR) + kNothing * r) * back;
-  out[kBack1 * to] = kMiddle + (mean(kKG) + kNothing * g) * back;
-  out[kBack2 * to] = kMiddle + (mean(kKB) + kNothing * b) * back;
-}
 
 /// One row of the three planes of the guide, unscaled, and of alpha.
 using GuideRows = std::array<const float*, 4>;
@@ -153,7 +24,7 @@ CUTOUT_SIMD void fill_plane(const GuideRows& rows, const float* scale, const flo
 #pragma GCC ivdep  // products do not overlap
   for (int i = 0; i < n; ++i) {
     plane_products(rows[0][i] * scale[0] + offset[0], rows[1][i] * scale[1] + offset[1],
-                   rows[2][i] * scale[2] + offset[2], rows[3][i] - kMiddle, out + i, n);
+                   rows[2][i] * scale[2] + offset[2], rows[3][i] - kModelMiddle, out + i, n);
   }
 }
 
@@ -207,7 +78,7 @@ LocalModel::LocalModel(const Guide& guide, const float* alpha, int left, int wid
       product_count_(models == Models::kPlane ? kPlaneProducts : kProducts),
       padded_(whole_vectors(width)),
       bordered_(whole_vectors(padded_ + 2 * kModelRadius)) {
-  for (std::size_t c = 0; c < offset_.size(); ++c) offset_[c] = guide.offset[c] - kMiddle;
+  for (std::size_t c = 0; c < offset_.size(); ++c) offset_[c] = guide.offset[c] - kModelMiddle;
   line_.resize(4 * static_cast<std::size_t>(bordered_));
   products_.resize(static_cast<std::size_t>(product_count_ * bordered_));
   kept_.fill(INT_MIN);
@@ -246,8 +117,9 @@ const float* LocalModel::sums(int y) {
 }
 
 void LocalModel::row(int y, float* out, int stride) {
-  std::array<const float*, kWindow> rows{};
-  for (int k = 0; k < kWindow; ++k) rows[static_cast<std::size_t>(k)] = sums(y - kModelRadius + k);
+  std::array<const float*, kModelWindow> rows{};
+  for (int k = 0; k < kModelWindow; ++k)
+    rows[static_cast<std::size_t>(k)] = sums(y - kModelRadius + k);
   sum_across(rows.data(), product_count_ * padded_, products_.data());
   solve_planes(products_.data(), padded_, width_, out, stride);
   if (product_count_ > kPlaneProducts) solve_lines(products_.data(), padded_, width_, out, stride);
@@ -255,18 +127,18 @@ void LocalModel::row(int y, float* out, int stride) {
 
 std::array<float, kModelChannels> local_model_scalar(const Guide& guide, const float* alpha, int x,
                                                      int y) {
-  std::array<std::array<float, kProducts>, kWindow> lines{};
-  for (int j = 0; j < kWindow; ++j) {
-    std::array<std::array<float, kProducts>, kWindow> line{};
-    for (int i = 0; i < kWindow; ++i) {
+  std::array<std::array<float, kProducts>, kModelWindow> lines{};
+  for (int j = 0; j < kModelWindow; ++j) {
+    std::array<std::array<float, kProducts>, kModelWindow> line{};
+    for (int i = 0; i < kModelWindow; ++i) {
       const std::size_t index = guide.at(std::clamp(x - kModelRadius + i, 0, guide.width - 1),
                                          std::clamp(y - kModelRadius + j, 0, guide.height - 1));
       float* products = line[static_cast<std::size_t>(i)].data();
       std::array<float, 3> colour{};
       for (std::size_t c = 0; c < colour.size(); ++c) {
-        colour[c] = guide.planes[c][index] * guide.scale[c] + (guide.offset[c] - kMiddle);
+        colour[c] = guide.planes[c][index] * guide.scale[c] + (guide.offset[c] - kModelMiddle);
       }
-      const float p = alpha[index] - kMiddle;
+      const float p = alpha[index] - kModelMiddle;
       plane_products(colour[0], colour[1], colour[2], p, products, 1);
       line_products(colour[0], colour[1], colour[2], p, products, 1);
     }

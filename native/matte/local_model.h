@@ -3,43 +3,13 @@
 #include <array>
 #include <vector>
 
-#include "core/simd.h"
 #include "matte/guide.h"
+#include "matte/math/local_model.h"
 
 namespace cutout {
 
-/// Alpha as a function of colour, fitted to a window of 7 x 7 network pixels (the border repeated).
-/// Two models:
-///  - a plane, alpha = a . colour + b, the least-squares fit of the colour guided filter (He 2010);
-///  - a colour line (Levin 2006) between two colours, the means of foreground and background with
-///    the weights alpha^2 and (1 - alpha)^2.
-///
-/// Each channel is an array of its own.
-enum ModelChannel { kA0, kA1, kA2, kB, kFore0, kFore1, kFore2, kBack0, kBack1, kBack2 };
-inline constexpr int kModelChannels = 10;
-inline constexpr int kPlaneChannels = 4;  // kA0 .. kB
-
 /// Which models are fitted: the plane alone takes 13 sums over the window, both 21.
 enum class Models { kPlane, kBoth };
-inline constexpr int kModelRadius = 3;     // network pixels
-inline constexpr float kLinePrior = 0.2F;  // weight of the plane's alpha on the line, colour^2
-
-/// Alpha of a colour by both models: the line counts where its two colours are far apart, the plane
-/// where they are alike. All colours in 0..1.
-CUTOUT_INLINE float model_alpha(const float* colour, const float* plane, const float* fore,
-                                const float* back) {
-  float g = plane[0] * colour[0] + plane[1] * colour[1] + plane[2] * colour[2] + plane[3];
-  g = g > 0.0F ? g : 0.0F;
-  g = g < 1.0F ? g : 1.0F;
-  const float d0 = fore[0] - back[0];
-  const float d1 = fore[1] - back[1];
-  const float d2 = fore[2] - back[2];
-  const float along =
-      (colour[0] - back[0]) * d0 + (colour[1] - back[1]) * d1 + (colour[2] - back[2]) * d2;
-  float line = (along + kLinePrior * g) / (d0 * d0 + d1 * d1 + d2 * d2 + kLinePrior);
-  line = line > 0.0F ? line : 0.0F;
-  return line < 1.0F ? line : 1.0F;
-}
 
 /// The models of a strip of network pixels, row by row. Rows may be asked for in any order; top to
 /// bottom is fast, since the sums of eight rows are kept.

@@ -5,24 +5,12 @@
 #include <cstring>
 
 #include "core/image_view.h"
+#include "matte/math/pixel.h"
 
 namespace cutout {
 
 /// What happens to colours under alpha 0: set to 0, or kept (for the ZIP's color.jpg).
 enum class HiddenColour { kClear, kKeep };
-
-/// round(a * b / 255) for a, b in 0..255.
-inline std::uint32_t multiply_255(std::uint32_t a, std::uint32_t b) {
-  const std::uint32_t product = a * b + 128;
-  return (product + (product >> 8)) >> 8;
-}
-
-/// `pixel` with another alpha; its colour is masked with `hidden_mask` where that alpha is 0.
-inline std::uint32_t with_alpha(std::uint32_t pixel, std::uint32_t alpha,
-                                std::uint32_t hidden_mask) {
-  const std::uint32_t mask = alpha == 0 ? hidden_mask : 0x00FFFFFFU;
-  return (pixel & mask) | (alpha << 24);
-}
 
 /// Makes n RGBA8 pixels transparent.
 inline void clear_alpha(std::uint8_t* pixels, int n, HiddenColour hidden) {

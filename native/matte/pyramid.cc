@@ -9,9 +9,6 @@ namespace {
 
 constexpr std::size_t kRowGrain = 16;  // rows of a level
 
-/// Factor that limits a weight to 1.
-inline float limit_weight(float weight) { return weight > 1.0F ? 1.0F / weight : 1.0F; }
-
 CUTOUT_SIMD void pull_row(const float* __restrict a, const float* __restrict b, int n,
                           float* __restrict out) {
   for (int i = 0; i < n; ++i) out[i] = (a[2 * i] + a[2 * i + 1]) + (b[2 * i] + b[2 * i + 1]);
@@ -28,11 +25,6 @@ CUTOUT_SIMD void limit_row(float* __restrict r, float* __restrict g, float* __re
   }
 }
 
-CUTOUT_INLINE float weight_of(float v, float unknown, float over) {
-  const float known = (v - unknown) * over;
-  return power8(known > 0.0F ? known : 0.0F);
-}
-
 /// The kSums sums of n network pixels, planes `stride` apart.
 CUTOUT_SIMD void weigh_row(const float* __restrict red, const float* __restrict green,
                            const float* __restrict blue, const float* __restrict alpha,
@@ -44,8 +36,8 @@ CUTOUT_SIMD void weigh_row(const float* __restrict red, const float* __restrict 
     const float r = red[i] * scale[0] + offset[0];
     const float g = green[i] * scale[1] + offset[1];
     const float b = blue[i] * scale[2] + offset[2];
-    const float fore = weight_of(alpha[i], unknown, over);
-    const float back = weight_of(1.0F - alpha[i], unknown, over);
+    const float fore = layer_weight(alpha[i], unknown, over);
+    const float back = layer_weight(1.0F - alpha[i], unknown, over);
     out[i] = r * fore;
     out[stride + i] = g * fore;
     out[2 * stride + i] = b * fore;
@@ -225,7 +217,7 @@ Level pull_scalar(int width, int height, const Fine& fine) {
 Level spread_colours_scalar(const Guide& guide, const float* alpha, float unknown) {
   const float over = 1.0F / (1.0F - unknown);
   const auto weight = [&](int layer, std::size_t index) {
-    return weight_of(layer == 0 ? alpha[index] : 1.0F - alpha[index], unknown, over);
+    return layer_weight(layer == 0 ? alpha[index] : 1.0F - alpha[index], unknown, over);
   };
   std::vector<Level> levels;
   levels.push_back(pull_scalar(guide.width, guide.height, [&](int k, int x, int y) {

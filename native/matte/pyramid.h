@@ -6,14 +6,11 @@
 #include <vector>
 
 #include "core/large_memory.h"
-#include "core/simd.h"
 #include "core/thread_pool.h"
 #include "matte/guide.h"
+#include "matte/math/pyramid.h"
 
 namespace cutout {
-
-/// Premultiplied colour sums and weight of both layers: F r, g, b, w, then B r, g, b, w.
-constexpr int kSums = 8;
 
 /// One level of the pyramid, kSums planes: weighted colour sums and weights after the pull phase,
 /// colours and weights after the push phase.
@@ -30,27 +27,6 @@ struct Level {
     return values.get() + (static_cast<std::ptrdiff_t>(plane) * height + y) * width;
   }
 };
-
-CUTOUT_INLINE float power8(float v) {
-  const float v2 = v * v;
-  const float v4 = v2 * v2;
-  return v4 * v4;
-}
-
-/// The two pixels of the next coarser level that pixel x is interpolated from.
-struct CoarseTaps {
-  int near;
-  int far;
-};
-
-inline CoarseTaps coarse_taps(int x, int coarse) {
-  const int near = x / 2;
-  const int far = std::clamp(x % 2 == 0 ? near - 1 : near + 1, 0, coarse - 1);
-  return {near, far};
-}
-
-/// Linear interpolation at a quarter of the distance between two pixels of a coarser level.
-CUTOUT_INLINE float interpolate(float near, float far) { return 0.75F * near + 0.25F * far; }
 
 /// Plane `plane` of the coarser level at pixel (x, y) of the finer one, bilinear.
 inline float from_coarse(const Level& coarse, int plane, int x, int y) {

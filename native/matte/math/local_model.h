@@ -1,0 +1,178 @@
+#pragma once
+
+#include <cstddef>
+
+#include "core/simd.h"
+
+namespace cutout {
+
+/// Alpha as a function of colour, fitted to a window of 7 x 7 network pixels (the border repeated).
+/// Two models:
+///  - a plane, alpha = a . colour + b, the least-squares fit of the colour guided filter (He 2010);
+///  - a colour line (Levin 2006) between two colours, the means of foreground and background with
+///    the weights alpha^2 and (1 - alpha)^2.
+///
+/// Each channel is an array of its own.
+enum ModelChannel { kA0, kA1, kA2, kB, kFore0, kFore1, kFore2, kBack0, kBack1, kBack2 };
+inline constexpr int kModelChannels = 10;
+inline constexpr int kPlaneChannels = 4;  // kA0 .. kB
+
+inline constexpr int kModelRadius = 3;     // network pixels
+inline constexpr float kLinePrior = 0.2F;  // weight of the plane's alpha on the line, colour^2
+
+inline constexpr int kModelWindow = 2 * kModelRadius + 1;
+static_assert(kModelWindow == 7, "the sums below are written out");
+
+/// Subtracted from colours and alpha before they are summed. Variances are differences of means of
+/// squares; smaller squares lose less to rounding.
+inline constexpr float kModelMiddle = 0.5F;
+
+namespace window {
+
+/// Products that are summed over a window: those of the plane, then those that only the line needs.
+enum Product {
+  kR,
+  kG,
+  kBl,
+  kP,
+  kRR,
+  kRG,
+  kRB,
+  kGG,
+  kGB,
+  kBB,
+  kRp,
+  kGp,
+  kBp,
+  kPlaneProducts,
+  kF = kPlaneProducts,
+  kFR,
+  kFG,
+  kFB,
+  kK,
+  kKR,
+  kKG,
+  kKB,
+  kProducts
+};
+
+}  // namespace window
+
+/// The sum of seven numbers in a fixed order.
+CUTOUT_HD float sum7(float a, float b, float c, float d, float e, float f, float g) {
+  return ((a + b) + (c + d)) + ((e + f) + g);
+}
+
+CUTOUT_HD void plane_products(float r, float g, float b, float p, float* out,
+                              std::ptrdiff_t stride) {
+  using enum window::Product;
+  out[kR * stride] = r;
+  out[kG * stride] = g;
+  out[kBl * stride] = b;
+  out[kP * stride] = p;
+  out[kRR * stride] = r * r;
+  out[kRG * stride] = r * g;
+  out[kRB * stride] = r * b;
+  out[kGG * stride] = g * g;
+  out[kGB * stride] = g * b;
+  out[kBB * stride] = b * b;
+  out[kRp * stride] = r * p;
+  out[kGp * stride] = g * p;
+  out[kBp * stride] = b * p;
+}
+
+CUTOUT_HD void line_products(float r, float g, float b, float p, float* out,
+                             std::ptrdiff_t stride) {
+  using enum window::Product;
+  const float fore = (kModelMiddle + p) * (kModelMiddle + p);
+  const float back = (kModelMiddle - p) * (kModelMiddle - p);
+  out[kF * stride] = fore;
+  out[kFR * stride] = r * fore;
+  out[kFG * stride] = g * fore;
+  out[kFB * stride] = b * fore;
+  out[kK * stride] = back;
+  out[kKR * stride] = r * back;
+  out[kKG * stride] = g * back;
+  out[kKB * stride] = b * back;
+}
+
+CUTOUT_HD float at_least(float value, float least) { return value > least ? value : least; }
+
+/// Sums over a window -> the plane: (covariances + kEpsilon) a = covariances with alpha, solved by
+/// LDL^T. In windows of one colour, of grays or of two colours the matrix has at most one large
+/// eigenvalue; its determinant, of the order of kEpsilon^2, would be lost to rounding, while every
+/// pivot is at least kEpsilon and is limited to that.
+CUTOUT_HD void solve_plane(const float* sum, std::ptrdiff_t from, float* out, std::ptrdiff_t to) {
+  using enum window::Product;
+  constexpr float kMean = 1.0F / (kModelWindow * kModelWindow);
+  constexpr float kEpsilon = 1e-5F;  // added to the colours' variances
+  const auto mean = [&](int k) { return sum[k * from] * kMean; };
+  const float r = mean(kR);
+  const float g = mean(kG);
+  const float b = mean(kBl);
+  const float p = mean(kP);
+  const float rr = mean(kRR) - r * r + kEpsilon;
+  const float rg = mean(kRG) - r * g;
+  const float rb = mean(kRB) - r * b;
+  const float gg = mean(kGG) - g * g + kEpsilon;
+  const float gb = mean(kGB) - g * b;
+  const float bb = mean(kBB) - b * b + kEpsilon;
+  const float rp = mean(kRp) - r * p;
+  const float gp = mean(kGp) - g * p;
+  const float bp = mean(kBp) - b * p;
+  const float over0 = 1.0F / at_least(rr, kEpsilon);
+  const float l10 = rg * over0;
+  const float l20 = rb * over0;
+  const float over1 = 1.0F / at_least(gg - l10 * rg, kEpsilon);
+  const float rest = gb - l10 * rb;
+  const float l21 = rest * over1;
+  const float over2 = 1.0F / at_least(bb - l20 * rb - l21 * rest, kEpsilon);
+  const float y1 = gp - l10 * rp;
+  const float y2 = bp - l20 * rp - l21 * y1;
+  const float a2 = y2 * over2;
+  const float a1 = y1 * over1 - l21 * a2;
+  const float a0 = rp * over0 - l10 * a1 - l20 * a2;
+  out[kA0 * to] = a0;
+  out[kA1 * to] = a1;
+  out[kA2 * to] = a2;
+  const float middle = p - (a0 * r + a1 * g + a2 * b);  // alpha - 1/2 of the middle gray
+  out[kB * to] = kModelMiddle + middle - kModelMiddle * (a0 + a1 + a2);
+}
+
+/// Sums over a window -> the line.
+CUTOUT_HD void solve_line(const float* sum, std::ptrdiff_t from, float* out, std::ptrdiff_t to) {
+  using enum window::Product;
+  constexpr float kMean = 1.0F / (kModelWindow * kModelWindow);
+  constexpr float kNothing = 1e-4F;  // weight of the window's mean colour beside the weighted means
+  const auto mean = [&](int k) { return sum[k * from] * kMean; };
+  const float r = mean(kR);
+  const float g = mean(kG);
+  const float b = mean(kBl);
+  const float fore = 1.0F / (mean(kF) + kNothing);
+  out[kFore0 * to] = kModelMiddle + (mean(kFR) + kNothing * r) * fore;
+  out[kFore1 * to] = kModelMiddle + (mean(kFG) + kNothing * g) * fore;
+  out[kFore2 * to] = kModelMiddle + (mean(kFB) + kNothing * b) * fore;
+  const float back = 1.0F / (mean(kK) + kNothing);
+  out[kBack0 * to] = kModelMiddle + (mean(kKR) + kNothing * r) * back;
+  out[kBack1 * to] = kModelMiddle + (mean(kKG) + kNothing * g) * back;
+  out[kBack2 * to] = kModelMiddle + (mean(kKB) + kNothing * b) * back;
+}
+
+/// Alpha of a colour by both models: the line counts where its two colours are far apart, the plane
+/// where they are alike. All colours in 0..1.
+CUTOUT_HD float model_alpha(const float* colour, const float* plane, const float* fore,
+                            const float* back) {
+  float g = plane[0] * colour[0] + plane[1] * colour[1] + plane[2] * colour[2] + plane[3];
+  g = g > 0.0F ? g : 0.0F;
+  g = g < 1.0F ? g : 1.0F;
+  const float d0 = fore[0] - back[0];
+  const float d1 = fore[1] - back[1];
+  const float d2 = fore[2] - back[2];
+  const float along =
+      (colour[0] - back[0]) * d0 + (colour[1] - back[1]) * d1 + (colour[2] - back[2]) * d2;
+  float line = (along + kLinePrior * g) / (d0 * d0 + d1 * d1 + d2 * d2 + kLinePrior);
+  line = line > 0.0F ? line : 0.0F;
+  return line < 1.0F ? line : 1.0F;
+}
+
+}  // namespace cutout

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "core/simd.h"
+
+namespace cutout {
+
+/// Premultiplied colour sums and weight of both layers: F r, g, b, w, then B r, g, b, w.
+inline constexpr int kSums = 8;
+
+CUTOUT_HD float power8(float v) {
+  const float v2 = v * v;
+  const float v4 = v2 * v2;
+  return v4 * v4;
+}
+
+/// The two pixels of the next coarser level that pixel x is interpolated from.
+struct CoarseTaps {
+  int near;
+  int far;
+};
+
+CUTOUT_HD CoarseTaps coarse_taps(int x, int coarse) {
+  const int near = x / 2;
+  const int beside = x % 2 == 0 ? near - 1 : near + 1;
+  const int far = beside < 0 ? 0 : (beside < coarse ? beside : coarse - 1);
+  return {near, far};
+}
+
+/// Linear interpolation at a quarter of the distance between two pixels of a coarser level.
+CUTOUT_HD float interpolate(float near, float far) { return 0.75F * near + 0.25F * far; }
+
+/// Factor that limits a weight to 1.
+CUTOUT_HD float limit_weight(float weight) { return weight > 1.0F ? 1.0F / weight : 1.0F; }
+
+/// Weight of a network pixel in the sums of a layer, `v` its alpha or, for the background, 1 -
+/// alpha; `over` = 1 / (1 - unknown). Described at spread_colours in pyramid.h.
+CUTOUT_HD float layer_weight(float v, float unknown, float over) {
+  const float known = (v - unknown) * over;
+  return power8(known > 0.0F ? known : 0.0F);
+}
+
+}  // namespace cutout
