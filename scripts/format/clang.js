@@ -8,7 +8,7 @@ const FOLDERS = ['native', 'binding', 'test/native', 'test/stress', 'test/faults
 function sources() {
   return FOLDERS.flatMap((folder) =>
     readdirSync(inRoot(folder), { recursive: true, encoding: 'utf8' })
-      .filter((name) => /\.(h|cc)$/.test(name))
+      .filter((name) => /\.(h|cc|cu)$/.test(name))
       .map((name) => path.join(folder, name)),
   );
 }

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstring>
+#include <utility>
+
+#include "cuda/launch.h"
+
+namespace cutout::cuda {
+
+/// The order in which the host runs blocks and threads of a phase. Kernels that obey launch.h give
+/// the same in any order.
+enum class Order { kForwards, kBackwards };
+
+/// Runs kernels on the calling thread.
+template <Order kOrder>
+class HostExecutor {
+ public:
+  explicit HostExecutor(void* /*stream*/) {}
+
+  template <typename Kernel>
+  void run(int blocks_x, int blocks_y, const Kernel& kernel) {
+    for (int i = 0; i < blocks_x * blocks_y; ++i) {
+      const int block = in_order(i, blocks_x * blocks_y);
+      typename Kernel::Shared shared;
+      std::memset(static_cast<void*>(&shared), 0xFF, sizeof shared);  // not a number
+      run_phases(kernel, block % blocks_x, block / blocks_x, shared,
+                 std::make_integer_sequence<int, Kernel::kPhases>());
+    }
+  }
+
+  [[nodiscard]] int result() const { return 0; }
+
+ private:
+  static int in_order(int i, int n) { return kOrder == Order::kForwards ? i : n - 1 - i; }
+
+  template <typename Kernel, int... kPhase>
+  static void run_phases(const Kernel& kernel, int block_x, int block_y,
+                         typename Kernel::Shared& shared, std::integer_sequence<int, kPhase...>) {
+    constexpr int kThreads = Kernel::kWidth * Kernel::kHeight;
+    const auto phase = [&]<int kNumber>(std::integral_constant<int, kNumber>) {
+      for (int i = 0; i < kThreads; ++i) {
+        const int thread = in_order(i, kThreads);
+        kernel.template run<kNumber>(
+            Place{block_x, block_y, thread % Kernel::kWidth, thread / Kernel::kWidth}, shared);
+      }
+    };
+    (phase(std::integral_constant<int, kPhase>()), ...);
+  }
+};
+
+}  // namespace cutout::cuda

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/launch.h"
+#include "cuda/table.h"
+#include "image/math/layers.h"
+#include "image/math/shadow.h"
+
+namespace cutout::cuda {
+
+/// Lays an area of the canvas over shadow and background, in place.
+///
+/// | limit      |                                                                                     |
+/// |------------|-------------------------------------------------------------------------------------|
+/// | background | of the canvas's size, or null data: the colour, an RGBA word; 0: none               |
+/// | shadow     | its box in the canvas; blocks null: none                                            |
+/// | agreement  | bit-equal to the layers of compose()                                                |
+struct Compose {
+  static constexpr int kWidth = 32;
+  static constexpr int kHeight = 8;
+  static constexpr int kPhases = 1;
+  using Shared = NothingShared;
+
+  Pixels canvas;
+  Box area;
+  Pixels background;
+  std::uint32_t colour;
+  Box box;
+  ShadowGrid grid;
+  const float* blocks;
+
+  template <int kPhase>
+  CUTOUT_HD void run(const Place& at, Shared&) const {
+    const int i = at.block_x * kWidth + at.thread_x;
+    const int j = at.block_y * kHeight + at.thread_y;
+    if (i >= area.width || j >= area.height) return;
+    const int x = area.left + i;
+    const int y = area.top + j;
+    const bool shaded = blocks != nullptr && x >= box.left && x < box.left + box.width &&
+                        y >= box.top && y < box.top + box.height;
+    const float shade = shaded ? shadow_at(grid, blocks, x, y) : 0.0F;
+    const std::uint32_t behind =
+        background.data == nullptr ? colour : background.data[index_of(x, y, background.stride)];
+    std::uint32_t& pixel = canvas.data[index_of(x, y, canvas.stride)];
+    pixel = laid_over(pixel, behind, shade);
+  }
+};
+
+}  // namespace cutout::cuda

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/launch.h"
+#include "cuda/table.h"
+#include "image/math/filter.h"
+#include "image/math/network_input.h"
+
+namespace cutout::cuda {
+
+/// The two passes of image/filter.h, and on them the network's input and the reduction.
+///
+/// | limit     |                                                                                      |
+/// |-----------|--------------------------------------------------------------------------------------|
+/// | scratch   | 4 * image.width * rows.outputs floats, aligned to 16 bytes                           |
+/// | out       | network input: 3 planes of columns.outputs * rows.outputs; reduction: an image of    |
+/// |           | that size, which may not be the image's own                                          |
+/// | agreement | bit-equal to fill_network_input, reduce_in_place                                     |
+
+struct alignas(16) Filtered {
+  float sum[4];
+};
+
+/// Vertical pass: a block is a tile of one output row.
+struct FilterRows {
+  static constexpr int kWidth = 128;
+  static constexpr int kHeight = 1;
+  static constexpr int kPhases = 3;
+  struct Shared {
+    std::uint32_t translucent;
+  };
+
+  Pixels image;
+  FilterTaps rows;
+  Filtered* out;
+
+  template <int kPhase>
+  CUTOUT_HD void run(const Place& at, Shared& shared) const {
+    if constexpr (kPhase == 0) {
+      if (at.thread_x == 0) shared.translucent = 0;
+    } else {
+      for (int i = at.thread_x; i < kFilterTile; i += kWidth) {
+        const int x = at.block_x * kFilterTile + i;
+        if (x >= image.width) break;
+        if constexpr (kPhase == 1) {
+          if (!opaque(x, at.block_y)) atomic_or(&shared.translucent, 1);
+        } else {
+          out[index_of(x, at.block_y, image.width)] =
+              filtered(x, at.block_y, shared.translucent != 0);
+        }
+      }
+    }
+  }
+
+ private:
+  CUTOUT_HD std::uint32_t word_at(int x, int y, int k) const {
+    return image.data[index_of(x, rows.first[y] + k, image.stride)];
+  }
+
+  CUTOUT_HD bool opaque(int x, int y) const {
+    std::uint32_t alpha = 255;
+    for (int k = 0; k < rows.count[y]; ++k) alpha &= word_at(x, y, k) >> 24;
+    return alpha == 255;
+  }
+
+  CUTOUT_HD Filtered filtered(int x, int y, bool translucent) const {
+    const int count = rows.count[y];
+    const float* weights = rows.weights + index_of(0, y, rows.stride);
+    Filtered result = {};
+    for (int k = 0; k < count; ++k) {
+      const std::uint32_t word = word_at(x, y, k);
+      const std::uint8_t rgba[4] = {
+          static_cast<std::uint8_t>(word), static_cast<std::uint8_t>(word >> 8),
+          static_cast<std::uint8_t>(word >> 16), static_cast<std::uint8_t>(word >> 24)};
+      if (!translucent) {
+        add_opaque(rgba, weights[k], result.sum);
+      } else if (k < count / 4 * 4) {
+        add_one_of_four(rgba, weights[k] * (1.0F / 255.0F), result.sum);
+      } else {
+        add_premultiplied(rgba, weights[k], result.sum);
+      }
+    }
+    return result;
+  }
+};
+
+/// Horizontal pass: a thread computes an output and hands it to `store`.
+template <typename Store>
+struct FilterColumns {
+  static constexpr int kWidth = 32;
+  static constexpr int kHeight = 8;
+  static constexpr int kPhases = 1;
+  using Shared = NothingShared;
+
+  const Filtered* filtered;
+  int width;  // of the image
+  int height;
+  FilterTaps columns;
+  Store store;
+
+  template <int kPhase>
+  CUTOUT_HD void run(const Place& at, Shared&) const {
+    const int x = at.block_x * kWidth + at.thread_x;
+    const int y = at.block_y * kHeight + at.thread_y;
+    if (x >= columns.outputs || y >= height) return;
+    float sum[4];
+    sum_columns(filtered[index_of(columns.first[x], y, width)].sum,
+                columns.weights + index_of(0, x, columns.stride), columns.count[x], sum);
+    store(x, y, sum);
+  }
+};
+
+struct StoreInput {
+  Normalisation how;
+  float* out;
+  int width;
+  std::ptrdiff_t plane;
+
+  CUTOUT_HD void operator()(int x, int y, const float* sum) const {
+    const float gray = gray_behind(sum[3]);
+    for (int c = 0; c < 3; ++c) {
+      out[c * plane + index_of(x, y, width)] = normalised(sum[c], gray, how.mean[c], how.scale[c]);
+    }
+  }
+};
+
+struct StoreStraight {
+  Pixels out;
+
+  CUTOUT_HD void operator()(int x, int y, const float* sum) const {
+    const float scale = straight_scale(sum[3]);
+    std::uint32_t word = static_cast<std::uint32_t>(straight_byte(sum[3])) << 24;
+    for (int c = 0; c < 3; ++c) {
+      word |= static_cast<std::uint32_t>(straight_byte(sum[c] * scale)) << (8 * c);
+    }
+    out.data[index_of(x, y, out.stride)] = word;
+  }
+};
+
+template <typename Executor, typename Store>
+void filter(Executor& on, Pixels image, FilterTaps rows, FilterTaps columns, float* scratch,
+            const Store& store) {
+  auto* filtered = reinterpret_cast<Filtered*>(scratch);
+  on.run(pieces(image.width, kFilterTile), rows.outputs, FilterRows{image, rows, filtered});
+  using Columns = FilterColumns<Store>;
+  on.run(pieces(columns.outputs, Columns::kWidth), pieces(rows.outputs, Columns::kHeight),
+         Columns{filtered, image.width, rows.outputs, columns, store});
+}
+
+}  // namespace cutout::cuda

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/launch.h"
+#include "cuda/table.h"
+#include "image/math/shadow.h"
+
+namespace cutout::cuda {
+
+/// The blocks of image/shadow.h, blurred; a shadow_layout() of the CPU says where they lie.
+///
+/// | limit     |                                                                                      |
+/// |-----------|--------------------------------------------------------------------------------------|
+/// | subject   | inside the canvas, not empty                                                         |
+/// | blur      | `taps` weights, an odd number                                                        |
+/// | sums      | ceil(subject.height / grid.block) * subject.width words                              |
+/// | scratch   | grid.width * grid.height floats; `blocks` likewise                                   |
+/// | agreement | bit-equal to ShadowPlane                                                             |
+
+/// A block's rows of one column of pixels.
+struct BlockColumns {
+  static constexpr int kWidth = 128;
+  static constexpr int kHeight = 1;
+  static constexpr int kPhases = 1;
+  using Shared = NothingShared;
+
+  Pixels canvas;
+  Box subject;
+  int block;
+  std::uint32_t* sums;
+
+  template <int kPhase>
+  CUTOUT_HD void run(const Place& at, Shared&) const {
+    const int x = at.block_x * kWidth + at.thread_x;
+    if (x >= subject.width) return;
+    const int first = at.block_y * block;
+    const int last = limit_to(first + block, 0, subject.height);
+    std::uint32_t sum = 0;
+    for (int y = first; y < last; ++y) {
+      sum += canvas.data[index_of(subject.left + x, subject.top + y, canvas.stride)] >> 24;
+    }
+    sums[index_of(x, at.block_y, subject.width)] = sum;
+  }
+};
+
+/// Threads on the plane of blocks.
+struct OnBlocks {
+  static constexpr int kWidth = 32;
+  static constexpr int kHeight = 8;
+  static constexpr int kPhases = 1;
+  using Shared = NothingShared;
+};
+
+/// Means over blocks; 0 around the subject.
+struct BlockMeans : OnBlocks {
+  const std::uint32_t* sums;
+  Box subject;
+  ShadowGrid grid;
+  float* out;
+
+  CUTOUT_HD BlockMeans(const std::uint32_t* s, const Box& b, const ShadowGrid& g, float* o)
+      : sums(s), subject(b), grid(g), out(o) {}
+
+  template <int kPhase>
+  CUTOUT_HD void run(const Place& at, Shared&) const {
+    const int x = at.block_x * kWidth + at.thread_x;
+    const int y = at.block_y * kHeight + at.thread_y;
+    if (x >= grid.width || y >= grid.height) return;
+    const int border = (subject.left - grid.left) / grid.block;
+    const int first = (x - border) * grid.block;
+    const int row = y - border;
+    std::uint32_t sum = 0;
+    if (first >= 0 && row >= 0 && row < pieces(subject.height, grid.block)) {
+      const int last = limit_to(first + grid.block, 0, subject.width);
+      for (int i = first; i < last; ++i) sum += sums[index_of(i, row, subject.width)];
+    }
+    out[index_of(x, y, grid.width)] = static_cast<float>(sum) * block_scale(grid.block);
+  }
+};
+
+/// One pass of the blur, along rows or columns.
+struct Blur : OnBlocks {
+  const float* from;
+  int width;
+  int height;
+  const float* weights;
+  int taps;
+  bool down;
+  float* to;
+
+  CUTOUT_HD Blur(const float* f, int w, int h, const float* weight, int n, bool d, float* t)
+      : from(f), width(w), height(h), weights(weight), taps(n), down(d), to(t) {}
+
+  template <int kPhase>
+  CUTOUT_HD void run(const Place& at, Shared&) const {
+    const int x = at.block_x * kWidth + at.thread_x;
+    const int y = at.block_y * kHeight + at.thread_y;
+    if (x >= width || y >= height) return;
+    to[index_of(x, y, width)] =
+        down ? blurred(from + x, width, height, weights, taps, y)
+             : blurred(from + index_of(0, y, width), 1, width, weights, taps, x);
+  }
+};
+
+template <typename Executor>
+void shadow(Executor& on, Pixels canvas, Box subject, ShadowGrid grid, const float* blur, int taps,
+            std::uint32_t* sums, float* scratch, float* blocks) {
+  on.run(pieces(subject.width, BlockColumns::kWidth), pieces(subject.height, grid.block),
+         BlockColumns{canvas, subject, grid.block, sums});
+  const int across = pieces(grid.width, OnBlocks::kWidth);
+  const int down = pieces(grid.height, OnBlocks::kHeight);
+  on.run(across, down, BlockMeans(sums, subject, grid, blocks));
+  on.run(across, down, Blur(blocks, grid.width, grid.height, blur, taps, false, scratch));
+  on.run(across, down, Blur(scratch, grid.width, grid.height, blur, taps, true, blocks));
+}
+
+}  // namespace cutout::cuda

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/simd.h"
+
+/// One source for two executors: cuda_executor.h starts kernels on a GPU, host_executor.h runs the
+/// same blocks, phases and threads in loops. A kernel is a struct of plain values and pointers:
+///
+///   | kWidth, kHeight | threads of a block                                                         |
+///   | kPhases         | parts of its work; all threads of a block end one before the next begins   |
+///   | Shared          | memory of a block, not initialised; plain numbers only                     |
+///   | run<phase>()    | what one thread does in one phase                                          |
+///
+/// In a phase a thread reads nothing that another one writes in it, except through the functions
+/// below; blocks read nothing that others write.
+namespace cutout::cuda {
+
+/// A thread.
+struct Place {
+  int block_x;
+  int block_y;
+  int thread_x;
+  int thread_y;
+};
+
+struct NothingShared {};
+
+CUTOUT_HD int pieces(int count, int piece) { return (count + piece - 1) / piece; }
+
+CUTOUT_HD std::ptrdiff_t index_of(int x, int y, int width) {
+  return static_cast<std::ptrdiff_t>(y) * width + x;
+}
+
+CUTOUT_HD int limit_to(int value, int low, int high) {
+  return value < low ? low : (value > high ? high : value);
+}
+
+// Changes of memory that several threads change.
+
+CUTOUT_HD void atomic_or(std::uint32_t* to, std::uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  atomicOr(to, bits);
+#else
+  *to |= bits;
+#endif
+}
+
+CUTOUT_HD void atomic_and(std::uint32_t* to, std::uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  atomicAnd(to, bits);
+#else
+  *to &= bits;
+#endif
+}
+
+CUTOUT_HD void atomic_add(std::uint32_t* to, std::uint32_t value) {
+#if defined(__CUDA_ARCH__)
+  atomicAdd(to, value);
+#else
+  *to += value;
+#endif
+}
+
+CUTOUT_HD void atomic_least(int* to, int value) {
+#if defined(__CUDA_ARCH__)
+  atomicMin(to, value);
+#else
+  if (value < *to) *to = value;
+#endif
+}
+
+CUTOUT_HD void atomic_most(int* to, int value) {
+#if defined(__CUDA_ARCH__)
+  atomicMax(to, value);
+#else
+  if (value > *to) *to = value;
+#endif
+}
+
+}  // namespace cutout::cuda

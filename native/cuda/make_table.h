@@ -1,0 +1,115 @@
+#pragma once
+
+#include "cuda/kernels/compose.h"
+#include "cuda/kernels/enlarge.h"
+#include "cuda/kernels/filter.h"
+#include "cuda/kernels/foreground_colours.h"
+#include "cuda/kernels/full_size.h"
+#include "cuda/kernels/local_model.h"
+#include "cuda/kernels/probability.h"
+#include "cuda/kernels/shadow.h"
+#include "cuda/kernels/summary.h"
+#include "cuda/table.h"
+
+namespace cutout::cuda {
+
+/// The kernels of a table, started by an Executor.
+template <typename Executor>
+struct Started {
+  static int network_input(Pixels image, FilterTaps rows, FilterTaps columns, Normalisation how,
+                           float* scratch, float* out, void* stream) {
+    Executor on(stream);
+    const int width = columns.outputs;
+    filter(on, image, rows, columns, scratch,
+           StoreInput{how, out, width, index_of(0, rows.outputs, width)});
+    return on.result();
+  }
+
+  static int probability(float* values, std::size_t count, bool logit, std::uint32_t* not_finite,
+                         void* stream) {
+    Executor on(stream);
+    const auto n = static_cast<int>(count);
+    on.run(pieces(n, Probability::kWidth), 1, Probability{values, n, logit, not_finite});
+    return on.result();
+  }
+
+  static int reduce(Pixels image, FilterTaps rows, FilterTaps columns, float* scratch, Pixels out,
+                    void* stream) {
+    Executor on(stream);
+    filter(on, image, rows, columns, scratch, StoreStraight{out});
+    return on.result();
+  }
+
+  static int enlarge(Pixels image, CubicTaps rows, CubicTaps columns, float* scratch,
+                     std::uint8_t* kinds, Pixels out, void* stream) {
+    Executor on(stream);
+    cuda::enlarge(on, image, rows, columns, scratch, kinds, out);
+    return on.result();
+  }
+
+  static int shadow(Pixels canvas, Box subject, ShadowGrid grid, const float* blur, int taps,
+                    std::uint32_t* sums, float* scratch, float* blocks, void* stream) {
+    Executor on(stream);
+    cuda::shadow(on, canvas, subject, grid, blur, taps, sums, scratch, blocks);
+    return on.result();
+  }
+
+  static int compose(Pixels canvas, Box area, Pixels background, std::uint32_t colour, Box shadow,
+                     ShadowGrid grid, const float* blocks, void* stream) {
+    Executor on(stream);
+    on.run(pieces(area.width, Compose::kWidth), pieces(area.height, Compose::kHeight),
+           Compose{canvas, area, background, colour, shadow, grid, blocks});
+    return on.result();
+  }
+
+  static int summarise(Pixels image, Box region, AlphaSummary* summary, void* stream) {
+    Executor on(stream);
+    cuda::summarise(on, image, region, summary);
+    return on.result();
+  }
+
+  static int local_models(GuidePlanes guide, const float* alpha, float* models, void* stream) {
+    Executor on(stream);
+    on.run(pieces(guide.width, LocalModels::kWidth), pieces(guide.height, LocalModels::kHeight),
+           LocalModels{guide, alpha, models});
+    return on.result();
+  }
+
+  static int foreground_colours(GuidePlanes guide, const float* alpha, float* pyramid,
+                                float* scratch, float* colours, void* stream) {
+    Executor on(stream);
+    cuda::foreground_colours(on, guide, alpha, pyramid, scratch, colours);
+    return on.result();
+  }
+
+  static int full_size(Pixels image, Box roi, GuidePlanes guide, const float* alpha,
+                       const float* confidence, const float* models, const float* colours,
+                       float* channels, GuideTaps rows, GuideTaps columns,
+                       std::uint32_t hidden_mask, void* stream) {
+    Executor on(stream);
+    cuda::full_size(on, image, roi, guide, alpha, confidence, models, colours, channels, rows,
+                    columns, hidden_mask);
+    return on.result();
+  }
+};
+
+/// A table with the kernels of an Executor, without the functions for memory.
+template <typename Executor>
+Table make_table() {
+  using Start = Started<Executor>;
+  Table table{};
+  table.version = kTableVersion;
+  table.network_input = Start::network_input;
+  table.probability = Start::probability;
+  table.reduce = Start::reduce;
+  table.enlarge = Start::enlarge;
+  table.shadow = Start::shadow;
+  table.compose = Start::compose;
+  table.summarise = Start::summarise;
+  table.local_models = Start::local_models;
+  table.foreground_colours = Start::foreground_colours;
+  table.full_size = Start::full_size;
+  return table;
+}
+
+}  // namespace cutout::cuda

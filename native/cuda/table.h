@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/image_view.h"
+#include "image/math/shadow.h"
+
+namespace cutout::cuda {
+
+/// Changes with every change of Table or of a type in it.
+inline constexpr int kTableVersion = 1;
+
+// Memory of these types is the device's.
+
+/// Straight RGBA8, alpha in the top byte. `stride`: pixels from one row to the next.
+struct Pixels {
+  std::uint32_t* data;
+  int width;
+  int height;
+  int stride;
+};
+
+/// Taps of image/taps.h.
+struct FilterTaps {
+  const int* first;
+  const int* count;
+  const float* weights;
+  int stride;
+  int outputs;
+};
+
+/// For each output of one axis of an enlargement the pixel at or before its centre, from -1 on, and
+/// the cubic's weights of pixels before - 1 .. before + 2 (image/enlarge.h).
+struct CubicTaps {
+  const int* before;
+  const float* weights[4];
+  int outputs;
+};
+
+/// For each pixel of one axis of the image the network pixel at or before its centre, the share `t`
+/// of the next one, and the spline's weights of network pixels base - 1 .. base + 2
+/// (matte/guided_upsample.h).
+struct GuideTaps {
+  const int* base;
+  const float* t;
+  const float* spline[4];
+  int outputs;
+};
+
+/// Colour = (sum over taps + gray - mean) * scale.
+struct Normalisation {
+  float mean[3];
+  float scale[3];
+};
+
+/// matte/guide.h.
+struct GuidePlanes {
+  const float* planes[3];
+  float scale[3];
+  float offset[3];
+  int width;
+  int height;
+};
+
+/// Pixels of alpha > 0, alpha >= 128 and alpha 255.
+struct AlphaSummary {
+  int left;
+  int top;
+  int right;  // last column
+  int bottom;
+  std::uint32_t foreground;
+  std::uint32_t opaque;
+};
+
+/// Functions of libcutout_cuda.so, and of the host executor in the tests. Each returns 0 or an
+/// error of CUDA, whose text error_text() gives. All work is queued on `stream`, a cudaStream_t;
+/// null is the default stream. No function allocates; scratch belongs to the caller, its size is in
+/// the header of the kernel (native/cuda/kernels/).
+///
+/// | function           | CPU                      | agreement with the CPU                            |
+/// |--------------------|--------------------------|---------------------------------------------------|
+/// | probability        | to_probability           | within 3e-7 on a GPU, equal on the host           |
+/// | all others         | named in kernels/        | bit-equal                                         |
+struct Table {
+  int version;
+
+  const char* (*error_text)(int error);
+  int (*device_count)(int* count);
+  int (*allocate)(std::size_t bytes, void** memory);
+  int (*release)(void* memory);
+  int (*copy_to_device)(void* device, const void* host, std::size_t bytes, void* stream);
+  int (*copy_to_host)(void* host, const void* device, std::size_t bytes, void* stream);
+  int (*synchronize)(void* stream);
+
+  int (*network_input)(Pixels image, FilterTaps rows, FilterTaps columns, Normalisation how,
+                       float* scratch, float* out, void* stream);
+  int (*probability)(float* values, std::size_t count, bool logit, std::uint32_t* not_finite,
+                     void* stream);
+  int (*reduce)(Pixels image, FilterTaps rows, FilterTaps columns, float* scratch, Pixels out,
+                void* stream);
+  int (*enlarge)(Pixels image, CubicTaps rows, CubicTaps columns, float* scratch,
+                 std::uint8_t* kinds, Pixels out, void* stream);
+  int (*shadow)(Pixels canvas, Box subject, ShadowGrid grid, const float* blur, int taps,
+                std::uint32_t* sums, float* scratch, float* blocks, void* stream);
+  int (*compose)(Pixels canvas, Box area, Pixels background, std::uint32_t colour, Box shadow,
+                 ShadowGrid grid, const float* blocks, void* stream);
+  int (*summarise)(Pixels image, Box region, AlphaSummary* summary, void* stream);
+  int (*local_models)(GuidePlanes guide, const float* alpha, float* models, void* stream);
+  int (*foreground_colours)(GuidePlanes guide, const float* alpha, float* pyramid, float* scratch,
+                            float* colours, void* stream);
+  int (*full_size)(Pixels image, Box roi, GuidePlanes guide, const float* alpha,
+                   const float* confidence, const float* models, const float* colours,
+                   float* channels, GuideTaps rows, GuideTaps columns, std::uint32_t hidden_mask,
+                   void* stream);
+};
+
+/// The name of the function without parameters that returns the library's const Table*.
+inline constexpr const char* kTableFunction = "cutout_cuda_table";
+
+}  // namespace cutout::cuda

@@ -1,0 +1,170 @@
+// The kernels of native/cuda/kernels/ that replace native/matte.
+#include "cuda/kernels/foreground_colours.h"
+#include "matte/deblur.h"
+#include "matte/foreground_colours.h"
+#include "matte/guide_axis.h"
+#include "matte/guided_upsample.h"
+#include "matte/local_model.h"
+#include "matte/math/full_size.h"
+#include "matte/tiles.h"
+#include "stress/cuda/kernels.h"
+
+namespace cutout::test {
+
+namespace {
+
+using Tables = std::span<const cuda::Table* const>;
+
+ThreadPool& pool() {
+  static ThreadPool instance(0);
+  return instance;
+}
+
+constexpr float kScale = 0.9F;
+constexpr float kOffset = 0.03F;
+
+Guide guide_of(const Network& network) {
+  Guide guide;
+  guide.width = network.width;
+  guide.height = network.height;
+  for (std::size_t c = 0; c < 3; ++c) {
+    guide.planes[c] = network.planes.data() + c * network.size();
+    guide.scale[c] = kScale;
+    guide.offset[c] = kOffset;
+  }
+  return guide;
+}
+
+cuda::GuidePlanes planes_of(const Network& network, const Buffer<float>& planes) {
+  const float* const first = planes.data();
+  return {{first, first + network.size(), first + 2 * network.size()},
+          {kScale, kScale, kScale},
+          {kOffset, kOffset, kOffset},
+          network.width,
+          network.height};
+}
+
+std::vector<float> models_of(const cuda::Table& table, const cuda::GuidePlanes& guide,
+                             const Buffer<float>& alpha, std::size_t size) {
+  const Buffer<float> models(table, kPlaneChannels * size);
+  check(table, table.local_models(guide, alpha.data(), models.data(), nullptr));
+  return models.read();
+}
+
+std::vector<float> colours_of(const cuda::Table& table, const cuda::GuidePlanes& guide,
+                              const Buffer<float>& alpha, std::size_t size) {
+  const Buffer<float> pyramid(table, cuda::pyramid_size(guide.width, guide.height));
+  const Buffer<float> scratch(table, cuda::colour_scratch(guide.width, guide.height));
+  const Buffer<float> colours(table, 6 * size);
+  check(table, table.foreground_colours(guide, alpha.data(), pyramid.data(), scratch.data(),
+                                        colours.data(), nullptr));
+  return colours.read();
+}
+
+void local_models(Cases& cases, Tables tables, std::span<double> found) {
+  const Network network(cases, cases.side(160), cases.side(60));
+  const Guide guide = guide_of(network);
+  std::vector<float> expected(kPlaneChannels * network.size());
+  LocalModel model(guide, network.alpha.data(), 0, network.width, Models::kPlane);
+  for (int y = 0; y < network.height; ++y) {
+    model.row(y, expected.data() + guide.at(0, y), static_cast<int>(network.size()));
+  }
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    const cuda::Table& table = *tables[i];
+    const Buffer<float> planes(table, network.planes);
+    const Buffer<float> alpha(table, network.alpha);
+    found[i] =
+        difference(models_of(table, planes_of(network, planes), alpha, network.size()), expected);
+  }
+}
+
+void foreground_colours(Cases& cases, Tables tables, std::span<double> found) {
+  const Network network(cases, cases.side(90), cases.side(60));
+  const Guide guide = guide_of(network);
+  const std::vector<std::uint8_t> all(network.size(), 1);
+  const LayerColours colours =
+      estimate_colours(guide, network.alpha.data(),
+                       tiles_near(all.data(), network.width, network.height, 1), pool());
+  std::vector<float> expected;
+  for (const auto* layer : {&colours.fore, &colours.back}) {
+    for (const LargeArray<float>& plane : *layer) {
+      expected.insert(expected.end(), plane.get(), plane.get() + network.size());
+    }
+  }
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    const cuda::Table& table = *tables[i];
+    const Buffer<float> planes(table, network.planes);
+    const Buffer<float> alpha(table, network.alpha);
+    found[i] =
+        difference(colours_of(table, planes_of(network, planes), alpha, network.size()), expected);
+  }
+}
+
+class DeviceAxis {
+ public:
+  DeviceAxis(const cuda::Table& table, const GuideAxis& axis, int outputs)
+      : base_(table, axis.base),
+        t_(table, axis.t),
+        a_(table, axis.spline[0]),
+        b_(table, axis.spline[1]),
+        c_(table, axis.spline[2]),
+        d_(table, axis.spline[3]),
+        outputs_(outputs) {}
+  [[nodiscard]] cuda::GuideTaps get() const {
+    return {base_.data(), t_.data(), {a_.data(), b_.data(), c_.data(), d_.data()}, outputs_};
+  }
+
+ private:
+  Buffer<int> base_;
+  Buffer<float> t_, a_, b_, c_, d_;
+  int outputs_;
+};
+
+/// The whole of guided_upsample() behind deblurring: models, colours, every pixel.
+void full_size(Cases& cases, Tables tables, std::span<double> found) {
+  Image image(cases, cases.side(300), cases.side(90));
+  const Network network(cases, cases.side(60), cases.side(40));
+  const Guide guide = guide_of(network);
+  const Box roi = cases.box_in(image.width, image.height);
+  const bool keep = cases.pick(0, 1) == 0;
+  const double pixel_count = static_cast<double>(image.width) * image.height;
+  const auto enlargement =
+      static_cast<float>(std::sqrt(pixel_count / static_cast<double>(network.size())));
+  const DeblurredMatte matte = deblur_matte_scalar(guide, network.alpha, enlargement);
+  Image refined = image;
+  guided_upsample(refined.view(), guide, network.alpha, roi,
+                  keep ? HiddenColour::kKeep : HiddenColour::kClear, pool());
+  const std::span<const float> deblurred(matte.alpha.get(), network.size());
+  const std::span<const float> confident(matte.confidence.get(), network.size());
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    const cuda::Table& table = *tables[i];
+    const Buffer<std::uint32_t> words(table, image.words);
+    const Buffer<float> planes(table, network.planes);
+    const Buffer<float> alpha(table, deblurred);
+    const Buffer<float> confidence(table, confident);
+    const cuda::GuidePlanes device_guide = planes_of(network, planes);
+    const Buffer<float> models(table, models_of(table, device_guide, alpha, network.size()));
+    const Buffer<float> colours(table, colours_of(table, device_guide, alpha, network.size()));
+    const Buffer<float> channels(table, kChannels * network.size());
+    const DeviceAxis rows(table, GuideAxis(network.height, image.height), image.height);
+    const DeviceAxis columns(table, GuideAxis(network.width, image.width), image.width);
+    check(table,
+          table.full_size(pixels(words, image.width, image.height), roi, device_guide, alpha.data(),
+                          confidence.data(), models.data(), colours.data(), channels.data(),
+                          rows.get(), columns.get(), keep ? 0x00FFFFFFU : 0U, nullptr));
+    const std::vector<std::uint32_t> got = words.read();
+    found[i] = got == refined.words ? 0 : difference(got, refined.words);
+  }
+}
+
+constexpr Check kChecks[] = {
+    {"local_models", 0, 0, 5, local_models},
+    {"foreground_colours", 0, 0, 5, foreground_colours},
+    {"full_size", 0, 0, 5, full_size},
+};
+
+}  // namespace
+
+std::span<const Check> matte_checks() { return kChecks; }
+
+}  // namespace cutout::test
