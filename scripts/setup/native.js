@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { provideHeaders } from './headers/index.js';
+import { findNvcc } from './nvcc.js';
 import { inBuild, inRoot, machine, root } from './paths.js';
 import { hashFiles, runProgram, runStep } from './step.js';
 import { generator } from './toolchain.js';
@@ -71,6 +72,26 @@ async function buildCore() {
   return headers;
 }
 
+/** Compiles the kernels for a GPU, which only tests use, where nvcc is installed. */
+async function buildKernelsForGpu() {
+  const nvcc = findNvcc();
+  if (nvcc === undefined) {
+    console.log('  – the kernels for a GPU are not compiled: there is no nvcc of CUDA 13');
+    return;
+  }
+  await runStep({
+    name: 'cuda',
+    title: 'compile the kernels for a GPU',
+    inputs: () => hashFiles(['CMakeLists.txt', 'native'], `${machine} ${nvcc}`),
+    products: [path.join(folder, 'Release', 'libcutout_cuda.so')],
+    work: async (progress) => {
+      const configure = ['-S', root, '-B', folder, `-DCUTOUT_NVCC=${nvcc}`];
+      await runProgram('cuda-configure', 'cmake', configure, { progress });
+      await runProgram('cuda-build', 'cmake', ['--build', folder, '--target', 'cutout_cuda'], { progress });
+    },
+  });
+}
+
 /**
  * Builds the addon, and with `tests` the test addon too.
  * @param {{tests: boolean, packages: Promise<unknown>}} options `packages` has the headers of Node-API
@@ -87,7 +108,7 @@ export async function buildNative({ tests, packages }) {
       work: (progress) => compileAddon(name, headers, progress),
     });
   await target('cutout', 'build the native addon', ['binding']);
-  if (tests)
+  if (tests) {
     await target('cutout_test', 'build the test addon', [
       'binding',
       'test/native',
@@ -96,4 +117,6 @@ export async function buildNative({ tests, packages }) {
       'test/gpu/addon.cc',
       'test/gpu/fake_driver.cc',
     ]);
+    await buildKernelsForGpu();
+  }
 }
