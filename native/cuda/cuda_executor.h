@@ -29,7 +29,7 @@ class CudaExecutor {
  public:
   explicit CudaExecutor(void* stream) : stream_(static_cast<cudaStream_t>(stream)) {}
 
-  template <typename Kernel>
+  template <Startable Kernel>
   void run(int blocks_x, int blocks_y, const Kernel& kernel) {
     if (result_ != cudaSuccess) return;
     const dim3 grid(static_cast<unsigned>(blocks_x), static_cast<unsigned>(blocks_y));

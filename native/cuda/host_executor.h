@@ -17,8 +17,11 @@ class HostExecutor {
  public:
   explicit HostExecutor(void* /*stream*/) {}
 
-  template <typename Kernel>
+  template <Startable Kernel>
   void run(int blocks_x, int blocks_y, const Kernel& kernel) {
+    // What CUDA refuses.
+    if (blocks_x < 1 || blocks_y < 1 || blocks_y > kMostBlocksDown) result_ = kRefused;
+    if (result_ != 0) return;
     for (int i = 0; i < blocks_x * blocks_y; ++i) {
       const int block = in_order(i, blocks_x * blocks_y);
       typename Kernel::Shared shared;
@@ -28,7 +31,9 @@ class HostExecutor {
     }
   }
 
-  [[nodiscard]] int result() const { return 0; }
+  /// 0, or kRefused if a start was out of CUDA's limits.
+  static constexpr int kRefused = 9;
+  [[nodiscard]] int result() const { return result_; }
 
  private:
   static int in_order(int i, int n) { return kOrder == Order::kForwards ? i : n - 1 - i; }
@@ -46,6 +51,8 @@ class HostExecutor {
     };
     (phase(std::integral_constant<int, kPhase>()), ...);
   }
+
+  int result_ = 0;
 };
 
 }  // namespace cutout::cuda

@@ -12,14 +12,16 @@ namespace cutout::cuda {
 template <Order kOrder>
 Table host_table() {
   Table table = make_table<HostExecutor<kOrder>>();
-  table.error_text = [](int error) { return error == 0 ? "no error" : "out of memory"; };
+  table.error_text = [](int error) {
+    return error == 0 ? "no error" : error == 9 ? "too many or no blocks" : "out of memory";
+  };
   table.device_count = [](int* count) {
     *count = 1;
     return 0;
   };
   table.allocate = [](std::size_t bytes, void** memory) {
     *memory = ::operator new(bytes, std::align_val_t{64}, std::nothrow);
-    return *memory == nullptr ? 1 : 0;
+    return *memory == nullptr ? 2 : 0;
   };
   table.release = [](void* memory) {
     ::operator delete(memory, std::align_val_t{64});

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "core/simd.h"
 
@@ -26,6 +27,16 @@ struct Place {
 };
 
 struct NothingShared {};
+
+/// What every GPU from compute capability 7.5 on can start.
+template <typename Kernel>
+concept Startable =
+    std::is_trivially_copyable_v<Kernel> &&
+    sizeof(Kernel) <= 4096 && std::is_trivially_default_constructible_v<typename Kernel::Shared> &&
+    sizeof(typename Kernel::Shared) <= 48 * 1024 && Kernel::kWidth*
+Kernel::kHeight <= 1024 && Kernel::kPhases >= 1;
+
+inline constexpr int kMostBlocksDown = 65535;
 
 CUTOUT_HD int pieces(int count, int piece) { return (count + piece - 1) / piece; }
 
