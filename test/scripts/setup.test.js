@@ -5,6 +5,7 @@ import path from 'node:path';
 import test from 'ava';
 import { familyOf } from '../../scripts/setup/distribution.js';
 import { removeForeignBuild } from '../../scripts/setup/native.js';
+import { findNvcc } from '../../scripts/setup/nvcc.js';
 import { inRoot } from '../../scripts/setup/paths.js';
 import { findJemalloc } from '../../scripts/setup/process.js';
 import { packageSentence, systemSentence } from '../../scripts/setup/requirements.js';
@@ -19,6 +20,22 @@ function temporary(t) {
 
 const compiler = { key: 'cxx', what: 'a C++20 compiler' };
 const cmake = { key: 'cmake', what: 'CMake' };
+
+test('the first nvcc of CUDA 13 or newer is used, and none is no error', (t) => {
+  const folder = temporary(t);
+  const nvcc = (name, says, mode = 0o755) => {
+    const file = path.join(folder, name);
+    writeFileSync(file, `#!/bin/sh\necho '${says}'\n`, { mode });
+    return file;
+  };
+  const old = nvcc('old', 'Cuda compilation tools, release 12.4, V12.4.131');
+  const broken = nvcc('broken', 'command not understood');
+  const locked = nvcc('locked', 'Cuda compilation tools, release 13.0, V13.0.88', 0o644);
+  const good = nvcc('good', 'Cuda compilation tools, release 13.0, V13.0.88');
+  const missing = path.join(folder, 'missing');
+  t.is(findNvcc({}, [missing, old, broken, locked]), undefined);
+  t.is(findNvcc({}, [missing, old, broken, locked, good]), good);
+});
 
 test("names the missing packages for the system's package manager, in one sentence", (t) => {
   const debian = missingSentence([compiler, cmake], 'ID=debian\nVERSION_ID="12"\n');
