@@ -17,7 +17,7 @@ __device__ __forceinline__ void run_phases(const Kernel& kernel, const Place& at
 }
 
 template <typename Kernel>
-__global__ void __launch_bounds__(Kernel::kWidth* Kernel::kHeight) start(const Kernel kernel) {
+__global__ void __launch_bounds__(kThreads<Kernel>) start(const Kernel kernel) {
   __shared__ typename Kernel::Shared shared;
   const Place at{static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y),
                  static_cast<int>(threadIdx.x), static_cast<int>(threadIdx.y)};

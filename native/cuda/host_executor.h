@@ -41,10 +41,9 @@ class HostExecutor {
   template <typename Kernel, int... kPhase>
   static void run_phases(const Kernel& kernel, int block_x, int block_y,
                          typename Kernel::Shared& shared, std::integer_sequence<int, kPhase...>) {
-    constexpr int kThreads = Kernel::kWidth * Kernel::kHeight;
     const auto phase = [&]<int kNumber>(std::integral_constant<int, kNumber>) {
-      for (int i = 0; i < kThreads; ++i) {
-        const int thread = in_order(i, kThreads);
+      for (int i = 0; i < kThreads<Kernel>; ++i) {
+        const int thread = in_order(i, kThreads<Kernel>);
         kernel.template run<kNumber>(
             Place{block_x, block_y, thread % Kernel::kWidth, thread / Kernel::kWidth}, shared);
       }

@@ -28,13 +28,16 @@ struct Place {
 
 struct NothingShared {};
 
+template <typename Kernel>
+inline constexpr int kThreads = Kernel::kWidth * Kernel::kHeight;
+
 /// What every GPU from compute capability 7.5 on can start.
 template <typename Kernel>
 concept Startable =
     std::is_trivially_copyable_v<Kernel> &&
     sizeof(Kernel) <= 4096 && std::is_trivially_default_constructible_v<typename Kernel::Shared> &&
-    sizeof(typename Kernel::Shared) <= 48 * 1024 && Kernel::kWidth*
-Kernel::kHeight <= 1024 && Kernel::kPhases >= 1;
+    sizeof(typename Kernel::Shared) <= 48 * 1024 && kThreads<Kernel> <= 1024 &&
+    Kernel::kPhases >= 1;
 
 inline constexpr int kMostBlocksDown = 65535;
 
