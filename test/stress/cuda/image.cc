@@ -11,7 +11,7 @@
 #include "image/taps.h"
 #include "matte/summary.h"
 #include "pipeline/compose.h"
-#include "pipeline/matte.h"
+#include "pipeline/probability.h"
 #include "stress/cuda/kernels.h"
 
 namespace cutout::test {
