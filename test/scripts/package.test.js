@@ -66,7 +66,7 @@ test('the archive has what an installed Cutout needs, and nothing of the tests, 
   );
   // What npm reads says nothing that it would have to find, and nothing lies where it looks for packages.
   t.deepEqual(
-    own.filter((file) => !file.startsWith('package/app/')),
+    own.filter((file) => file && !file.startsWith('package/app/')),
     papers.toSorted(),
   );
   t.false(files.some((file) => file.startsWith('package/node_modules/')));
