@@ -289,6 +289,12 @@ export async function run(options: SelectionOptions, { progress }: Context): Pro
         },
       ),
       computed(
+        'selection.further.mean',
+        'further click against a plain request, mean',
+        '×',
+        mean(further) / mean(plain),
+      ),
+      computed(
         'selection.further.again',
         'further clicks that ran the matting network again',
         '%',

@@ -61,3 +61,25 @@ run('of two subjects in a photo, a box cuts out either one', async (t) => {
     t.true(left < 0.02, `of the other ${left}`);
   }
 });
+
+run('a further click gives what it gives without the clicks before it', async (t) => {
+  t.timeout(900_000);
+  const server = await startReal(t);
+  const [, first, second] = subjects;
+  const one = await place(first, 0);
+  const other = await place(second, half);
+  const photo = await photoOf(one, other);
+  const inside = one.alpha.findIndex((value, at) => isIn(value) && at > one.alpha.length / 2);
+  const [x, y] = [inside % canvas.width, Math.floor(inside / canvas.width)];
+  const clicks = [`${x + 8}px ${y}px`, `; ${x + 16}px ${y}px`, '; -95% 50%'];
+  let points = '';
+  for (const click of clicks) {
+    points += click;
+    const clicked = await cutAlpha(t, server, photo, { subject_points: points });
+    // Bytes after the image's end make it another one.
+    const another = Buffer.concat([photo, Buffer.from(points)]);
+    const alone = await cutAlpha(t, server, another, { subject_points: points });
+    t.true(clicked.some(isIn), points);
+    t.is(Buffer.compare(clicked, alone), 0, points);
+  }
+});
