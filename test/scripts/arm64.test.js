@@ -100,9 +100,9 @@ arm64('a cut-out on arm64 is that on x64', async (t) => {
   // npm finds its registry and certificates as in the tests' surroundings.
   const env = { ...settings('pull', networks), ...process.env };
   await run(own[0], [...own.slice(1), 'models', 'pull', 'u2netp'], { env });
-  // The same operators and weights on an eleventh of the pixels: at its own size a run takes minutes under emulation.
+  // The same operators and weights on a sixth of the pixels: at its own size a run takes minutes under emulation.
   const source = path.join(networks, 'u2netp', 'source.onnx');
-  await run(own[0], [...own.slice(1), 'models', 'add', source, '--name', 'small', '--size', '96x96'], {
+  await run(own[0], [...own.slice(1), 'models', 'add', source, '--name', 'small', '--size', '128x128'], {
     env,
   });
   const cutOut = async (name, [program, ...args]) => {
