@@ -45,18 +45,69 @@ CUTOUT_SIMD void max_into(const std::uint8_t* values, int count, std::uint8_t* m
   for (int i = 0; i < count; ++i) most[i] = std::max(most[i], values[i]);
 }
 
-/// Weighs two rows of channels, in 1024ths: 16 bits hold neither sum, so 32.
-CUTOUT_SIMD void blend(const std::uint8_t* a, const std::uint8_t* b, const std::uint8_t* c,
-                       const std::uint8_t* d, int x_weight, int y_weight, int count,
-                       std::uint8_t* output) {
-  constexpr int kOne = 1 << kResizeBits;
-  const int wa = (kOne - x_weight) * (kOne - y_weight);
-  const int wb = x_weight * (kOne - y_weight);
-  const int wc = (kOne - x_weight) * y_weight;
-  const int wd = x_weight * y_weight;
-  for (int i = 0; i < count; ++i) {
-    output[i] = static_cast<std::uint8_t>((wa * a[i] + wb * b[i] + wc * c[i] + wd * d[i]) >>
-                                          (2 * kResizeBits));
+/// The four neighbours of a row of outputs of a resize.
+struct ResizeRow {
+  const std::uint8_t* upper;
+  const std::uint8_t* lower;
+  std::ptrdiff_t stride;  // between pixels
+  int width;              // of the input
+  int y_weight;           // of the lower one
+};
+
+/// The sum of four times kCount values by their weights, in 2^-bits. The number is known and the
+/// output lies apart, so that the loop is vectorised without checks.
+template <int kCount, typename Number>
+CUTOUT_INLINE void blend(const std::uint8_t* a, const std::uint8_t* b, const std::uint8_t* c,
+                         const std::uint8_t* d, const std::array<Number, 4>& weights, int bits,
+                         std::uint8_t* __restrict output) {
+  for (int i = 0; i < kCount; ++i) {
+    const auto sum = static_cast<Number>(weights[0] * a[i] + weights[1] * b[i] + weights[2] * c[i] +
+                                         weights[3] * d[i]);
+    output[i] = static_cast<std::uint8_t>(sum >> bits);
+  }
+}
+
+/// One row of a resize. A `Number` holds the sum of four values by their weights, which are
+/// products of two in 2^-bits.
+template <typename Number>
+CUTOUT_INLINE void resize_row_in(const ResizeRow& row, int factor, int bits, int width,
+                                 int channels, std::uint8_t* output, std::ptrdiff_t stride) {
+  constexpr int kWide = 64;
+  const int one = 1 << bits;
+  const int y_weight = row.y_weight >> (kResizeBits - bits);
+  for (int x = 0; x < width; ++x, output += stride) {
+    const Neighbours u = neighbours(x, factor, row.width);
+    const int x_weight = u.weight >> (kResizeBits - bits);
+    const std::array<Number, 4> weights{
+        static_cast<Number>((one - x_weight) * (one - y_weight)),
+        static_cast<Number>(x_weight * (one - y_weight)),
+        static_cast<Number>((one - x_weight) * y_weight),
+        static_cast<Number>(x_weight * y_weight),
+    };
+    const std::uint8_t* const a = row.upper + u.first * row.stride;
+    const std::uint8_t* const b = row.upper + u.second * row.stride;
+    const std::uint8_t* const c = row.lower + u.first * row.stride;
+    const std::uint8_t* const d = row.lower + u.second * row.stride;
+    // Most maps have whole blocks.
+    int i = 0;
+    for (; i + kWide <= channels; i += kWide) {
+      blend<kWide>(a + i, b + i, c + i, d + i, weights, 2 * bits, output + i);
+    }
+    for (; i + kLanes <= channels; i += kLanes) {
+      blend<kLanes>(a + i, b + i, c + i, d + i, weights, 2 * bits, output + i);
+    }
+    for (; i < channels; ++i) blend<1>(a + i, b + i, c + i, d + i, weights, 2 * bits, output + i);
+  }
+}
+
+/// Enlarging 8 times or less, all weights are multiples of a 16th: sums of 16 bits.
+CUTOUT_SIMD void resize_row(const ResizeRow& row, int factor, int width, int channels,
+                            std::uint8_t* output, std::ptrdiff_t stride) {
+  constexpr int kBits = 4;
+  if (factor <= (1 << (kBits - 1))) {
+    resize_row_in<std::uint16_t>(row, factor, kBits, width, channels, output, stride);
+  } else {
+    resize_row_in<std::uint32_t>(row, factor, kResizeBits, width, channels, output, stride);
   }
 }
 
@@ -141,11 +192,9 @@ void max_pool(const MaxPool& pool, const Map& input, const Map& output, int firs
 void resize(const Resize& resize, const Map& input, const Map& output, int first, int last) {
   for (int y = first; y < last; ++y) {
     const Neighbours v = neighbours(y, resize.factor, input.height);
-    for (int x = 0; x < output.width; ++x) {
-      const Neighbours u = neighbours(x, resize.factor, input.width);
-      blend(input.at(u.first, v.first), input.at(u.second, v.first), input.at(u.first, v.second),
-            input.at(u.second, v.second), u.weight, v.weight, output.channels, output.at(x, y));
-    }
+    const ResizeRow row{input.at(0, v.first), input.at(0, v.second), input.stride, input.width,
+                        v.weight};
+    resize_row(row, resize.factor, output.width, output.channels, output.at(0, y), output.stride);
   }
 }
 
