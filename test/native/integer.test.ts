@@ -182,9 +182,11 @@ test('pooling, also of odd sizes, and enlarging', (t) => {
   const stem = (b: NetworkBuilder) => b.conv('image', { channels: 32 });
   checkAll(t, (b) => b.conv(b.pool(stem(b), true), { channels: 16 }), sizes);
   checkAll(t, (b) => b.conv(b.pool(stem(b), false), { channels: 16 }), sizes.slice(1));
-  for (const factor of [2, 4, 8]) {
+  for (const factor of [2, 4, 8, 16]) {
     checkAll(t, (b) => b.conv(b.resize(stem(b), factor), { channels: 16 }), sizes.slice(0, 3));
   }
+  const many = (b: NetworkBuilder) => b.conv('image', { channels: 80 });
+  checkAll(t, (b) => b.conv(b.resize(many(b), 2), { channels: 16 }), sizes.slice(1, 3));
 });
 
 test('concatenated maps: nested parts, a part in two of them and one used twice in one', (t) => {
