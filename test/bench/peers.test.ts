@@ -1,6 +1,6 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import sharp from 'sharp';
 import { peersFolder } from '../../bench/lib/paths.ts';
 import { agreement, matteOf } from '../../bench/lib/peer/agreement.ts';
@@ -80,7 +80,17 @@ test('a peer whose packages are not installed is reported by name', (t) => {
   t.is(missing(folder), undefined);
 });
 
-test('the rembg adapter drives its server: one start, the network named, PNG back', async (t) => {
+/** Sets a variable, which adapters inherit, until the test ends; only in serial tests. */
+function setEnvironment(t: ExecutionContext, name: string, value: string): void {
+  const before = process.env[name];
+  process.env[name] = value;
+  t.teardown(() => {
+    if (before === undefined) delete process.env[name];
+    else process.env[name] = before;
+  });
+}
+
+test.serial('the rembg adapter drives its server: one start, the network named, PNG back', async (t) => {
   const folder = testFolder(t);
   const program = path.join(folder, 'rembg');
   // Implements as much of `rembg s` as the adapter needs.
@@ -103,17 +113,84 @@ createServer(async (req, res) => {
   const jpeg = path.join(folder, 'in.jpg');
   const bytes = await scene();
   writeFileSync(jpeg, bytes);
-  const before = process.env['REMBG'];
-  process.env['REMBG'] = program;
-  t.teardown(() => {
-    if (before === undefined) delete process.env['REMBG'];
-    else process.env['REMBG'] = before;
-  });
+  setEnvironment(t, 'REMBG', program);
   const peer = await openPeer(path.join(peersFolder, 'rembg'), jpeg);
   t.like(peer.about, { licence: 'MIT', weights: 'isnet' });
   t.true((await peer.run(jpeg, path.join(folder, 'out.png'))) > 0);
   await peer.close();
 });
+
+test.serial('the rembg adapter does not take another program on its port for it', async (t) => {
+  const folder = testFolder(t);
+  const program = path.join(folder, 'rembg');
+  const began = path.join(folder, 'began');
+  // Answers 404 first, as another server would.
+  writeFileSync(
+    program,
+    `#!${process.execPath}
+const { createServer } = require('node:http');
+const { writeFileSync } = require('node:fs');
+const [, , , , port] = process.argv.slice(2);
+let asked = 0;
+createServer((req, res) => {
+  asked += 1;
+  if (req.url === '/api/remove') writeFileSync(${JSON.stringify(began)}, String(asked));
+  res.writeHead(asked > 2 ? 200 : 404).end('PNG');
+}).listen(Number(port), '127.0.0.1');
+`,
+  );
+  chmodSync(program, 0o755);
+  const jpeg = path.join(folder, 'in.jpg');
+  writeFileSync(jpeg, await scene());
+  setEnvironment(t, 'REMBG', program);
+  const peer = await openPeer(path.join(peersFolder, 'rembg'), jpeg);
+  t.is(readFileSync(began, 'utf8'), '4');
+  await peer.close();
+});
+
+test.serial(
+  'the adapter of rembg as a library keeps one Python process and passes its PNG and its time on',
+  async (t) => {
+    const folder = testFolder(t);
+    const program = path.join(folder, 'python3');
+    // As much of the worker as the adapter needs: it is given the worker's file and the network's name.
+    writeFileSync(
+      program,
+      `#!${process.execPath}
+const { readFileSync, writeFileSync } = require('node:fs');
+const { createInterface } = require('node:readline');
+const [worker, model] = process.argv.slice(2);
+if (!worker.endsWith('worker.py') || model !== 'isnet-general-use') process.exit(3);
+console.log('a line of a library');
+console.log('{"ready": true}');
+let count = 0;
+createInterface({ input: process.stdin }).on('line', (line) => {
+  const { file, out } = JSON.parse(line);
+  count += 1;
+  writeFileSync(out, 'PNG ' + count + ' of ' + readFileSync(file).length);
+  console.log(JSON.stringify({ ms: 12.5 }));
+});
+`,
+    );
+    chmodSync(program, 0o755);
+    const jpeg = path.join(folder, 'in.jpg');
+    const bytes = await scene();
+    writeFileSync(jpeg, bytes);
+    setEnvironment(t, 'REMBG_PYTHON', program);
+    const out = path.join(folder, 'out.png');
+    const peer = await openPeer(path.join(peersFolder, 'rembg-process'), jpeg);
+    t.like(peer.about, { licence: 'MIT', weights: 'isnet' });
+    t.is(await peer.run(jpeg, out), 12.5);
+    // The first one was the warm-up.
+    t.is(readFileSync(out, 'utf8'), `PNG 2 of ${bytes.length}`);
+    await peer.close();
+
+    writeFileSync(program, `#!${process.execPath}\nprocess.exit(1)\n`);
+    await t.throwsAsync(() => openPeer(path.join(peersFolder, 'rembg-process'), jpeg), {
+      message: /without an answer/,
+    });
+  },
+);
 
 test('the window with the largest difference is found, inside the image', (t) => {
   const blank = (width: number, height: number) => ({ alpha: new Uint8Array(width * height), width, height });

@@ -48,7 +48,12 @@ export async function prepare({ warmUp }) {
   });
   failed.catch(() => {});
   const up = async () => {
-    while (!(await fetch(`${address}/api`).then(Boolean, () => false)))
+    while (
+      !(await fetch(`${address}/api`).then(
+        ({ ok }) => ok,
+        () => false,
+      ))
+    )
       await new Promise((resolve) => setTimeout(resolve, 200));
   };
   await Promise.race([up(), failed]);
