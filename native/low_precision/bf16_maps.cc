@@ -40,12 +40,54 @@ CUTOUT_SIMD void blend(const Bf16* a, const Bf16* b, const Bf16* c, const Bf16* 
   }
 }
 
+CUTOUT_SIMD void add_two(const Bf16* a, const Bf16* b, float lower_bound, int count, Bf16* output) {
+  for (int i = 0; i < count; ++i) {
+    output[i] = bf16_of(std::max(float_of(a[i]) + float_of(b[i]), lower_bound));
+  }
+}
+
 CUTOUT_SIMD void add_to(const Bf16* values, int count, float* sums) {
   for (int i = 0; i < count; ++i) sums[i] += float_of(values[i]);
 }
 
 CUTOUT_SIMD void round_sums(const float* sums, float lower_bound, int count, Bf16* output) {
   for (int i = 0; i < count; ++i) output[i] = bf16_of(std::max(sums[i], lower_bound));
+}
+
+/// One function each, so that the loops are vectorised.
+template <Activation kActivation>
+CUTOUT_INLINE void activate(const Bf16* values, int count, Bf16* output) {
+  for (int i = 0; i < count; ++i) output[i] = bf16_of(activated(kActivation, float_of(values[i])));
+}
+CUTOUT_SIMD void relu(const Bf16* values, int count, Bf16* output) {
+  activate<Activation::kRelu>(values, count, output);
+}
+CUTOUT_SIMD void relu6(const Bf16* values, int count, Bf16* output) {
+  activate<Activation::kRelu6>(values, count, output);
+}
+CUTOUT_SIMD void hard_swish(const Bf16* values, int count, Bf16* output) {
+  activate<Activation::kHardSwish>(values, count, output);
+}
+CUTOUT_SIMD void hard_sigmoid(const Bf16* values, int count, Bf16* output) {
+  activate<Activation::kHardSigmoid>(values, count, output);
+}
+void sigmoid(const Bf16* values, int count, Bf16* output) {
+  activate<Activation::kSigmoid>(values, count, output);
+}
+void unchanged(const Bf16* values, int count, Bf16* output) { std::copy_n(values, count, output); }
+constexpr std::array kActivate{unchanged, relu, relu6, hard_swish, hard_sigmoid, sigmoid};
+static_assert(kActivate.size() == kActivations);
+
+Neighbours neighbours_of(const Resize& resize, int at, int length) {
+  switch (resize.grid) {
+    case Resize::Grid::kCorners:
+      return neighbours_from_corner(at, resize.factor, length);
+    case Resize::Grid::kReduced:
+      return neighbours_reduced(at, resize.factor);
+    case Resize::Grid::kCentres:
+      break;
+  }
+  return neighbours(at, resize.factor, length);
 }
 
 }  // namespace
@@ -75,12 +117,22 @@ void max_pool_bf16(const MaxPool& pool, const Map& input, const Map& output, int
 
 void resize_bf16(const Resize& resize, const Map& input, const Map& output, int first, int last) {
   for (int y = first; y < last; ++y) {
-    const Neighbours v = neighbours(y, resize.factor, input.height);
+    const Neighbours v = neighbours_of(resize, y, input.height);
     for (int x = 0; x < output.width; ++x) {
-      const Neighbours u = neighbours(x, resize.factor, input.width);
+      const Neighbours u = neighbours_of(resize, x, input.width);
       blend(at(input, u.first, v.first), at(input, u.second, v.first), at(input, u.first, v.second),
             at(input, u.second, v.second), u.fraction(), v.fraction(), output.channels,
             at(output, x, y));
+    }
+  }
+}
+
+void activate_bf16(Activation activation, const Map& input, const Map& output, int first,
+                   int last) {
+  for (int y = first; y < last; ++y) {
+    for (int x = 0; x < output.width; ++x) {
+      kActivate[static_cast<std::size_t>(activation)](at(input, x, y), output.channels,
+                                                      at(output, x, y));
     }
   }
 }
@@ -91,6 +143,11 @@ void combine_bf16(std::span<const Map> inputs, bool relu, const Map& output, int
   const float lower_bound = relu ? 0.0F : -std::numeric_limits<float>::infinity();
   for (int y = first; y < last; ++y) {
     for (int x = 0; x < output.width; ++x) {
+      if (inputs.size() == 2) {
+        add_two(at(inputs[0], x, y), at(inputs[1], x, y), lower_bound, output.channels,
+                at(output, x, y));
+        continue;
+      }
       for (int c = 0; c < output.channels; c += kBlock) {
         const int count = std::min(kBlock, output.channels - c);
         sums.fill(0);
@@ -105,13 +162,12 @@ void bf16_to_nchw(const Map& input, int channels, std::span<float> planes, int f
   const auto width = static_cast<std::size_t>(input.width);
   const std::size_t plane = width * static_cast<std::size_t>(input.height);
   for (int y = first; y < last; ++y) {
-    for (int x = 0; x < input.width; ++x) {
-      const Bf16* const values = at(input, x, y);
-      float* const to =
-          planes.data() + static_cast<std::size_t>(y) * width + static_cast<std::size_t>(x);
-      for (int c = 0; c < channels; ++c) {
-        to[static_cast<std::size_t>(c) * plane] = float_of(values[c]);
-      }
+    float* const row = planes.data() + static_cast<std::size_t>(y) * width;
+    const Bf16* const values = at(input, 0, y);
+    const std::ptrdiff_t stride = input.stride / static_cast<std::ptrdiff_t>(sizeof(Bf16));
+    for (int c = 0; c < channels; ++c) {
+      float* const to = row + static_cast<std::size_t>(c) * plane;
+      for (int x = 0; x < input.width; ++x) to[x] = float_of(values[x * stride + c]);
     }
   }
 }

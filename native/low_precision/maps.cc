@@ -301,13 +301,14 @@ void dequantise(const Map& input, std::span<const float> scales, int zero, std::
 
 void to_nchw(const Map& input, int channels, std::span<float> planes, int first, int last) {
   const auto plane = static_cast<std::size_t>(input.width) * static_cast<std::size_t>(input.height);
+  const std::ptrdiff_t stride = input.stride / static_cast<std::ptrdiff_t>(sizeof(float));
   for (int y = first; y < last; ++y) {
-    for (int x = 0; x < input.width; ++x) {
-      const float* const values = input.floats_at(x, y);
-      float* const to = planes.data() +
-                        static_cast<std::size_t>(y) * static_cast<std::size_t>(input.width) +
-                        static_cast<std::size_t>(x);
-      for (int c = 0; c < channels; ++c) to[static_cast<std::size_t>(c) * plane] = values[c];
+    const float* const values = input.floats_at(0, y);
+    float* const row =
+        planes.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(input.width);
+    for (int c = 0; c < channels; ++c) {
+      float* const to = row + static_cast<std::size_t>(c) * plane;
+      for (int x = 0; x < input.width; ++x) to[x] = values[x * stride + c];
     }
   }
 }

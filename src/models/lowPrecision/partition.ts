@@ -1,4 +1,4 @@
-import { onlyConsumerOf } from '../onnx/graph.ts';
+import { constants, consumersOf, int64Values, onlyConsumerOf } from '../onnx/graph.ts';
 import type { GraphProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
 import { Unsupported } from './geometry.ts';
 import { type Operator, operatorNode } from './operator.ts';
@@ -14,7 +14,8 @@ export type FloatsOf = (tensor: TensorProto) => Float32Array;
 export class GraphPartition {
   readonly #graph: GraphProto;
   readonly #floatsOf: FloatsOf;
-  readonly #initializers: ReadonlyMap<string, TensorProto>;
+  readonly #constants: ReadonlyMap<string, TensorProto>;
+  readonly #consumers: ReadonlyMap<string, readonly NodeProto[]>;
   readonly #onlyConsumer: (name: string) => NodeProto | undefined;
   /** Tensors that the program gives to the nodes outside, in the order of its outputs. */
   readonly #programOutputs = new Set<string>();
@@ -30,8 +31,9 @@ export class GraphPartition {
     if (!input) throw new Unsupported('it has no input');
     this.#graph = graph;
     this.#floatsOf = floatsOf;
-    this.#initializers = new Map(graph.initializer.map((tensor) => [tensor.name, tensor]));
+    this.#constants = constants(graph);
     this.#onlyConsumer = onlyConsumerOf(graph);
+    this.#consumers = consumersOf(graph);
     this.program = new ProgramWriter(inputChannels);
     this.input = input.name;
     this.outputs = new Set(graph.output.map(({ name }) => name));
@@ -42,12 +44,18 @@ export class GraphPartition {
   }
 
   findInitializer(name: string): TensorProto | undefined {
-    return this.#initializers.get(name);
+    return this.#constants.get(name);
   }
 
-  /** Throws Unsupported if there is no such initializer. */
+  /** The values of a constant of integers; undefined where there is none. */
+  integers(name: string | undefined): number[] | undefined {
+    const tensor = this.findInitializer(name ?? '');
+    return tensor && int64Values(tensor)?.map(Number);
+  }
+
+  /** A constant. Throws Unsupported if there is no such one. */
   initializer(name: string | undefined): TensorProto {
-    const tensor = this.#initializers.get(name ?? '');
+    const tensor = this.#constants.get(name ?? '');
     if (!tensor) throw new Unsupported(`${name} is no constant`);
     return tensor;
   }
@@ -55,6 +63,10 @@ export class GraphPartition {
   /** The values of a float initializer. Throws Unsupported if there is no such initializer. */
   floats(name: string | undefined): Float32Array {
     return this.#floatsOf(this.initializer(name));
+  }
+
+  consumers(name: string): readonly NodeProto[] {
+    return this.#consumers.get(name) ?? [];
   }
 
   /** The node that reads a tensor, if there is only one. */
@@ -86,6 +98,8 @@ export class GraphPartition {
   /** Replaces the graph's nodes by `operator`, which runs the program, and the nodes that were kept. */
   replaceNodes(operator: Operator): void {
     const outputs = [...this.#programOutputs];
+    const places = new Map(this.#graph.node.map((node, at) => [node, at]));
+    this.#outside.sort((a, b) => (places.get(a) ?? 0) - (places.get(b) ?? 0));
     this.#graph.node = [
       operatorNode(this.#graph, operator, this.program, this.input, outputs),
       ...this.#outside,
