@@ -10,6 +10,7 @@ import { asBf16Network } from './lowPrecision/bf16.ts';
 import { asIntegerNetwork } from './lowPrecision/convert.ts';
 import type { Manifest } from './manifest.ts';
 import { freeBatch } from './onnx/batch.ts';
+import { restoreConvolutions } from './onnx/dynamic.ts';
 import { allTensors } from './onnx/graph.ts';
 import { floatReader, halfWidener } from './onnx/half.ts';
 import { type ModelProto, ModelProtoSchema, type TensorProto } from './onnx/onnx_pb.ts';
@@ -89,7 +90,8 @@ function refuseExternalData(model: ModelProto): void {
  * - for `int8`, quantises the convolutions with the scales of `table` (quantise/graph.ts);
  * - for `int8-operators`, also makes the 8-bit part one operator (lowPrecision/convert.ts), unless the network has
  *   something that this operator does not support: the result is then the same as for `int8`;
- * - for `bf16`, makes the convolutional part one operator (lowPrecision/bf16.ts).
+ * - for `bf16`, makes convolutions of floats of those that round their inputs in every run (onnx/dynamic.ts), and the
+ *   convolutional part one operator (lowPrecision/bf16.ts).
  *
  * `file` is borrowed until the pieces are read. Throws a RangeError for an unsupported network, an Error of
  * the protobuf reader for bytes that are not an ONNX file.
@@ -114,6 +116,8 @@ export function rewrite(
   let widened = new Set<TensorProto>();
   if (half && precision !== 'fp16') widened = widen(graph, widenBytes);
   else if (half) floatBorders(graph);
+  const floats = floatReader(widened, widenBytes);
+  if (precision === 'bf16') restoreConvolutions(graph, floats);
   dropUnused(graph);
   const sizeStep = half && precision === 'fp16' ? 0 : (freeSize(graph) ?? 0);
   const free = batch === 'free' && freeBatch(graph);
@@ -122,14 +126,13 @@ export function rewrite(
     if (!table) throw new RangeError('there is no table of 8-bit scales for it');
     const standard = raiseOperatorSet(model);
     if (standard < 13n) throw new RangeError(`it is written in operator set ${standard}, 8 bits need 13`);
-    const floats = floatReader(widened, widenBytes);
     quantise(graph, table, floats);
     dropUnused(graph);
     operators = form === 'int8-operators' && madeOperator(model, floats);
     if (operators) dropUnused(graph);
   }
   if (precision === 'bf16') {
-    asBf16Network(model, floatReader(widened, widenBytes));
+    asBf16Network(model, floats);
     dropUnused(graph);
     operators = true;
   }

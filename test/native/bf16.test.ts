@@ -202,6 +202,24 @@ test('maps are reduced, and enlarged from the first pixel', (t) => {
   for (const scale of [2, 4]) check(t, (b) => b.resample(stem(b), scale, 'asymmetric'), sizes.slice(0, 3));
 });
 
+test("a map is enlarged to the size of another one, as networks of IS-Net's kind are published", (t) => {
+  if (!present(t)) return;
+  const build: Build = (b) => {
+    const stem = b.conv('image', { channels: 16 });
+    const small = b.conv(b.pool(stem, true), { channels: 16 });
+    return b.conv(b.concat(b.resizeTo(small, stem), stem), { channels: 1, relu: false });
+  };
+  const size: Size = [16, 8];
+  const image = imageOf(size);
+  // Equal to the same network that says by how much.
+  const scaled = make((b) => {
+    const stem = b.conv('image', { channels: 16 });
+    const small = b.conv(b.pool(stem, true), { channels: 16 });
+    return b.conv(b.concat(b.resize(small, 2), stem), { channels: 1, relu: false });
+  }, size);
+  t.deepEqual(runAll(t, make(build, size), image, size), runAll(t, scaled, image, size));
+});
+
 test('channels are multiplied by gates that are made of their means', (t) => {
   if (!present(t)) return;
   t.timeout(240_000);
