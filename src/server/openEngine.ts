@@ -293,7 +293,7 @@ export async function openEngine(
     };
     const open = async (pull: boolean) => {
       // Short, and concurrent with opening the network, whose errors are reported first.
-      const types = openSubjectTypes(engine, config, { pull, observer, signal });
+      const types = openSubjectTypes(engine, config, { pull, observer, signal, versions: native.versions() });
       types.catch(() => {});
       const info = await openIt(first, pull);
       return { info, types: await types };
