@@ -380,6 +380,7 @@ SelectorSpec to_selector_spec(const Napi::Value& value) {
   SelectorSpec spec;
   spec.encoder = text(from, "encoder");
   spec.decoder = text(from, "decoder");
+  if (!from.Get("operators").IsUndefined()) spec.operators = text(from, "operators");
   spec.input = to_network_input(from);
   return spec;
 }

@@ -2,88 +2,22 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <memory>
 #include <mutex>
-#include <new>
+#include <optional>
 #include <utility>
 
 #include "low_precision/plan.h"
 #include "low_precision/program.h"
 #include "low_precision/run.h"
+#include "ort/custom_op.h"
+#include "ort/product_ops.h"
 
 namespace cutout::ort {
 
 namespace {
 
 thread_local const CancelToken* running = nullptr;
-
-[[noreturn]] void raise(const Status& status) { throw Ort::Exception(status.message(), ORT_FAIL); }
-
-/// No exception crosses the C interface.
-template <typename Body>
-OrtStatusPtr as_status(Body&& body) noexcept {
-  try {
-    std::forward<Body>(body)();
-    return nullptr;
-  } catch (const Ort::Exception& error) {
-    return Ort::GetApi().CreateStatus(error.GetOrtErrorCode(), error.what());
-  } catch (const std::bad_alloc&) {
-    return Ort::GetApi().CreateStatus(ORT_FAIL, "bad allocation");
-  } catch (const std::exception& error) {
-    return Ort::GetApi().CreateStatus(ORT_FAIL, error.what());
-  }
-}
-
-template <typename T>
-std::span<const T> constant(const Ort::ConstKernelInfo& info, std::size_t index) {
-  int is_constant = 0;
-  const Ort::ConstValue value = info.GetTensorConstantInput(index, &is_constant);
-  if (is_constant == 0) raise({Code::kModel, "An input of the operator is not a constant."});
-  return {value.GetTensorData<T>(), value.GetTensorTypeAndShapeInfo().GetElementCount()};
-}
-
-const Ort::MemoryInfo& cpu_memory() {
-  static const Ort::MemoryInfo info =
-      Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
-  return info;
-}
-
-/// Memory of a run from the session's allocator.
-class RunMemory {
- public:
-  RunMemory(const Ort::KernelContext& context, std::size_t bytes)
-      : allocator_(context.GetAllocator(*cpu_memory())),
-        memory_(static_cast<std::uint8_t*>(
-            allocator_->Alloc(allocator_.get(), bytes + low_precision::Plan::kAlignment))),
-        bytes_(bytes) {
-    if (memory_ == nullptr) throw std::bad_alloc();
-  }
-  ~RunMemory() { allocator_->Free(allocator_.get(), memory_); }
-  RunMemory(const RunMemory&) = delete;
-  RunMemory& operator=(const RunMemory&) = delete;
-
-  [[nodiscard]] std::span<std::uint8_t> bytes() const {
-    void* at = memory_;
-    std::size_t space = bytes_ + low_precision::Plan::kAlignment;
-    return {
-        static_cast<std::uint8_t*>(std::align(low_precision::Plan::kAlignment, bytes_, at, space)),
-        bytes_};
-  }
-
- private:
-  struct Release {
-    void operator()(OrtAllocator* allocator) const { Ort::GetApi().ReleaseAllocator(allocator); }
-  };
-
-  std::unique_ptr<OrtAllocator, Release> allocator_;
-  std::uint8_t* memory_;
-  std::size_t bytes_;
-};
-
-void call_part(void* work, std::size_t part) {
-  (*static_cast<const std::function<void(std::size_t)>*>(work))(part);
-}
 
 }  // namespace
 
@@ -138,11 +72,7 @@ struct LowPrecisionKernel {
               static_cast<std::size_t>(map.width)};
     }
     const RunMemory memory(context, low_precision::bytes_of_run(program, *plan, kernel));
-    const low_precision::Parallel parallel =
-        [&context](std::size_t count, const std::function<void(std::size_t)>& work) {
-          context.ParallelFor(&call_part, count, count,
-                              const_cast<void*>(static_cast<const void*>(&work)));
-        };
+    const low_precision::Parallel parallel = parallel_of(context);
     for (std::int64_t image = 0; image < shape[0]; ++image) {
       const auto at = static_cast<std::size_t>(image);
       low_precision::RunBuffers buffers{
@@ -179,56 +109,52 @@ struct LowPrecisionKernel {
   int planned_height = 0;
 };
 
-class LowPrecisionNetwork
-    : public Ort::CustomOpBase<LowPrecisionNetwork, LowPrecisionKernel, true> {
+class LowPrecisionNetwork : public CutoutOp<LowPrecisionNetwork, LowPrecisionKernel> {
  public:
-  explicit LowPrecisionNetwork(low_precision::Kernel kernel) : kernel_(kernel) {}
-
-  // ONNX Runtime's names.
-  OrtStatusPtr CreateKernelV2(const OrtApi& /*api*/, const OrtKernelInfo* info, void** made) const {
-    return as_status(
-        [&] { *made = std::make_unique<LowPrecisionKernel>(info, kernel_).release(); });
-  }
+  using CutoutOp::CutoutOp;
   [[nodiscard]] const char* GetName() const {
     return kernel_.bf16 ? "Bf16Network" : "IntegerNetwork";
   }
-  [[nodiscard]] const char* GetExecutionProviderType() const { return "CPUExecutionProvider"; }
-  [[nodiscard]] std::size_t GetInputTypeCount() const { return kInputTypes.size(); }
-  [[nodiscard]] ONNXTensorElementDataType GetInputType(std::size_t index) const {
-    return kInputTypes[index];
-  }
-  [[nodiscard]] std::size_t GetOutputTypeCount() const { return 1; }
-  [[nodiscard]] ONNXTensorElementDataType GetOutputType(std::size_t /*index*/) const {
-    return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
-  }
-  [[nodiscard]] OrtCustomOpInputOutputCharacteristic GetOutputCharacteristic(
-      std::size_t /*index*/) const {
-    return INPUT_OUTPUT_VARIADIC;
-  }
-
- private:
   static constexpr std::array kInputTypes{
       ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64,
       ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32,
       ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8};
-
-  low_precision::Kernel kernel_;
 };
 
 }  // namespace
 
 struct LowPrecisionDomain::Operator {
-  explicit Operator(low_precision::Kernel kernel) : network(kernel) {}
+  explicit Operator(low_precision::Kernel kernel) : network(kernel) {
+    if (kernel.bf16) products.emplace(kernel);
+  }
   LowPrecisionNetwork network;
+  std::optional<ProductOperators> products;
 };
 
 LowPrecisionDomain::LowPrecisionDomain(low_precision::Kernel kernel)
     : operator_(std::make_unique<Operator>(kernel)), domain_("cutout") {
   domain_.Add(&operator_->network);
+  if (operator_->products) operator_->products->add_to(domain_);
 }
 
 LowPrecisionDomain::~LowPrecisionDomain() = default;
 
 void LowPrecisionDomain::add_to(Ort::SessionOptions& options) const { options.Add(domain_); }
+
+Status add_operators(const std::string& instruction_set, Ort::SessionOptions& options,
+                     std::optional<LowPrecisionDomain>& domain) {
+  if (instruction_set.empty()) return {};
+  // A kernel's instructions would end the process on a processor without them.
+  const auto has = [&instruction_set](const std::vector<std::string>& known) {
+    return std::ranges::find(known, instruction_set) != known.end();
+  };
+  if (!has(low_precision::kernels().int8) && !has(low_precision::kernels().bf16)) {
+    return {Code::kRuntime, "There are no operators for the instruction set '" + instruction_set +
+                                "' on this processor."};
+  }
+  domain.emplace(low_precision::kernel_for(instruction_set));
+  domain->add_to(options);
+  return {};
+}
 
 }  // namespace cutout::ort

@@ -3,8 +3,11 @@
 #include <onnxruntime_cxx_api.h>
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "core/cancel.h"
+#include "core/status.h"
 #include "low_precision/conv.h"
 
 namespace cutout::ort {
@@ -36,7 +39,8 @@ class RunToken {
 /// Of `Bf16Network` input 3 is empty and the weights are pairs of bytes.
 ///
 /// Outputs: float32 [batch, channels, height, width] each. It runs on the session's threads; its
-/// memory comes from the session's allocator, for the time of a run.
+/// memory comes from the session's allocator, for the time of a run. With a kernel in bf16 the
+/// domain has the operators of product_ops.h too.
 class LowPrecisionDomain {
  public:
   /// `kernel` computes the convolutions and decides which operator it is. A session that knows the
@@ -54,5 +58,10 @@ class LowPrecisionDomain {
   std::unique_ptr<Operator> operator_;
   Ort::CustomOpDomain domain_;
 };
+
+/// Adds the domain for an instruction set to a session's options; with an empty one nothing.
+/// `domain` must live as long as the session. kRuntime without a kernel for it on this processor.
+Status add_operators(const std::string& instruction_set, Ort::SessionOptions& options,
+                     std::optional<LowPrecisionDomain>& domain);
 
 }  // namespace cutout::ort

@@ -185,7 +185,7 @@ struct Network::Session {
     if (on_gpu) settings.SetLogSeverityLevel(ORT_LOGGING_LEVEL_WARNING);
     CUTOUT_RETURN_IF_ERROR(append_provider(options.provider, options.gpu, settings));
     if (!options.save_to.empty()) save_optimised(options.save_to, settings);
-    CUTOUT_RETURN_IF_ERROR(add_operators(options.operators, settings));
+    CUTOUT_RETURN_IF_ERROR(add_operators(options.operators, settings, operators));
     CUTOUT_RETURN_IF_ERROR(open_session(options, settings));
     if (on_gpu) find_pinned_memory(options.gpu.device_id);
     const Ort::AllocatorWithDefaultOptions allocator;
@@ -216,21 +216,6 @@ struct Network::Session {
                                 describe(declared_shape) + ", its manifest gives " +
                                 describe(input_shape) + "."};
     }
-    return {};
-  }
-
-  Status add_operators(const std::string& instruction_set, Ort::SessionOptions& settings) {
-    if (instruction_set.empty()) return {};
-    // A kernel's instructions would end the process on a processor without them.
-    const auto has = [&instruction_set](const std::vector<std::string>& known) {
-      return std::ranges::find(known, instruction_set) != known.end();
-    };
-    if (!has(low_precision::kernels().int8) && !has(low_precision::kernels().bf16)) {
-      return {Code::kRuntime, "There are no operators for the instruction set '" + instruction_set +
-                                  "' on this processor."};
-    }
-    operators.emplace(low_precision::kernel_for(instruction_set));
-    operators->add_to(settings);
     return {};
   }
 

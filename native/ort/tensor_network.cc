@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <system_error>
 
 #include "ort/environment.h"
+#include "ort/low_precision_op.h"
 #include "ort/session.h"
 
 namespace cutout::ort {
@@ -32,6 +34,7 @@ std::size_t elements(const Shape& shape) {
 }
 
 struct TensorNetwork::Session {
+  std::optional<LowPrecisionDomain> domain;  // outlives the session
   Ort::Session session{nullptr};
   Ort::MemoryInfo memory = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
   std::map<std::string, Shape> inputs;
@@ -44,8 +47,9 @@ struct TensorNetwork::Session {
       to.emplace(name, tensor.GetShape());
   }
 
-  void open(const std::string& path, int intra_op_threads) {
+  Status open(const std::string& path, const std::string& operators, int intra_op_threads) {
     Ort::SessionOptions settings = session_options(intra_op_threads);
+    CUTOUT_RETURN_IF_ERROR(add_operators(operators, settings, domain));
     if (is_runtime_format(path)) {
       settings.AddConfigEntry(kOrtSessionOptionsConfigLoadModelFormat, "ORT");
     }
@@ -58,6 +62,7 @@ struct TensorNetwork::Session {
       add(outputs, session.GetOutputNameAllocated(i, allocator).get(),
           session.GetOutputTypeInfo(i));
     }
+    return {};
   }
 
   [[nodiscard]] Ort::Value value(const Tensor& tensor) const {
@@ -69,18 +74,16 @@ struct TensorNetwork::Session {
 TensorNetwork::TensorNetwork() : session_(std::make_unique<Session>()) {}
 TensorNetwork::~TensorNetwork() = default;
 
-Status TensorNetwork::open(const std::string& path, int intra_op_threads,
-                           std::unique_ptr<TensorNetwork>& network) {
+Status TensorNetwork::open(const std::string& path, const std::string& operators,
+                           int intra_op_threads, std::unique_ptr<TensorNetwork>& network) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) {
     return {Code::kModel, "The network file '" + path + "' does not exist."};
   }
   std::unique_ptr<TensorNetwork> opened(new TensorNetwork());
-  CUTOUT_RETURN_IF_ERROR(
-      guarded(Code::kModel, "The network '" + path + "' cannot be used", [&]() -> Status {
-        opened->session_->open(path, intra_op_threads);
-        return {};
-      }));
+  CUTOUT_RETURN_IF_ERROR(guarded(
+      Code::kModel, "The network '" + path + "' cannot be used",
+      [&]() -> Status { return opened->session_->open(path, operators, intra_op_threads); }));
   network = std::move(opened);
   return {};
 }

@@ -29,8 +29,9 @@ struct Tensor {
 /// same time.
 class TensorNetwork {
  public:
-  /// Opens the file without running it. kModel for a file that cannot be used.
-  static Status open(const std::string& path, int intra_op_threads,
+  /// Opens the file without running it. `operators` as in NetworkOptions. kModel for a file that
+  /// cannot be used.
+  static Status open(const std::string& path, const std::string& operators, int intra_op_threads,
                      std::unique_ptr<TensorNetwork>& network);
   ~TensorNetwork();
   TensorNetwork(const TensorNetwork&) = delete;

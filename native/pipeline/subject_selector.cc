@@ -115,9 +115,9 @@ Status SubjectSelector::open(const SelectorSpec& spec, int intra_op_threads,
   const std::shared_ptr<SubjectSelector> opened(new SubjectSelector());
   opened->input_ = spec.input;
   CUTOUT_RETURN_IF_ERROR(
-      ort::TensorNetwork::open(spec.encoder, intra_op_threads, opened->encoder_));
+      ort::TensorNetwork::open(spec.encoder, spec.operators, intra_op_threads, opened->encoder_));
   CUTOUT_RETURN_IF_ERROR(
-      ort::TensorNetwork::open(spec.decoder, intra_op_threads, opened->decoder_));
+      ort::TensorNetwork::open(spec.decoder, "", intra_op_threads, opened->decoder_));
   for (const char* const part : kParts) {
     opened->shapes_.push_back(opened->encoder_->output_shape(part));
   }

@@ -19,6 +19,7 @@ namespace cutout {
 struct SelectorSpec {
   std::string encoder;
   std::string decoder;
+  std::string operators;  // of the encoder
   NetworkInput input;
 };
 

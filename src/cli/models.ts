@@ -8,7 +8,12 @@ import { NORMALISATIONS } from '../models/guess.ts';
 import { FORMS, type Form, networkFiles } from '../models/layout.ts';
 import type { Observer } from '../models/observer.ts';
 import type { PreparedRecord } from '../models/prepare.ts';
-import { choosePrecision, formFor, type PrecisionQuestion } from '../models/preparedForm.ts';
+import {
+  choosePrecision,
+  chooseSelectorPrecision,
+  formFor,
+  type PrecisionQuestion,
+} from '../models/preparedForm.ts';
 import {
   type PullDependencies,
   type PullOptions,
@@ -75,8 +80,11 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     'networks: list, pull, verify, prepare, compare, add, remove',
   );
   const entryOf = (name: string) => findNetwork(catalogue, name);
-  const defaultForm = ({ manifest }: CatalogueEntry, forDevice: Provider = device) =>
-    formFor(choosePrecision(manifest, { ...target(), device: forDevice }));
+  const defaultForm = ({ manifest }: CatalogueEntry, forDevice: Provider = device) => {
+    const selects = manifest.role === 'encoder' || manifest.role === 'decoder';
+    const choose = selects ? chooseSelectorPrecision : choosePrecision;
+    return formFor(choose(manifest, { ...target(), device: forDevice }));
+  };
   const precisionOption = () =>
     new Option('--precision <form>', 'form to prepare (default: the one that this machine will use)').choices(
       FORMS,

@@ -104,7 +104,7 @@ export interface NetworkSpec {
   readonly saveTo?: string;
   /**
    * Instruction set of Cutout's own operators (NativeModule.versions().operators) for a file that has them
-   * (src/models/lowPrecision/convert.ts). Without, such a file cannot be opened. ENGINE_RUNTIME for one that there are none for.
+   * (src/models/lowPrecision/operator.ts). Without, such a file cannot be opened. ENGINE_RUNTIME for one that there are none for.
    */
   readonly operators?: string;
   /** Whether TensorRT may compute in float16; a file in float16 needs it. */
@@ -187,6 +187,8 @@ export interface SelectorSpec extends Pick<NetworkSpec, 'width' | 'height' | 'me
   /** Files of the two networks. Size and normalisation are those of the encoder's input. */
   readonly encoder: string;
   readonly decoder: string;
+  /** Of the encoder, as NetworkSpec.operators. */
+  readonly operators?: string;
 }
 
 export interface SelectorInfo {

@@ -8,6 +8,7 @@ import { writeNetworkFile } from './files.ts';
 import { type Form, networkFiles, type Precision, precisionOfForm } from './layout.ts';
 import { asBf16Network } from './lowPrecision/bf16.ts';
 import { asIntegerNetwork } from './lowPrecision/convert.ts';
+import { asBf16Products, isMostlyProducts } from './lowPrecision/products.ts';
 import type { Manifest } from './manifest.ts';
 import { freeBatch } from './onnx/batch.ts';
 import { restoreConvolutions } from './onnx/dynamic.ts';
@@ -59,6 +60,12 @@ interface Rewritten {
   readonly operators: boolean;
 }
 
+/** Makes the products of a transformer, or else the convolutions of a network, operators of Cutout in bf16. */
+function inBf16(model: ModelProto, floats: (tensor: TensorProto) => Float32Array): void {
+  if (isMostlyProducts(model)) asBf16Products(model, floats);
+  else asBf16Network(model, floats);
+}
+
 /** Whether the 8-bit part of the network was made one operator of Cutout. */
 function madeOperator(model: ModelProto, floats: (tensor: TensorProto) => Float32Array): boolean {
   try {
@@ -91,7 +98,8 @@ function refuseExternalData(model: ModelProto): void {
  * - for `int8-operators`, also makes the 8-bit part one operator (lowPrecision/convert.ts), unless the network has
  *   something that this operator does not support: the result is then the same as for `int8`;
  * - for `bf16`, makes convolutions of floats of those that round their inputs in every run (onnx/dynamic.ts), and the
- *   convolutional part one operator (lowPrecision/bf16.ts).
+ *   convolutional part one operator (lowPrecision/bf16.ts), of a transformer its matrix products operators
+ *   (lowPrecision/products.ts).
  *
  * `file` is borrowed until the pieces are read. Throws a RangeError for an unsupported network, an Error of
  * the protobuf reader for bytes that are not an ONNX file.
@@ -132,7 +140,7 @@ export function rewrite(
     if (operators) dropUnused(graph);
   }
   if (precision === 'bf16') {
-    asBf16Network(model, floats);
+    inBf16(model, floats);
     dropUnused(graph);
     operators = true;
   }
@@ -147,22 +155,33 @@ export function rewrite(
 }
 
 /** The networks that find what points or a box show, for the size of the manifest's input. */
-const asSelector = (pieces: Iterable<Uint8Array>): Rewritten => ({
+const asSelector = (pieces: Iterable<Uint8Array>, precision: Precision): Rewritten => ({
   pieces,
-  precision: 'fp32',
+  precision,
   outputs: [],
   freeBatch: false,
   sizeStep: 0,
-  operators: false,
+  operators: precision === 'bf16',
 });
 
 /** SAM 2's encoder or decoder for inputs of this size. */
-function resizeSelector(source: Uint8Array, { role, input }: Manifest): Iterable<Uint8Array> {
+function resizeSelector(
+  source: Uint8Array,
+  { role, input }: Manifest,
+  precision: Precision,
+): Iterable<Uint8Array> {
   const { width, height } = input;
   if (width !== height) throw new RangeError('its input is not square');
   const widenBytes = halfWidener();
-  if (role === 'encoder')
-    return encodeModel(buildEncoder(readOrtWeights(source), width), new Set(), widenBytes);
+  if (role === 'encoder') {
+    const encoder = buildEncoder(readOrtWeights(source), width);
+    if (precision === 'bf16') {
+      asBf16Products(encoder, floatReader(new Set(), widenBytes));
+      if (encoder.graph) dropUnused(encoder.graph);
+    }
+    return encodeModel(encoder, new Set(), widenBytes);
+  }
+  if (precision !== 'fp32') throw new RangeError(`a decoder has no form in ${precision}`);
   const model = fromBinary(ModelProtoSchema, source);
   refuseExternalData(model);
   if (model.graph) resizeDecoder(model.graph, width);
@@ -209,7 +228,7 @@ export async function prepareNetwork(
     // A detector reads one image at a time.
     const batch = manifest.role === 'detector' ? 'kept' : 'free';
     rewritten = selects(manifest)
-      ? asSelector(resizeSelector(source, manifest))
+      ? asSelector(resizeSelector(source, manifest, precision), precision)
       : rewrite(asOnnx(source, manifest), manifest.features, form, read?.table, batch);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);

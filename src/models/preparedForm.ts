@@ -178,6 +178,15 @@ export function choosePrecision(manifest: Manifest, question: PrecisionQuestion)
   return { precision: 'int8', because: operators, operators };
 }
 
+/**
+ * Chooses the number format of the encoder or decoder of subject points, which run on the CPU beside the network that
+ * CUTOUT_PRECISION is for: bf16 where that was measured to lose little, float32 where it says so.
+ */
+export function chooseSelectorPrecision(manifest: Manifest, question: PrecisionQuestion): PrecisionChoice {
+  const requested = question.requested === 'fp32' ? 'fp32' : 'auto';
+  return choosePrecision(manifest, { ...question, device: 'cpu', requested });
+}
+
 /** Forms a network can be prepared in for a device, the default first. */
 export function formsOf(manifest: Manifest, device: Provider, operators: readonly string[]): readonly Form[] {
   if (device !== 'cpu') return [manifest.file.precision];

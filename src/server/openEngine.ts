@@ -319,7 +319,7 @@ export async function openEngine(
       // A network whose 8-bit part the operators do not know is computed by those of ONNX Runtime.
       precision: made && wanted !== undefined ? { ...plain, operators: wanted } : plain,
       subjectTypes: types.found,
-      selector: openSelector(engine, config, start),
+      selector: openSelector(engine, config, { ...start, processor: versions }),
       onnxruntime,
       reload,
     };

@@ -1,17 +1,20 @@
 import type { EngineConfig } from '../config/engine.ts';
 import type { Engine } from '../engine/engine.ts';
 import { LazySelector } from '../engine/selector.ts';
-import type { SelectorSpec } from '../engine/types.ts';
+import type { NativeModule, SelectorSpec } from '../engine/types.ts';
 import { exists } from '../files.ts';
 import { networkFiles } from '../models/layout.ts';
 import { findFor, SUBJECT_DECODER, SUBJECT_ENCODER } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
+import { chooseSelectorPrecision, formFor } from '../models/preparedForm.ts';
 
 interface OpenOptions {
   /** Fetches missing networks at the first use. */
   readonly pull: boolean;
   readonly observer: Observer;
   readonly signal: AbortSignal;
+  /** What this processor has, and what Cutout has operators for. */
+  readonly processor: Processor;
 }
 
 /** The two networks and what each is. Both run on the CPU, whatever device runs the other network. */
@@ -20,13 +23,33 @@ const PAIR = [
   [SUBJECT_DECODER, 'decoder'],
 ] as const;
 
-const placeOf = (modelsDir: string, role: 'encoder' | 'decoder') =>
-  ({ modelsDir, device: 'cpu', role }) as const;
+/** Settings that say where the networks are and how they are computed. */
+type Settings = Pick<EngineConfig, 'modelsDir' | 'precision' | 'operators'>;
 
-async function areThere(modelsDir: string): Promise<boolean> {
-  for (const [name, role] of PAIR) {
-    const { manifest } = await findFor(name, placeOf(modelsDir, role));
-    const { source, prepared } = networkFiles(modelsDir, manifest);
+type Processor = Pick<ReturnType<NativeModule['versions']>, 'instructionSets' | 'operators'>;
+
+/** Where a network is in the form for this processor, and the operators that compute it. */
+async function locate(
+  [name, role]: (typeof PAIR)[number],
+  { modelsDir, precision: requested, operators: requestedOperators }: Settings,
+  { instructionSets, operators }: Processor,
+) {
+  const place = { modelsDir, device: 'cpu', role } as const;
+  const { manifest } = await findFor(name, place);
+  const question = { device: 'cpu', requested, requestedOperators, instructionSets, operators } as const;
+  const choice = chooseSelectorPrecision(manifest, question);
+  const form = formFor(choice);
+  return {
+    name,
+    place: { ...place, form },
+    operators: choice.operators,
+    files: networkFiles(modelsDir, manifest, form),
+  };
+}
+
+async function areThere(settings: Settings, processor: Processor): Promise<boolean> {
+  for (const each of PAIR) {
+    const { source, prepared } = (await locate(each, settings, processor)).files;
     if (!(await exists(prepared)) && !(await exists(source))) return false;
   }
   return true;
@@ -35,22 +58,25 @@ async function areThere(modelsDir: string): Promise<boolean> {
 /** The networks that find what points or a box show; nothing is read before their first use. Undefined if they are off. */
 export function openSelector(
   engine: Pick<Engine, 'loadSelector' | 'embed' | 'select'>,
-  { subjectSelection, modelsDir }: Pick<EngineConfig, 'subjectSelection' | 'modelsDir'>,
-  { pull, observer, signal }: OpenOptions,
+  settings: Settings & Pick<EngineConfig, 'subjectSelection'>,
+  { pull, observer, signal, processor }: OpenOptions,
 ): LazySelector | undefined {
-  if (subjectSelection === 'off') return undefined;
+  if (settings.subjectSelection === 'off') return undefined;
   return new LazySelector(engine, {
-    installed: () => areThere(modelsDir),
+    installed: () => areThere(settings, processor),
     mayDownload: pull,
     resolveSpec: async (): Promise<SelectorSpec> => {
       // Imported only if needed, because fetching and preparation are large.
       const { ensureNetwork } = await import('../models/ensure.ts');
-      const open = (name: string, role: 'encoder' | 'decoder') =>
-        ensureNetwork(name, { ...placeOf(modelsDir, role), pull, observer, signal });
-      const encoder = await open(...PAIR[0]);
-      const decoder = await open(...PAIR[1]);
-      const { width, height, mean, std } = encoder;
-      return { encoder: encoder.path, decoder: decoder.path, width, height, mean, std };
+      const open = async (each: (typeof PAIR)[number]) => {
+        const { name, place, operators } = await locate(each, settings, processor);
+        return { ...(await ensureNetwork(name, { ...place, pull, observer, signal })), operators };
+      };
+      const encoder = await open(PAIR[0]);
+      const decoder = await open(PAIR[1]);
+      const { width, height, mean, std, operators } = encoder;
+      const inBf16 = operators === undefined ? {} : { operators };
+      return { encoder: encoder.path, decoder: decoder.path, width, height, mean, std, ...inBf16 };
     },
   });
 }

@@ -10,6 +10,15 @@ export interface Program {
   readonly weights: Int8Array;
 }
 
+/** Input of native/low_precision/product.h. */
+export interface Product {
+  readonly inputs: number;
+  readonly columns: readonly number[];
+  readonly gelu: boolean;
+  readonly bias: Float32Array;
+  readonly weights: Int8Array;
+}
+
 /** native/low_precision as exported by test/native/low_precision.cc. Memory and constants lie between inaccessible pages. */
 export interface LowPrecisionAddon {
   /** The planes of each output. Throws an Error for a malformed program. */
@@ -21,6 +30,31 @@ export interface LowPrecisionAddon {
     kernel: string,
     threads: number,
   ) => Float32Array[];
+  /** What each matrix gives, row after row. Throws an Error for a product that does not fit together, or if `stopped`. */
+  readonly runProduct: (
+    product: Product,
+    rows: Float32Array,
+    kernel: string,
+    threads: number,
+    stopped: boolean,
+  ) => Float32Array[];
+  /** [batch, queries, heads, value channels]. Throws an Error for a shape that is not computed. */
+  readonly runAttention: (
+    sides: readonly [
+      batch: number,
+      queries: number,
+      keys: number,
+      heads: number,
+      channels: number,
+      valueChannels: number,
+    ],
+    scale: number,
+    queries: Float32Array,
+    keys: Float32Array,
+    values: Float32Array,
+    kernel: string,
+    threads: number,
+  ) => Float32Array;
   /** Bytes of memory that a run takes. */
   readonly planBytes: (program: Program, width: number, height: number) => number;
   /**
@@ -34,8 +68,10 @@ export interface LowPrecisionAddon {
 
 /** Runs on every level of the other loops too (levels.ts). */
 export const lowPrecisionAddon = onEveryLevel(
-  ({ runProgram, planBytes, programKernels, passesSelfCheck }) => ({
+  ({ runProgram, runProduct, runAttention, planBytes, programKernels, passesSelfCheck }) => ({
     runProgram,
+    runProduct,
+    runAttention,
     planBytes,
     programKernels,
     passesSelfCheck,

@@ -11,6 +11,8 @@
 #include "core/thread_pool.h"
 #include "emulated_tiles.h"
 #include "images.h"
+#include "low_precision/attention.h"
+#include "low_precision/product.h"
 #include "low_precision/run.h"
 #include "low_precision/self_check.h"
 #include "registry.h"
@@ -126,6 +128,14 @@ low_precision::Kernel kernel_named(Napi::Env env, const std::string& name) {
   throw Napi::RangeError::New(env, "no such kernel");
 }
 
+low_precision::Parallel parallel_on(ThreadPool& pool) {
+  return [&pool](std::size_t count, const std::function<void(std::size_t)>& work) {
+    pool.parallel_for(count, 1, [&work](std::size_t first, std::size_t last) {
+      for (std::size_t part = first; part < last; ++part) work(part);
+    });
+  };
+}
+
 /// runProgram(program, input, width, height, kernel, threads): the planes of each output.
 Napi::Value run_program_js(const Napi::CallbackInfo& info) {
   const GivenProgram given(info[0]);
@@ -159,18 +169,84 @@ Napi::Value run_program_js(const Napi::CallbackInfo& info) {
   low_precision::RunBuffers buffers{input.span(), {}, {memory.data(), bytes}};
   for (std::vector<float>& each : values) buffers.outputs.emplace_back(each);
   ThreadPool pool(info[5].ToNumber().Int32Value());
-  const low_precision::Parallel parallel = [&pool](std::size_t count,
-                                                   const std::function<void(std::size_t)>& work) {
-    pool.parallel_for(count, 1, [&work](std::size_t first, std::size_t last) {
-      for (std::size_t part = first; part < last; ++part) work(part);
-    });
-  };
+  const low_precision::Parallel parallel = parallel_on(pool);
   check(info.Env(), low_precision::run(program, plan, kernel, buffers, parallel, nullptr));
   Napi::Array results = Napi::Array::New(info.Env());
   for (const std::vector<float>& each : values) {
     results.Set(results.Length(), from_floats(info.Env(), each));
   }
   return results;
+}
+
+std::vector<std::int64_t> integers_of(const Napi::Value& value) {
+  const auto list = value.As<Napi::Array>();
+  std::vector<std::int64_t> integers;
+  for (std::uint32_t i = 0; i < list.Length(); ++i) {
+    integers.push_back(list.Get(i).ToNumber().Int64Value());
+  }
+  return integers;
+}
+
+/// Memory of a run, with NaN as bf16 and as float in it.
+std::span<std::uint8_t> stale(const GuardedBytes& memory, std::size_t bytes) {
+  std::memset(memory.data(), 0xff, bytes);
+  return {memory.data(), bytes};
+}
+
+/// runProduct({inputs, columns, gelu, bias, weights}, rows, kernel, threads, stopped): the rows of
+/// each output.
+Napi::Value run_product_js(const Napi::CallbackInfo& info) {
+  const auto given = info[0].As<Napi::Object>();
+  const std::vector<std::int64_t> columns = integers_of(given.Get("columns"));
+  const GuardedCopy<float> bias(given.Get("bias"));
+  const GuardedCopy<std::int8_t> weights(given.Get("weights"));
+  low_precision::Product product;
+  check(info.Env(), low_precision::Product::make(given.Get("inputs").ToNumber().Int64Value(),
+                                                 columns, given.Get("gelu").ToBoolean(),
+                                                 bias.span(), weights.span(), product));
+  const GuardedCopy<float> input(info[1]);
+  const std::size_t rows = input.span().size() / static_cast<std::size_t>(product.inputs());
+  std::vector<std::vector<float>> values;
+  std::vector<float*> outputs;
+  for (const int each : product.columns()) {
+    outputs.push_back(values.emplace_back(rows * static_cast<std::size_t>(each)).data());
+  }
+  const std::size_t bytes = product.bytes_of_run(rows);
+  const GuardedBytes memory(bytes, low_precision::Plan::kAlignment);
+  ThreadPool pool(info[3].ToNumber().Int32Value());
+  CancelToken token;
+  if (info[4].ToBoolean()) token.stop(Code::kCancelled);
+  check(info.Env(),
+        product.run(kernel_named(info.Env(), info[2].ToString().Utf8Value()).run, input.span(),
+                    rows, outputs, stale(memory, bytes), parallel_on(pool), &token));
+  Napi::Array results = Napi::Array::New(info.Env());
+  for (const std::vector<float>& each : values) {
+    results.Set(results.Length(), from_floats(info.Env(), each));
+  }
+  return results;
+}
+
+/// runAttention([batch, queries, keys, heads, channels, value channels], scale, queries, keys,
+/// values, kernel, threads): its output.
+Napi::Value run_attention_js(const Napi::CallbackInfo& info) {
+  const std::vector<std::int64_t> sides = integers_of(info[0]);
+  const auto side = [&sides](std::size_t at) { return static_cast<int>(sides.at(at)); };
+  const low_precision::Attention attention{
+      static_cast<std::size_t>(sides.at(0)), side(1), side(2), side(3), side(4), side(5),
+      info[1].ToNumber().FloatValue()};
+  check(info.Env(), attention.check());
+  const GuardedCopy<float> queries(info[2]);
+  const GuardedCopy<float> keys(info[3]);
+  const GuardedCopy<float> values(info[4]);
+  const std::size_t bytes = attention.bytes_of_run();
+  const GuardedBytes memory(bytes, low_precision::Plan::kAlignment);
+  std::vector<float> output(attention.batch *
+                            static_cast<std::size_t>(side(1) * side(3) * side(5)));
+  ThreadPool pool(info[6].ToNumber().Int32Value());
+  check(info.Env(), attention.run(kernel_named(info.Env(), info[5].ToString().Utf8Value()).run,
+                                  {queries.span().data(), keys.span().data(), values.span().data()},
+                                  output.data(), stale(memory, bytes), parallel_on(pool), nullptr));
+  return from_floats(info.Env(), output);
 }
 
 /// programKernels(bf16): the kernels that runProgram accepts here for programs in bf16, or in 8
@@ -204,6 +280,8 @@ Napi::Value passes_self_check_js(const Napi::CallbackInfo& info) {
 
 CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
   exports.Set("planBytes", Napi::Function::New(env, plan_bytes_js));
+  exports.Set("runProduct", Napi::Function::New(env, run_product_js));
+  exports.Set("runAttention", Napi::Function::New(env, run_attention_js));
   exports.Set("runProgram", Napi::Function::New(env, run_program_js));
   exports.Set("programKernels", Napi::Function::New(env, kernels_js));
   exports.Set("passesSelfCheck", Napi::Function::New(env, passes_self_check_js));

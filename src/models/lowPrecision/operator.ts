@@ -8,8 +8,8 @@ import {
 } from '../onnx/onnx_pb.ts';
 import type { ProgramWriter } from './program.ts';
 
-/** The domain and the operators that native/ort/low_precision_op.h registers. */
-const DOMAIN = 'cutout';
+/** The domain of Cutout's operators (native/ort/low_precision_op.h). */
+export const OPERATORS_DOMAIN = 'cutout';
 /** Name of the operations in prepared files, whose bytes do not change: the list was once called steps. */
 const CODE = 'steps';
 
@@ -36,10 +36,10 @@ export function operatorNode(
     constant('biases', INT32, ints.length, ints.bytes()),
     constant('weights', INT8, weights.length, weights.bytes()),
   ];
-  return Object.assign(newNode(operator, inputs, outputs), { domain: DOMAIN });
+  return Object.assign(newNode(operator, inputs, outputs), { domain: OPERATORS_DOMAIN });
 }
 
 /** Declares that a network uses Cutout's operators. */
 export function importOperators(model: ModelProto): void {
-  model.opsetImport.push(create(OperatorSetIdProtoSchema, { domain: DOMAIN, version: 1n }));
+  model.opsetImport.push(create(OperatorSetIdProtoSchema, { domain: OPERATORS_DOMAIN, version: 1n }));
 }

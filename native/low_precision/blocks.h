@@ -1,0 +1,73 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/cancel.h"
+#include "low_precision/conv.h"
+#include "low_precision/program.h"
+#include "low_precision/run.h"
+
+namespace cutout::low_precision {
+
+/// Parts of an operator that may run at the same time; each has memory of its own.
+inline constexpr std::size_t kMaxRunningParts = 16;
+
+/// Rounds up to whole cache lines.
+constexpr std::size_t aligned(std::size_t bytes) {
+  return (bytes + Plan::kAlignment - 1) / Plan::kAlignment * Plan::kAlignment;
+}
+
+constexpr std::size_t parts_of(std::size_t units) { return std::min(units, kMaxRunningParts); }
+
+/// `work(part, each)` for every part; `each(body)` calls `body(unit)` for the part's units in their
+/// order. A stopped run leaves the rest out.
+template <typename Work>
+Status for_each_part(std::size_t units, const Parallel& parallel, const CancelToken* token,
+                     const Work& work) {
+  const std::size_t parts = parts_of(units);
+  const auto part_of = [&](std::size_t part) {
+    work(part, [&](const auto& body) {
+      for (std::size_t unit = units * part / parts; unit < units * (part + 1) / parts; ++unit) {
+        if (token != nullptr && !token->check().ok()) return;
+        body(unit);
+      }
+    });
+  };
+  if (parts == 1) {
+    part_of(0);
+  } else if (parts > 1) {
+    parallel(parts, part_of);
+  }
+  return token == nullptr ? Status() : token->check();
+}
+
+/// A product with `inputs` rows of packed weights in bf16 and `outputs` columns, as the convolution
+/// of one row of pixels.
+inline Conv product_conv(int inputs, int outputs) {
+  Conv conv;
+  conv.kernel_height = 1;
+  conv.kernel_width = 1;
+  conv.outputs = outputs;
+  conv.bf16 = true;
+  conv.channels = inputs;
+  for (int at = 0; at < 2 * inputs; at += kChunkInputs) {
+    conv.chunks.push_back({0, 0, at, std::min(kChunkInputs, 2 * inputs - at)});
+  }
+  return conv;
+}
+
+/// `rows` pixels `stride` bytes apart.
+inline Map row_map(void* data, int rows, int channels, int element, std::ptrdiff_t stride) {
+  return {static_cast<std::uint8_t*>(data),
+          rows,
+          1,
+          channels,
+          channels * element,
+          stride,
+          rows * stride};
+}
+
+}  // namespace cutout::low_precision

@@ -1,0 +1,320 @@
+import { buildNode } from '../onnx/build.ts';
+import { attribute, constants, consumersOf, FLOAT, INT8, rawTensor } from '../onnx/graph.ts';
+import type { GraphProto, ModelProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
+import { Unsupported } from './geometry.ts';
+import { importOperators, OPERATORS_DOMAIN } from './operator.ts';
+import { LANES, packBf16 } from './pack.ts';
+import type { FloatsOf } from './partition.ts';
+
+/** Matrices with fewer rows or columns are left to ONNX Runtime: what they cost is not in the multiplications. */
+const LEAST_INPUTS = 32;
+const LEAST_COLUMNS = 16;
+
+const MICROSOFT = 'com.microsoft';
+
+/** Largest difference of a constant from the number that it stands for. */
+const NEARLY = 1e-4;
+
+/** A product of the rows of `from` with a constant matrix, and what follows it. */
+interface Product {
+  readonly from: string;
+  readonly to: string;
+  readonly inputs: number;
+  readonly columns: number;
+  /** [columns, inputs], whichever way the network has it. */
+  readonly matrix: Float32Array;
+  readonly bias: Float32Array | undefined;
+  readonly gelu: boolean;
+  /** Nodes that it replaces. */
+  readonly nodes: readonly NodeProto[];
+}
+
+function transposed(values: Float32Array, rows: number, columns: number): Float32Array {
+  const to = new Float32Array(values.length);
+  for (let row = 0; row < rows; row++)
+    for (let column = 0; column < columns; column++)
+      to[column * rows + row] = values[row * columns + column] as number;
+  return to;
+}
+
+/** Rows and columns of zeros around a matrix [columns, inputs]: whole groups of outputs, pairs of inputs. */
+function padded({ matrix, columns, inputs }: Product, made: number, read: number): Float32Array {
+  if (made === columns && read === inputs) return matrix;
+  const all = new Float32Array(made * read);
+  for (let row = 0; row < columns; row++)
+    all.set(matrix.subarray(row * inputs, (row + 1) * inputs), row * read);
+  return all;
+}
+
+const wholeGroups = (columns: number) => Math.ceil(columns / LANES) * LANES;
+const wholePairs = (inputs: number) => Math.ceil(inputs / 2) * 2;
+
+function joined<T extends Float32Array | Int8Array>(parts: readonly T[], all: T): T {
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
+
+const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array | Int8Array) =>
+  new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
+
+/** Finds the products and attentions of a network that can be computed in bf16, and replaces them. */
+class Converter {
+  readonly #graph: GraphProto;
+  readonly #floatsOf: FloatsOf;
+  readonly #constants: ReadonlyMap<string, TensorProto>;
+  readonly #consumers: ReadonlyMap<string, NodeProto[]>;
+  readonly #outputs: ReadonlySet<string>;
+  readonly #made: TensorProto[] = [];
+
+  constructor(graph: GraphProto, floatsOf: FloatsOf) {
+    this.#graph = graph;
+    this.#floatsOf = floatsOf;
+    this.#constants = constants(graph);
+    this.#consumers = consumersOf(graph);
+    this.#outputs = new Set(graph.output.map(({ name }) => name));
+  }
+
+  run(): void {
+    const products = new Map<NodeProto, Product>();
+    for (const node of this.#graph.node) {
+      const product = this.#product(node);
+      if (product) products.set(node, product);
+    }
+    const attentions = this.#graph.node.filter((node) => this.#isAttention(node));
+    if (products.size + attentions.length === 0)
+      throw new Unsupported('it has no matrix products with constant weights');
+    // Rows that several matrices multiply are rounded once.
+    const sharing = new Map<string, Product[]>();
+    for (const product of products.values()) {
+      if (product.gelu || product.columns % LANES !== 0) continue;
+      const known = sharing.get(product.from);
+      if (known) known.push(product);
+      else sharing.set(product.from, [product]);
+    }
+    const replaced = new Map<NodeProto, NodeProto | undefined>();
+    for (const [first, product] of products) {
+      if (replaced.has(first)) continue;
+      const group = sharing.get(product.from);
+      const together = group?.includes(product) ? group : [product];
+      for (const each of together) for (const node of each.nodes) replaced.set(node, undefined);
+      replaced.set(first, this.#productNode(together));
+    }
+    for (const node of attentions) replaced.set(node, attentionNode(node));
+    this.#graph.node = this.#graph.node.flatMap((node) =>
+      replaced.has(node) ? (replaced.get(node) ?? []) : [node],
+    );
+    this.#graph.initializer.push(...this.#made);
+  }
+
+  /** The constant of floats with this name. */
+  #constant(name: string | undefined): TensorProto | undefined {
+    return this.#constants.get(name ?? '');
+  }
+
+  #values(name: string | undefined): Float32Array | undefined {
+    const tensor = this.#constant(name);
+    return tensor && this.#floatsOf(tensor);
+  }
+
+  /** Whether a constant is one number, nearly this one. */
+  #isNumber(name: string | undefined, number: number): boolean {
+    const tensor = this.#constant(name);
+    if (!tensor || tensor.dims.some((side) => side !== 1n)) return false;
+    return Math.abs((this.#floatsOf(tensor)[0] ?? Number.NaN) - number) < NEARLY;
+  }
+
+  /** All that read a tensor; none for an output of the network. */
+  #readers(name: string): readonly NodeProto[] {
+    return this.#outputs.has(name) ? [] : (this.#consumers.get(name) ?? []);
+  }
+
+  #onlyReader(name: string, opType: string, domain = ''): NodeProto | undefined {
+    const [node, another] = this.#readers(name);
+    return another === undefined && node?.opType === opType && node.domain === domain ? node : undefined;
+  }
+
+  #product(node: NodeProto): Product | undefined {
+    if (node.domain !== '' || (node.opType !== 'MatMul' && node.opType !== 'Gemm')) return undefined;
+    const [from = '', weights, offset = ''] = node.input;
+    const gemm = node.opType === 'Gemm';
+    const whole = (name: string) => (attribute(node, name)?.f ?? 1) === 1;
+    if (gemm && (attribute(node, 'transA')?.i === 1n || !whole('alpha') || !whole('beta'))) return undefined;
+    const tensor = this.#constant(weights);
+    const [rows = 0, across = 0, ...rest] = tensor?.dims.map(Number) ?? [];
+    if (!tensor || rest.length > 0) return undefined;
+    const turned = gemm && attribute(node, 'transB')?.i === 1n;
+    const [inputs, columns] = turned ? [across, rows] : [rows, across];
+    if (inputs < LEAST_INPUTS || columns < LEAST_COLUMNS) return undefined;
+    let bias: Float32Array | undefined;
+    if (offset !== '') {
+      bias = this.#values(offset);
+      if (bias?.length !== columns) return undefined;
+    }
+    const values = this.#floatsOf(tensor);
+    const plain: Product = {
+      from,
+      to: node.output[0] ?? '',
+      inputs,
+      columns,
+      matrix: turned ? values : transposed(values, rows, across),
+      bias,
+      gelu: false,
+      nodes: [node],
+    };
+    return this.#withGelu(gemm ? plain : this.#withBias(plain));
+  }
+
+  /** With the Add of a constant row behind it. */
+  #withBias(product: Product): Product {
+    const next = this.#onlyReader(product.to, 'Add');
+    const other = next?.input.find((name) => name !== product.to);
+    const tensor = this.#constant(other);
+    const sides = tensor?.dims.map(Number) ?? [];
+    const row =
+      sides.length > 0 && sides.every((side, at) => side === (at < sides.length - 1 ? 1 : product.columns));
+    if (!next || !tensor || !row) return product;
+    return {
+      ...product,
+      to: next.output[0] ?? '',
+      bias: this.#floatsOf(tensor),
+      nodes: [...product.nodes, next],
+    };
+  }
+
+  /** With the GELU behind it. */
+  #withGelu(product: Product): Product {
+    const with_ = (nodes: readonly NodeProto[], bias = product.bias): Product => ({
+      ...product,
+      to: nodes.at(-1)?.output[0] ?? '',
+      bias,
+      gelu: true,
+      nodes: [...product.nodes, ...nodes],
+    });
+    const biased = product.bias ? undefined : this.#onlyReader(product.to, 'BiasGelu', MICROSOFT);
+    const bias = biased?.input[0] === product.to ? this.#values(biased.input[1]) : undefined;
+    if (biased && bias?.length === product.columns) return with_([biased], bias);
+    const plain = this.#onlyReader(product.to, 'Gelu', MICROSOFT) ?? this.#onlyReader(product.to, 'Gelu');
+    if (plain && (attribute(plain, 'approximate')?.s.length ?? 0) === 0) return with_([plain]);
+    const spelled = this.#gelu(product.to);
+    return spelled ? with_(spelled) : product;
+  }
+
+  /** x * (1 + Erf(x / sqrt(2))) * 0.5 in single operators, with the halving wherever exporters write it. */
+  #gelu(x: string): readonly NodeProto[] | undefined {
+    const readers = this.#readers(x);
+    if (readers.length !== 2) return undefined;
+    const scaled = readers.find(
+      (node) =>
+        node.input[0] === x &&
+        ((node.opType === 'Div' && this.#isNumber(node.input[1], Math.SQRT2)) ||
+          (node.opType === 'Mul' && this.#isNumber(node.input[1], Math.SQRT1_2))),
+    );
+    const other = readers.find((node) => node !== scaled);
+    const erf = scaled && this.#onlyReader(scaled.output[0] ?? '', 'Erf');
+    const sum = erf && this.#onlyReader(erf.output[0] ?? '', 'Add');
+    if (!scaled || !other || !erf || !sum) return undefined;
+    if (!sum.input.some((name) => this.#isNumber(name, 1))) return undefined;
+    const halves = (node: NodeProto | undefined) =>
+      node?.input.some((name) => this.#isNumber(name, 0.5)) === true;
+    const [share = ''] = sum.output;
+    const head = [scaled, erf, sum];
+    const times = (name: string) => this.#onlyReader(name, 'Mul');
+    const first = times(share);
+    if (first === undefined || other.opType !== 'Mul') return undefined;
+    if (first === other) {
+      // (x * share) * 0.5
+      const last = times(first.output[0] ?? '');
+      return last && halves(last) ? [...head, first, last] : undefined;
+    }
+    // (x * 0.5) * share, or x * (share * 0.5)
+    if (halves(other) && first === times(other.output[0] ?? '')) return [...head, other, first];
+    return halves(first) && times(first.output[0] ?? '') === other ? [...head, first, other] : undefined;
+  }
+
+  /** Attention of queries, keys and values with nothing added, masked or cached. */
+  #isAttention(node: NodeProto): boolean {
+    if (node.domain !== MICROSOFT || node.opType !== 'MultiHeadAttention') return false;
+    const [queries = '', keys = '', values = '', ...rest] = node.input;
+    const simple = rest.every((name) => name === '') && node.output.slice(1).every((name) => name === '');
+    const plain = attribute(node, 'unidirectional')?.i !== 1n && (attribute(node, 'scale')?.f ?? 0) >= 0;
+    return simple && plain && queries !== '' && keys !== '' && values !== '';
+  }
+
+  #productNode(products: readonly Product[]): NodeProto {
+    const [{ from, to, inputs, gelu }] = products as readonly [Product];
+    const read = wholePairs(inputs);
+    const taps = { kernel: [1, 1], dilation: 1 } as const;
+    const weights = products.map((each) => {
+      const made = wholeGroups(each.columns);
+      return packBf16(padded(each, made, read), made, read, taps);
+    });
+    const biases = products.map(({ columns, bias }) => {
+      const all = new Float32Array(wholeGroups(columns));
+      all.set(bias ?? []);
+      return all;
+    });
+    const lengthOf = (parts: readonly { readonly length: number }[]) =>
+      parts.reduce((sum, { length }) => sum + length, 0);
+    const constant = (kind: string, type: number, values: Float32Array | Int8Array) => {
+      const name = `${to}/bf16/${kind}`;
+      this.#made.push(rawTensor(name, type, [values.length], bytesOf(values)));
+      return name;
+    };
+    const node = buildNode(
+      'Bf16Product',
+      [
+        from,
+        constant('weights', INT8, joined(weights, new Int8Array(lengthOf(weights)))),
+        constant('biases', FLOAT, joined(biases, new Float32Array(lengthOf(biases)))),
+      ],
+      to,
+      { inputs, columns: products.map(({ columns }) => columns), gelu: gelu ? 1 : 0 },
+    );
+    node.domain = OPERATORS_DOMAIN;
+    node.output = products.map((each) => each.to);
+    return node;
+  }
+}
+
+function attentionNode(node: NodeProto): NodeProto {
+  const [to = ''] = node.output;
+  const made = buildNode('Bf16Attention', node.input.slice(0, 3), to, {
+    heads: Number(attribute(node, 'num_heads')?.i ?? 1n),
+    scale: { float: attribute(node, 'scale')?.f ?? 0 },
+  });
+  made.domain = OPERATORS_DOMAIN;
+  return made;
+}
+
+/** Whether more of a network's weights are in its matrix products than in its convolutions, as in a transformer. */
+export function isMostlyProducts({ graph }: ModelProto): boolean {
+  if (!graph) return false;
+  const known = constants(graph);
+  const weights = (node: NodeProto, dimensions: number) => {
+    const dims = known.get(node.input[1] ?? '')?.dims ?? [];
+    return dims.length === dimensions ? dims.reduce((size, side) => size * Number(side), 1) : 0;
+  };
+  let [products, convolutions] = [0, 0];
+  for (const node of graph.node) {
+    if (node.opType === 'MatMul' || node.opType === 'Gemm') products += weights(node, 2);
+    if (node.opType === 'Conv' || node.opType === 'DeformConv') convolutions += weights(node, 4);
+  }
+  return products > convolutions;
+}
+
+/**
+ * Makes the matrix products of a float network that have constant weights, and its attentions, operators of Cutout in
+ * bf16 (`Bf16Product`, `Bf16Attention`: native/ort/product_ops.h), between the operators that are left as they are.
+ * Changes `model`. Throws a RangeError, and leaves the model as it is, where there are none.
+ * @param floats the numbers of a tensor of floats, however they are stored
+ */
+export function asBf16Products(model: ModelProto, floats: FloatsOf): void {
+  const { graph } = model;
+  if (!graph) throw new RangeError('the file has no graph');
+  new Converter(graph, floats).run();
+  importOperators(model);
+}
