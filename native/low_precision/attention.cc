@@ -16,36 +16,46 @@ constexpr int kBlockRows = 48;
 /// Of queries, keys, heads and channels.
 constexpr int kMaxSide = 1 << 20;
 
-/// Memory of a part, by what it holds.
+/// Where in the memory of a part each thing begins.
 struct Places {
   explicit Places(const Attention& of)
       : key_groups((of.keys + kLanes - 1) / kLanes),
-        value_groups((of.value_channels + kLanes - 1) / kLanes) {
-    constexpr auto kRows = static_cast<std::size_t>(kBlockRows);
-    values = take(packed_values(of.channels, of.keys) * sizeof(Bf16));
-    queries = take(packed_values(of.keys, of.value_channels) * sizeof(Bf16));
-    scores = take(kRows * size(padded_columns(of.channels)) * sizeof(Bf16));
-    weights = take(kRows * size(key_groups * kLanes) * sizeof(float));
-    sums = take(kRows * size(padded_columns(of.keys)) * sizeof(Bf16));
-    result = take(kRows * sizeof(float));
-    bias = take(kRows * size(value_groups * kLanes) * sizeof(float));
-    end = take(size(std::max(key_groups, value_groups) * kLanes) * sizeof(float));
+        value_groups((of.value_channels + kLanes - 1) / kLanes),
+        keys(take(packed_values(of.channels, of.keys) * sizeof(Bf16))),
+        values(take(packed_values(of.keys, of.value_channels) * sizeof(Bf16))),
+        queries(take(rows_of(padded_columns(of.channels)) * sizeof(Bf16))),
+        scores(take(rows_of(key_groups * kLanes) * sizeof(float))),
+        exponentials(take(rows_of(padded_columns(of.keys)) * sizeof(Bf16))),
+        inverse_sums(take(rows_of(1) * sizeof(float))),
+        result(take(rows_of(value_groups * kLanes) * sizeof(float))),
+        zeros(take(zero_count() * sizeof(float))) {}
+
+  /// Biases of both products.
+  [[nodiscard]] std::size_t zero_count() const {
+    return static_cast<std::size_t>(std::max(key_groups, value_groups) * kLanes);
   }
 
-  static std::size_t size(int count) { return static_cast<std::size_t>(count); }
-  std::size_t take(std::size_t bytes) { return end += aligned(bytes); }
-
+  std::size_t bytes = 0;  // of all
   int key_groups;
   int value_groups;
-  std::size_t end = 0;
-  // Where each begins; the packed keys are first.
-  std::size_t values = 0;
-  std::size_t queries = 0;
-  std::size_t scores = 0;
-  std::size_t weights = 0;  // exponentials
-  std::size_t sums = 0;     // 1 / sums
-  std::size_t result = 0;   // rows of whole groups
-  std::size_t bias = 0;     // zeros
+  std::size_t keys;    // packed
+  std::size_t values;  // packed
+  std::size_t queries;
+  std::size_t scores;
+  std::size_t exponentials;
+  std::size_t inverse_sums;
+  std::size_t result;  // of heads that are no whole groups
+  std::size_t zeros;
+
+ private:
+  static std::size_t rows_of(int columns) {
+    return std::size_t{kBlockRows} * static_cast<std::size_t>(columns);
+  }
+  std::size_t take(std::size_t count) {
+    const std::size_t begin = bytes;
+    bytes += aligned(count);
+    return begin;
+  }
 };
 
 /// One part's heads, one after the other.
@@ -61,14 +71,14 @@ class Worker {
         memory_(memory),
         scores_conv_(product_conv((attention.channels + 1) / 2 * 2, places_.key_groups * kLanes)),
         result_conv_(product_conv((attention.keys + 1) / 2 * 2, places_.value_groups * kLanes)) {
-    const std::span<const float> zeros(at<float>(places_.bias),
-                                       (places_.end - places_.bias) / sizeof(float));
-    std::fill_n(at<float>(places_.bias), zeros.size(), 0.0F);
+    const std::span<const float> zeros(at<float>(places_.zeros), places_.zero_count());
+    std::fill_n(at<float>(places_.zeros), zeros.size(), 0.0F);
     const auto packed = [](const Bf16* from, std::size_t values) {
       return std::span(reinterpret_cast<const std::int8_t*>(from), values * sizeof(Bf16));
     };
     scores_conv_.float_bias = zeros;
-    scores_conv_.weights = packed(at<Bf16>(0), packed_values(attention.channels, attention.keys));
+    scores_conv_.weights =
+        packed(at<Bf16>(places_.keys), packed_values(attention.channels, attention.keys));
     result_conv_.float_bias = zeros;
     result_conv_.weights =
         packed(at<Bf16>(places_.values), packed_values(attention.keys, attention.value_channels));
@@ -81,7 +91,7 @@ class Worker {
     head_ = static_cast<int>(index % heads);
     pack_rows_as_outputs(
         rows_of(inputs_.keys, attention_.keys, attention_.channels, 0, attention_.keys),
-        at<Bf16>(0));
+        at<Bf16>(places_.keys));
     pack_rows_as_inputs(
         rows_of(inputs_.values, attention_.keys, attention_.value_channels, 0, attention_.keys),
         at<Bf16>(places_.values));
@@ -96,8 +106,8 @@ class Worker {
     const int score_stride = places_.key_groups * kLanes;
     multiply(scores_conv_, queries, padded_columns(a.channels), rows, scores, score_stride);
 
-    auto* const weights = at<Bf16>(places_.weights);
-    auto* const sums = at<float>(places_.sums);
+    auto* const weights = at<Bf16>(places_.exponentials);
+    auto* const sums = at<float>(places_.inverse_sums);
     exponentials({scores, score_stride, rows, a.keys}, a.scale, weights, sums);
 
     const int width = a.heads * a.value_channels;
@@ -172,7 +182,7 @@ Status Attention::check() const {
 
 std::size_t Attention::bytes_of_run() const {
   const auto blocks = static_cast<std::size_t>((queries + kBlockRows - 1) / kBlockRows);
-  return parts_of(batch * static_cast<std::size_t>(heads) * blocks) * Places(*this).end;
+  return parts_of(batch * static_cast<std::size_t>(heads) * blocks) * Places(*this).bytes;
 }
 
 Status Attention::run(ConvKernel kernel, const Inputs& inputs, float* output,
@@ -180,7 +190,7 @@ Status Attention::run(ConvKernel kernel, const Inputs& inputs, float* output,
                       const CancelToken* token) const {
   const auto blocks = static_cast<std::size_t>((queries + kBlockRows - 1) / kBlockRows);
   const std::size_t units = batch * static_cast<std::size_t>(heads) * blocks;
-  const std::size_t bytes = Places(*this).end;
+  const std::size_t bytes = Places(*this).bytes;
   return for_each_part(units, parallel, token, [&](std::size_t part, const auto& each) {
     Worker worker(*this, kernel, inputs, output, memory.data() + part * bytes);
     bool opened = false;

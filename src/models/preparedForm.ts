@@ -180,10 +180,13 @@ export function choosePrecision(manifest: Manifest, question: PrecisionQuestion)
 
 /**
  * Chooses the number format of the encoder or decoder of subject points, which run on the CPU beside the network that
- * CUTOUT_PRECISION is for: bf16 where that was measured to lose little, float32 where it says so.
+ * CUTOUT_PRECISION is for: bf16 where that was measured to lose little, or for the encoder where it says so; float32
+ * where it says so.
  */
 export function chooseSelectorPrecision(manifest: Manifest, question: PrecisionQuestion): PrecisionChoice {
-  const requested = question.requested === 'fp32' ? 'fp32' : 'auto';
+  const named =
+    question.requested === 'fp32' || (question.requested === 'bf16' && manifest.role === 'encoder');
+  const requested = named ? question.requested : 'auto';
   return choosePrecision(manifest, { ...question, device: 'cpu', requested });
 }
 

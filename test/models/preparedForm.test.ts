@@ -3,6 +3,7 @@ import { ModelError } from '../../src/models/error.ts';
 import { manifestSchema } from '../../src/models/manifest.ts';
 import {
   choosePrecision,
+  chooseSelectorPrecision,
   dotProductOf,
   formFor,
   formsOf,
@@ -192,6 +193,25 @@ test('bf16 is taken for networks without a table that lose little in it, where t
   t.is(choosePrecision(all, ask(zen4)).operators, 'avx512_vnni');
   t.deepEqual(formsOf(all, 'cpu', zen4.operators), ['fp32', 'bf16', 'int8-operators', 'int8']);
   t.deepEqual(formsOf(both, 'cpu', ['avx512_bf16']), ['fp32', 'int8']);
+});
+
+test('the networks of subject points take bf16 by themselves, and floats only where all are to', (t) => {
+  const little = manifestSchema.parse({ ...plain, bf16: 0.002 });
+  const zen4 = { instructionSets: ['avx512_vnni', 'avx512_bf16'], operators: ['avx512_vnni', 'avx512_bf16'] };
+  for (const requested of ['auto', 'int8', 'bf16'] as const) {
+    // The device is that of the matting network.
+    for (const device of ['cpu', 'cuda'] as const) {
+      const ours = ask({ ...zen4, requested, device });
+      t.is(chooseSelectorPrecision(little, ours).operators, 'avx512_bf16');
+      t.is(chooseSelectorPrecision(plain, ours).precision, 'fp32');
+      t.is(chooseSelectorPrecision(little, ask({ requested, device })).precision, 'fp32');
+    }
+  }
+  t.is(chooseSelectorPrecision(little, ask({ ...zen4, requested: 'fp32' })).precision, 'fp32');
+  const encoder = manifestSchema.parse({ ...plain, role: 'encoder' });
+  t.is(chooseSelectorPrecision(encoder, ask(zen4)).precision, 'fp32');
+  t.is(chooseSelectorPrecision(encoder, ask({ ...zen4, requested: 'bf16' })).precision, 'bf16');
+  t.is(chooseSelectorPrecision(little, ask({ ...zen4, requestedOperators: 'off' })).precision, 'fp32');
 });
 
 test('CUTOUT_PRECISION=bf16 is taken as it is, or refused with the remedy', (t) => {

@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
+import { asBf16Products } from '../../src/models/lowPrecision/products.ts';
 import { buildNode, floatValue } from '../../src/models/onnx/build.ts';
 import { floatTensor } from '../../src/models/onnx/graph.ts';
-import { halfWidener } from '../../src/models/onnx/half.ts';
+import { floatReader, halfWidener } from '../../src/models/onnx/half.ts';
 import { AttributeProtoSchema, GraphProtoSchema } from '../../src/models/onnx/onnx_pb.ts';
 import { encodeModel } from '../../src/models/onnx/write.ts';
 import { resizeDecoder } from '../../src/models/sam2/decoder.ts';
@@ -238,6 +239,18 @@ test('tokens see their window of 8 x 8 and later of 14 x 14, and in three blocks
   t.deepEqual(await reach(t, 0, 'high_res_feats_0'), [16, 64, 23, 71]);
   t.deepEqual(await reach(t, 4, 'image_embed'), [0, 14, 13, 27]);
   t.deepEqual(await reach(t, 5, 'image_embed'), [0, 0, 27, 27]);
+});
+
+test('all products and attentions of the encoder become operators in bf16', (t) => {
+  t.timeout(120_000);
+  const model = buildEncoder(emptyWeights(passing), SIDE);
+  asBf16Products(model, floatReader(new Set(), halfWidener()));
+  const count = (type: string) => model.graph?.node.filter(({ opType }) => opType === type).length;
+  // Of each of 12 blocks: queries, keys and values together, what is behind the attention, two of the branch; four of the neck.
+  t.is(count('Bf16Product'), 12 * 4 + 4);
+  t.is(count('Bf16Attention'), 12);
+  for (const left of ['MatMul', 'Gemm', 'BiasGelu', 'MultiHeadAttention']) t.is(count(left), 0, left);
+  t.true(model.opsetImport.some(({ domain }) => domain === 'cutout'));
 });
 
 test('weights of another network, and sides with padding, are refused', (t) => {

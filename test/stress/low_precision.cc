@@ -27,6 +27,9 @@
 
 #include "core/cancel.h"
 #include "core/thread_pool.h"
+#include "low_precision/attention.h"
+#include "low_precision/bf16.h"
+#include "low_precision/product.h"
 #include "low_precision/run.h"
 #include "ort/network.h"
 #include "ort/runtime.h"
@@ -75,6 +78,14 @@ class Memory {
   std::size_t bytes_;
 };
 
+low_precision::Parallel parallel_on(ThreadPool& pool) {
+  return [&pool](std::size_t count, const std::function<void(std::size_t)>& work) {
+    pool.parallel_for(count, 1, [&work](std::size_t first, std::size_t last) {
+      for (std::size_t part = first; part < last; ++part) work(part);
+    });
+  };
+}
+
 using Outputs = std::vector<std::vector<float>>;
 
 /// The outputs of one run, each of exactly its size.
@@ -97,13 +108,7 @@ Status run(const low_precision::Program& program, const low_precision::Plan& pla
   const Memory memory(low_precision::bytes_of_run(program, plan, kernel));
   low_precision::RunBuffers buffers{input, {}, memory.span()};
   for (std::vector<float>& each : outputs) buffers.outputs.emplace_back(each);
-  const low_precision::Parallel parallel = [&pool](std::size_t count,
-                                                   const std::function<void(std::size_t)>& work) {
-    pool.parallel_for(count, 1, [&work](std::size_t first, std::size_t last) {
-      for (std::size_t part = first; part < last; ++part) work(part);
-    });
-  };
-  return low_precision::run(program, plan, kernel, buffers, parallel, token);
+  return low_precision::run(program, plan, kernel, buffers, parallel_on(pool), token);
 }
 
 /// Bit for bit.
@@ -152,6 +157,100 @@ void check_kernels(const ProgramData& data, int width, int height, ThreadPool& p
       expect(run(program, plan, kernel, input, *threads, nullptr, found).ok(), "a run fails with",
              name.c_str());
       expect(same(found, wanted), "not what the definition gives:", name.c_str());
+    }
+  }
+}
+
+/// Whole numbers: every sum of products of a few of them is exact.
+std::vector<float> whole_numbers(std::size_t count) {
+  std::vector<float> values(count);
+  for (float& value : values) value = static_cast<float>(pick(-8, 8));
+  return values;
+}
+
+/// A product of random shape with every kernel against the convolution by definition.
+void check_product(ThreadPool& pool) {
+  const int inputs = pick(1, 100);
+  const std::size_t rows = static_cast<std::size_t>(pick(0, 3) == 0 ? pick(1500, 1700) : pick(1, 60));
+  std::vector<std::int64_t> columns(static_cast<std::size_t>(pick(1, 3)));
+  std::size_t groups = 0;
+  for (std::int64_t& each : columns) {
+    each = pick(1, 70);
+    groups += static_cast<std::size_t>(each + low_precision::kLanes - 1) / low_precision::kLanes;
+  }
+  const auto lanes = std::size_t{low_precision::kLanes};
+  const std::size_t chunks = static_cast<std::size_t>((inputs + 31) / 32);
+  std::vector<std::int8_t> weights;
+  for (const float value : whole_numbers(groups * chunks * 32 * lanes)) {
+    const low_precision::Bf16 bits = low_precision::bf16_of(value);
+    weights.push_back(static_cast<std::int8_t>(bits & 255U));
+    weights.push_back(static_cast<std::int8_t>(bits >> 8U));
+  }
+  weights.shrink_to_fit();
+  const std::vector<float> bias = whole_numbers(groups * lanes);
+  const std::vector<float> input = whole_numbers(rows * static_cast<std::size_t>(inputs));
+  low_precision::Product product;
+  expect(low_precision::Product::make(inputs, columns, pick(0, 1) == 1, bias, weights, product).ok(),
+         "a product is refused");
+  const auto outputs_with = [&](const low_precision::Kernel& kernel, ThreadPool& threads) {
+    Outputs outputs;
+    std::vector<float*> places;
+    for (const std::int64_t each : columns) {
+      places.push_back(outputs.emplace_back(rows * static_cast<std::size_t>(each)).data());
+    }
+    const Memory memory(product.bytes_of_run(rows));
+    expect(product.run(kernel.run, input, rows, places, memory.span(), parallel_on(threads), nullptr)
+               .ok(),
+           "a product fails");
+    return outputs;
+  };
+  ThreadPool alone(0);
+  const Outputs wanted = outputs_with({&test::conv_scalar}, alone);
+  for (const auto& [name, kernel] : kernels_of(true)) {
+    for (ThreadPool* const threads : {&alone, &pool}) {
+      expect(same(outputs_with(kernel, *threads), wanted), "another product by", name.c_str());
+    }
+  }
+  weights.resize(weights.size() - 1);
+  low_precision::Product none;
+  expect(!low_precision::Product::make(inputs, columns, false, bias, weights, none).ok(),
+         "a product without all of its weights is accepted");
+}
+
+/// An attention of random shape with every kernel; the sums of its exponentials may differ in order.
+void check_attention(ThreadPool& pool) {
+  const low_precision::Attention attention{static_cast<std::size_t>(pick(1, 3)),
+                                           pick(1, 60),
+                                           pick(1, 70),
+                                           pick(1, 3),
+                                           pick(1, 40),
+                                           pick(1, 40),
+                                           0.05F};
+  expect(attention.check().ok(), "an attention is refused");
+  const auto count = [&](int rows, int channels) {
+    return attention.batch * static_cast<std::size_t>(rows * attention.heads * channels);
+  };
+  const std::vector<float> queries = whole_numbers(count(attention.queries, attention.channels));
+  const std::vector<float> keys = whole_numbers(count(attention.keys, attention.channels));
+  const std::vector<float> values = whole_numbers(count(attention.keys, attention.value_channels));
+  const auto output_with = [&](const low_precision::Kernel& kernel, ThreadPool& threads) {
+    std::vector<float> output(count(attention.queries, attention.value_channels));
+    const Memory memory(attention.bytes_of_run());
+    expect(attention
+               .run(kernel.run, {queries.data(), keys.data(), values.data()}, output.data(),
+                    memory.span(), parallel_on(threads), nullptr)
+               .ok(),
+           "an attention fails");
+    return output;
+  };
+  ThreadPool alone(0);
+  const std::vector<float> wanted = output_with({&test::conv_scalar}, alone);
+  for (const auto& [name, kernel] : kernels_of(true)) {
+    for (ThreadPool* const threads : {&alone, &pool}) {
+      const std::vector<float> found = output_with(kernel, *threads);
+      const bool near = std::equal(found.begin(), found.end(), wanted.begin(), wanted.end(),
+                                   [](float a, float b) { return std::abs(a - b) < 1e-4F; });
+      expect(near, "another attention by", name.c_str());
     }
   }
 }
@@ -440,6 +539,8 @@ int main(int argc, char** argv) {
       check_cancelled(data, pool);
       if (!library.empty() && round_number % 4 == 0) check_operator(data, file, width, height);
     }
+    check_product(pool);
+    check_attention(pool);
   }
   std::filesystem::remove_all(folder);
   std::string names;
