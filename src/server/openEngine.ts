@@ -16,9 +16,9 @@ import {
 import type { Observer } from '../models/observer.ts';
 import { draftOptimised, findOptimised, type Maker, processorKey } from '../models/optimised.ts';
 import { choosePrecision, formFor, type PrecisionChoice, refusedText } from '../models/preparedForm.ts';
+import { loadWithNotices } from './loadNotices.ts';
 import { openSelector } from './openSelector.ts';
 import { isAbsent, openSubjectTypes } from './openSubjectTypes.ts';
-import { toldLoad } from './toldLoad.ts';
 
 /** The engine with its network loaded and warmed up. */
 export interface OpenedEngine {
@@ -284,7 +284,7 @@ export async function openEngine(
     // Networks compiled by a GPU's provider cannot be saved in this form.
     const processor = device === 'cpu' ? await processorKey() : undefined;
     const { onnxruntime } = native.versions();
-    const opener = { load: toldLoad(engine, maxBatchOf(config), observer), gpu: () => engine.gpu() };
+    const opener = { load: loadWithNotices(engine, maxBatchOf(config), observer), gpu: () => engine.gpu() };
     const openIt = ({ located, form, choice }: Located, pull: boolean) => {
       const operators = choice.operators ?? '';
       const maker = processor ? { onnxruntime, processor, operators } : undefined;

@@ -68,7 +68,12 @@ test('while an unloaded network cannot be loaded again, requests get 503 and the
   const fake = network();
   const engine = {
     ...fake,
-    engine: { ...fake.engine, unload: async () => void (state.unloaded = true) },
+    engine: {
+      ...fake.engine,
+      unload: async () => {
+        state.unloaded = true;
+      },
+    },
     reload: async () => {
       if (state.broken) throw new Error('gone from the disk');
     },

@@ -171,7 +171,8 @@ std::vector<float> whole_numbers(std::size_t count) {
 /// A product of random shape with every kernel against the convolution by definition.
 void check_product(ThreadPool& pool) {
   const int inputs = pick(1, 100);
-  const std::size_t rows = static_cast<std::size_t>(pick(0, 3) == 0 ? pick(1500, 1700) : pick(1, 60));
+  const std::size_t rows =
+      static_cast<std::size_t>(pick(0, 3) == 0 ? pick(1500, 1700) : pick(1, 60));
   std::vector<std::int64_t> columns(static_cast<std::size_t>(pick(1, 3)));
   std::size_t groups = 0;
   for (std::int64_t& each : columns) {
@@ -190,8 +191,9 @@ void check_product(ThreadPool& pool) {
   const std::vector<float> bias = whole_numbers(groups * lanes);
   const std::vector<float> input = whole_numbers(rows * static_cast<std::size_t>(inputs));
   low_precision::Product product;
-  expect(low_precision::Product::make(inputs, columns, pick(0, 1) == 1, bias, weights, product).ok(),
-         "a product is refused");
+  expect(
+      low_precision::Product::make(inputs, columns, pick(0, 1) == 1, bias, weights, product).ok(),
+      "a product is refused");
   const auto outputs_with = [&](const low_precision::Kernel& kernel, ThreadPool& threads) {
     Outputs outputs;
     std::vector<float*> places;
@@ -199,9 +201,10 @@ void check_product(ThreadPool& pool) {
       places.push_back(outputs.emplace_back(rows * static_cast<std::size_t>(each)).data());
     }
     const Memory memory(product.bytes_of_run(rows));
-    expect(product.run(kernel.run, input, rows, places, memory.span(), parallel_on(threads), nullptr)
-               .ok(),
-           "a product fails");
+    expect(
+        product.run(kernel.run, input, rows, places, memory.span(), parallel_on(threads), nullptr)
+            .ok(),
+        "a product fails");
     return outputs;
   };
   ThreadPool alone(0);
@@ -217,7 +220,8 @@ void check_product(ThreadPool& pool) {
          "a product without all of its weights is accepted");
 }
 
-/// An attention of random shape with every kernel; the sums of its exponentials may differ in order.
+/// An attention of random shape with every kernel; the sums of its exponentials may differ in
+/// order.
 void check_attention(ThreadPool& pool) {
   const low_precision::Attention attention{static_cast<std::size_t>(pick(1, 3)),
                                            pick(1, 60),

@@ -3,8 +3,8 @@ import type { Observer } from '../models/observer.ts';
 
 const EVERY_MS = 10_000;
 
-/** The engine's `load` that tells the operator every ten seconds that it goes on: batches may take minutes to warm up. */
-export function toldLoad(
+/** The engine's `load` with a notice every ten seconds while it runs: batches may take minutes to warm up. */
+export function loadWithNotices(
   engine: Pick<Engine, 'load'>,
   maxBatch: number,
   observer: Pick<Observer, 'notice'>,

@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import test from 'ava';
 import type { NetworkInfo, NetworkSpec } from '../../src/engine/types.ts';
-import { toldLoad } from '../../src/server/toldLoad.ts';
+import { loadWithNotices } from '../../src/server/loadNotices.ts';
 
 const { timers } = mock;
 test.before(() => timers.enable({ apis: ['setInterval'] }));
@@ -16,7 +16,7 @@ test.serial('a load that takes long says so every ten seconds, and nothing after
   const held = new Promise<void>((resolve) => {
     release = resolve;
   });
-  const load = toldLoad({ load: () => held.then(() => info) }, 4, {
+  const load = loadWithNotices({ load: () => held.then(() => info) }, 4, {
     notice: (text) => void lines.push(text),
   });
   const loading = load(spec);
@@ -37,7 +37,7 @@ test.serial('a load that takes long says so every ten seconds, and nothing after
 
 test.serial('a load that fails says nothing more', async (t) => {
   const lines: string[] = [];
-  const load = toldLoad({ load: () => Promise.reject(new Error('torn')) }, 1, {
+  const load = loadWithNotices({ load: () => Promise.reject(new Error('torn')) }, 1, {
     notice: (text) => void lines.push(text),
   });
   await t.throwsAsync(load(spec), { message: 'torn' });
