@@ -61,7 +61,7 @@ struct MattePlan {
   std::optional<SubjectMask> mask;
   // With a mask: see a part of the image with edges on a grid, and return the network's output for
   // it, which another mask of the same image, size and networks may then get as `kept`. Where that
-  // shows the same part, no network runs. Not at another input size than the usual one.
+  // shows the same part, no matting network runs. Not at another input size than the usual one.
   bool keep_output = false;
   // With `keep_output`: the mask of the question that this one adds to, whose part is seen where it
   // serves this mask too (shared_view); without, `mask` decides alone.

@@ -18,7 +18,7 @@ struct Prepared {
   NetworkInput spec;
   bool usual_size = true;           // of the spec
   bool keeps = false;               // the answer is part of the job's result
-  bool reused = false;              // the plan brings the answer: no network runs
+  bool reused = false;              // the plan brings the answer: no matting network runs
   std::optional<TensorView> input;  // of the job's slot; none where nobody reads it
 };
 

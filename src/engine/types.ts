@@ -228,7 +228,7 @@ export interface SelectPlan extends Deadline {
 }
 
 export interface Selection {
-  /** The largest of the network's candidates that are nearly as likely as the likeliest. */
+  /** The candidate that the rule of native/pipeline/subject_selector.h chooses. */
   readonly mask: SubjectMask;
   /** The network's estimate of how well the mask covers what was meant, about 0 to 1. */
   readonly score: number;
@@ -337,8 +337,8 @@ export interface MattePlan extends Deadline {
    */
   readonly firstMask?: SubjectMask;
   /**
-   * Such an output of the same image, size and networks: where this mask shows the same part, no network runs. Borrowed
-   * like the mask.
+   * Such an output of the same image, size and networks: where this mask shows the same part, no matting network
+   * runs. Borrowed like the mask.
    */
   readonly kept?: KeptOutput;
 }

@@ -1,5 +1,12 @@
 import test from 'ava';
-import { agreement, boundsOf, components, deepestPoint, jittered } from '../../bench/selection/geometry.ts';
+import {
+  agreement,
+  boundsOf,
+  components,
+  deepestPoint,
+  jittered,
+  nextClick,
+} from '../../bench/selection/geometry.ts';
 import { numbers } from '../../bench/selection/scenes.ts';
 import { ratio } from '../../bench/selection.ts';
 
@@ -11,8 +18,16 @@ const drawn = (...rows: readonly string[]) => ({
 
 test('the deepest point is the one farthest from all that is outside, and from the border', (t) => {
   const mask = drawn('.....', '.###.', '.###.', '.###.', '.....', '####.');
-  t.deepEqual(deepestPoint(mask), { x: 2, y: 2 });
-  t.deepEqual(deepestPoint(drawn('###', '###', '###')), { x: 1, y: 1 });
+  t.deepEqual(deepestPoint(mask), { x: 2, y: 2, depth: 2 });
+  t.deepEqual(deepestPoint(drawn('###', '###', '###')), { x: 1, y: 1, depth: 2 });
+});
+
+test('the next click is the deepest point of what is wrong, and says whether it is missing or too much', (t) => {
+  const chosen = drawn('.....', '.###.', '.###.', '.###.', '.....');
+  const none = drawn('.....', '.....', '.....', '.....', '#....');
+  t.deepEqual(nextClick(none, chosen.data), { x: 2, y: 2, depth: 2, include: true });
+  const more = drawn('#####', '#####', '#####', '#####', '#####');
+  t.false(nextClick(more, chosen.data).include);
 });
 
 test('bounds are those of all pixels that are in, and jitter stays within its share and the image', (t) => {
