@@ -3,11 +3,11 @@
 #include <cstring>
 #include <utility>
 
-#include "cuda/launch.h"
+#include "cuda/kernel.h"
 
 namespace cutout::cuda {
 
-/// The order in which the host runs blocks and threads of a phase. Kernels that obey launch.h give
+/// The order in which the host runs blocks and threads of a phase. Kernels that obey kernel.h give
 /// the same in any order.
 enum class Order { kForwards, kBackwards };
 
@@ -17,10 +17,10 @@ class HostExecutor {
  public:
   explicit HostExecutor(void* /*stream*/) {}
 
-  template <Startable Kernel>
+  template <Launchable Kernel>
   void run(int blocks_x, int blocks_y, const Kernel& kernel) {
     // What CUDA refuses.
-    if (blocks_x < 1 || blocks_y < 1 || blocks_y > kMostBlocksDown) result_ = kRefused;
+    if (blocks_x < 1 || blocks_y < 1 || blocks_y > kMaxGridY) result_ = kRefused;
     if (result_ != 0) return;
     for (int i = 0; i < blocks_x * blocks_y; ++i) {
       const int block = in_order(i, blocks_x * blocks_y);
@@ -31,7 +31,7 @@ class HostExecutor {
     }
   }
 
-  /// 0, or kRefused if a start was out of CUDA's limits.
+  /// 0, or kRefused if a launch was out of CUDA's limits.
   static constexpr int kRefused = 9;
   [[nodiscard]] int result() const { return result_; }
 
@@ -45,7 +45,8 @@ class HostExecutor {
       for (int i = 0; i < kThreads<Kernel>; ++i) {
         const int thread = in_order(i, kThreads<Kernel>);
         kernel.template run<kNumber>(
-            Place{block_x, block_y, thread % Kernel::kWidth, thread / Kernel::kWidth}, shared);
+            ThreadIndex{block_x, block_y, thread % Kernel::kWidth, thread / Kernel::kWidth},
+            shared);
       }
     };
     (phase(std::integral_constant<int, kPhase>()), ...);

@@ -13,9 +13,9 @@
 
 namespace cutout::cuda {
 
-/// The kernels of a table, started by an Executor.
+/// The kernels of a table, launched by an Executor.
 template <typename Executor>
-struct Started {
+struct Launchers {
   static int network_input(Pixels image, FilterTaps rows, FilterTaps columns, Normalisation how,
                            float* scratch, float* out, void* stream) {
     Executor on(stream);
@@ -29,7 +29,7 @@ struct Started {
                          void* stream) {
     Executor on(stream);
     const auto n = static_cast<int>(count);
-    on.run(pieces(n, Probability::kWidth), 1, Probability{values, n, logit, not_finite});
+    on.run(ceil_div(n, Probability::kWidth), 1, Probability{values, n, logit, not_finite});
     return on.result();
   }
 
@@ -57,7 +57,7 @@ struct Started {
   static int compose(Pixels canvas, Box area, Pixels background, std::uint32_t colour, Box shadow,
                      ShadowGrid grid, const float* blocks, void* stream) {
     Executor on(stream);
-    on.run(pieces(area.width, Compose::kWidth), pieces(area.height, Compose::kHeight),
+    on.run(ceil_div(area.width, Compose::kWidth), ceil_div(area.height, Compose::kHeight),
            Compose{canvas, area, background, colour, shadow, grid, blocks});
     return on.result();
   }
@@ -70,7 +70,7 @@ struct Started {
 
   static int local_models(GuidePlanes guide, const float* alpha, float* models, void* stream) {
     Executor on(stream);
-    on.run(pieces(guide.width, LocalModels::kWidth), pieces(guide.height, LocalModels::kHeight),
+    on.run(ceil_div(guide.width, LocalModels::kWidth), ceil_div(guide.height, LocalModels::kHeight),
            LocalModels{guide, alpha, models});
     return on.result();
   }
@@ -96,19 +96,19 @@ struct Started {
 /// A table with the kernels of an Executor, without the functions for memory.
 template <typename Executor>
 Table make_table() {
-  using Start = Started<Executor>;
+  using Launch = Launchers<Executor>;
   Table table{};
   table.version = kTableVersion;
-  table.network_input = Start::network_input;
-  table.probability = Start::probability;
-  table.reduce = Start::reduce;
-  table.enlarge = Start::enlarge;
-  table.shadow = Start::shadow;
-  table.compose = Start::compose;
-  table.summarise = Start::summarise;
-  table.local_models = Start::local_models;
-  table.foreground_colours = Start::foreground_colours;
-  table.full_size = Start::full_size;
+  table.network_input = Launch::network_input;
+  table.probability = Launch::probability;
+  table.reduce = Launch::reduce;
+  table.enlarge = Launch::enlarge;
+  table.shadow = Launch::shadow;
+  table.compose = Launch::compose;
+  table.summarise = Launch::summarise;
+  table.local_models = Launch::local_models;
+  table.foreground_colours = Launch::foreground_colours;
+  table.full_size = Launch::full_size;
   return table;
 }
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "cuda/launch.h"
+#include "cuda/kernel.h"
 #include "cuda/table.h"
 #include "image/math/layers.h"
 #include "image/math/shadow.h"
@@ -31,7 +31,7 @@ struct Compose {
   const float* blocks;
 
   template <int kPhase>
-  CUTOUT_HD void run(const Place& at, Shared&) const {
+  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
     const int i = at.block_x * kWidth + at.thread_x;
     const int j = at.block_y * kHeight + at.thread_y;
     if (i >= area.width || j >= area.height) return;

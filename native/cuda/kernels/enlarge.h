@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "cuda/launch.h"
+#include "cuda/kernel.h"
 #include "cuda/table.h"
 #include "image/math/cubic.h"
 #include "image/math/filter.h"
@@ -42,7 +42,7 @@ struct EnlargeRows {
   std::uint8_t* kinds;
 
   template <int kPhase>
-  CUTOUT_HD void run(const Place& at, Shared& shared) const {
+  CUTOUT_HD void run(const ThreadIndex& at, Shared& shared) const {
     const int x = at.block_x * kWidth + at.thread_x;
     const int y = at.block_y;
     if constexpr (kPhase == 0) {
@@ -52,7 +52,7 @@ struct EnlargeRows {
     if (x >= image.width) return;
     std::uint32_t p[4];
     for (int k = 0; k < 4; ++k) {
-      const int row = limit_to(rows.before[y] - 1 + k, 0, image.height - 1);
+      const int row = clamp(rows.before[y] - 1 + k, 0, image.height - 1);
       p[k] = image.data[index_of(x, row, image.stride)];
     }
     if constexpr (kPhase == 1) {
@@ -67,7 +67,7 @@ struct EnlargeRows {
                                          : opaque    ? of_opaque(p, w)
                                                      : of_mixed(p, w);
       if (at.thread_x == 0) {
-        kinds[index_of(at.block_x, y, pieces(image.width, kCubicPiece))] =
+        kinds[index_of(at.block_x, y, ceil_div(image.width, kCubicPiece))] =
             static_cast<std::uint8_t>(transparent ? kSomeTransparent
                                       : opaque    ? kSomeOpaque
                                                   : kSomeTransparent | kSomeOpaque);
@@ -100,17 +100,17 @@ struct EnlargeColumns {
   Pixels out;
 
   template <int kPhase>
-  CUTOUT_HD void run(const Place& at, Shared&) const {
+  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
     const int begin = at.block_x * kWidth;
     const int x = begin + at.thread_x;
     const int y = at.block_y;
     if (x >= columns.outputs) return;
-    const int end = limit_to(begin + kWidth, 0, columns.outputs);
-    const int first = limit_to(columns.before[begin] - 1, 0, width - 1) / kCubicPiece;
-    const int last = limit_to(columns.before[end - 1] + 2, 0, width - 1) / kCubicPiece;
+    const int end = clamp(begin + kWidth, 0, columns.outputs);
+    const int first = clamp(columns.before[begin] - 1, 0, width - 1) / kCubicPiece;
+    const int last = clamp(columns.before[end - 1] + 2, 0, width - 1) / kCubicPiece;
     std::uint32_t seen = 0;
     for (int piece = first; piece <= last; ++piece) {
-      seen |= kinds[index_of(piece, y, pieces(width, kCubicPiece))];
+      seen |= kinds[index_of(piece, y, ceil_div(width, kCubicPiece))];
     }
     std::uint32_t pixel = 0;
     if (seen != kSomeTransparent) {
@@ -132,7 +132,7 @@ struct EnlargeColumns {
   CUTOUT_HD float sum(int x, int y, int channel) const {
     float sum = 0.0F;
     for (int k = 0; k < 4; ++k) {
-      const int column = limit_to(columns.before[x] - 1 + k, 0, width - 1);
+      const int column = clamp(columns.before[x] - 1 + k, 0, width - 1);
       const float product =
           columns.weights[k][x] * filtered[index_of(column, y, width)].channel[channel];
       sum = k == 0 ? product : sum + product;
@@ -145,8 +145,9 @@ template <typename Executor>
 void enlarge(Executor& on, Pixels image, CubicTaps rows, CubicTaps columns, float* scratch,
              std::uint8_t* kinds, Pixels out) {
   auto* filtered = reinterpret_cast<CubicPixel*>(scratch);
-  on.run(pieces(image.width, kCubicPiece), rows.outputs, EnlargeRows{image, rows, filtered, kinds});
-  on.run(pieces(columns.outputs, kCubicPiece), rows.outputs,
+  on.run(ceil_div(image.width, kCubicPiece), rows.outputs,
+         EnlargeRows{image, rows, filtered, kinds});
+  on.run(ceil_div(columns.outputs, kCubicPiece), rows.outputs,
          EnlargeColumns{filtered, kinds, image.width, columns, out});
 }
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "cuda/launch.h"
+#include "cuda/kernel.h"
 #include "cuda/table.h"
 #include "image/math/filter.h"
 #include "image/math/network_input.h"
@@ -36,7 +36,7 @@ struct FilterRows {
   Filtered* out;
 
   template <int kPhase>
-  CUTOUT_HD void run(const Place& at, Shared& shared) const {
+  CUTOUT_HD void run(const ThreadIndex& at, Shared& shared) const {
     if constexpr (kPhase == 0) {
       if (at.thread_x == 0) shared.translucent = 0;
     } else {
@@ -100,7 +100,7 @@ struct FilterColumns {
   Store store;
 
   template <int kPhase>
-  CUTOUT_HD void run(const Place& at, Shared&) const {
+  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
     const int x = at.block_x * kWidth + at.thread_x;
     const int y = at.block_y * kHeight + at.thread_y;
     if (x >= columns.outputs || y >= height) return;
@@ -142,9 +142,9 @@ template <typename Executor, typename Store>
 void filter(Executor& on, Pixels image, FilterTaps rows, FilterTaps columns, float* scratch,
             const Store& store) {
   auto* filtered = reinterpret_cast<Filtered*>(scratch);
-  on.run(pieces(image.width, kFilterTile), rows.outputs, FilterRows{image, rows, filtered});
+  on.run(ceil_div(image.width, kFilterTile), rows.outputs, FilterRows{image, rows, filtered});
   using Columns = FilterColumns<Store>;
-  on.run(pieces(columns.outputs, Columns::kWidth), pieces(rows.outputs, Columns::kHeight),
+  on.run(ceil_div(columns.outputs, Columns::kWidth), ceil_div(rows.outputs, Columns::kHeight),
          Columns{filtered, image.width, rows.outputs, columns, store});
 }
 

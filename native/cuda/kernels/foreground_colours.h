@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "cuda/launch.h"
+#include "cuda/kernel.h"
 #include "cuda/table.h"
 #include "matte/math/foreground_colours.h"
 #include "matte/math/pyramid.h"
@@ -102,7 +102,7 @@ struct Pull {
   DeviceLevel level;
 
   template <int kPhase>
-  CUTOUT_HD void run(const Place& at, Shared&) const {
+  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
     const int x = at.block_x * kWidth + at.thread_x;
     const int y = at.block_y * kHeight + at.thread_y;
     if (x >= level.width || y >= level.height) return;
@@ -136,7 +136,7 @@ struct FinishCoarsest {
   DeviceLevel level;
 
   template <int kPhase>
-  CUTOUT_HD void run(const Place& at, Shared&) const {
+  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
     const int k = at.thread_x;
     if (k % 4 == 3) return;
     const float weight = level.values[k / 4 * 4 + 3];
@@ -162,7 +162,7 @@ struct Push {
   DeviceLevel fine;
 
   template <int kPhase>
-  CUTOUT_HD void run(const Place& at, Shared&) const {
+  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
     const int x = at.block_x * kWidth + at.thread_x;
     const int y = at.block_y * kHeight + at.thread_y;
     if (x >= fine.width || y >= fine.height) return;
@@ -189,12 +189,12 @@ struct FirstGuess {
   int height;
 
   template <int kPhase>
-  CUTOUT_HD void run(const Place& at, Shared&) const {
+  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
     const int i = at.block_x * kWidth + at.thread_x;
     const int j = at.block_y * kHeight + at.thread_y;
     if (i >= width || j >= height) return;
-    const int x = limit_to(i - kColourBorder, 0, guide.width - 1);
-    const int y = limit_to(j - kColourBorder, 0, guide.height - 1);
+    const int x = clamp(i - kColourBorder, 0, guide.width - 1);
+    const int y = clamp(j - kColourBorder, 0, guide.height - 1);
     const std::ptrdiff_t index = index_of(x, y, guide.width);
     for (int k = 0; k < 6; ++k) {
       const float weight = power8(k < 3 ? alpha[index] : 1.0F - alpha[index]);
@@ -224,7 +224,7 @@ struct JacobiStep {
   int shift;
 
   template <int kPhase>
-  CUTOUT_HD void run(const Place& at, Shared&) const {
+  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
     const int x = at.block_x * kWidth + at.thread_x;
     const int y = at.block_y * kHeight + at.thread_y;
     if (x < inset || y < inset || x >= width - inset || y >= height - inset) return;
@@ -245,8 +245,8 @@ struct JacobiStep {
 
  private:
   CUTOUT_HD std::ptrdiff_t guide_index(int x, int y) const {
-    return index_of(limit_to(x - kColourBorder, 0, guide.width - 1),
-                    limit_to(y - kColourBorder, 0, guide.height - 1), guide.width);
+    return index_of(clamp(x - kColourBorder, 0, guide.width - 1),
+                    clamp(y - kColourBorder, 0, guide.height - 1), guide.width);
   }
   CUTOUT_HD Neighbours around(int k, int x, int y) const {
     const float* at = from + k * index_of(0, height, width) + index_of(x, y, width);
@@ -263,7 +263,7 @@ void foreground_colours(Executor& on, GuidePlanes guide, const float* alpha, flo
   constexpr int kMostLevels = 32;
   DeviceLevel levels[kMostLevels];
   const auto over = [&](int width, int height, const auto& kernel) {
-    on.run(pieces(width, OnPlane::kWidth), pieces(height, OnPlane::kHeight), kernel);
+    on.run(ceil_div(width, OnPlane::kWidth), ceil_div(height, OnPlane::kHeight), kernel);
   };
   int top = 0;
   levels[0] = level_above(guide.width, guide.height, pyramid);

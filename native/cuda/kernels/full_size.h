@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
+#include "cuda/kernel.h"
 #include "cuda/kernels/foreground_colours.h"
-#include "cuda/launch.h"
 #include "cuda/table.h"
 #include "matte/math/full_size.h"
 #include "matte/math/spline.h"
@@ -36,7 +36,7 @@ struct Channels {
   float* out;
 
   template <int kPhase>
-  CUTOUT_HD void run(const Place& at, Shared&) const {
+  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
     const int x = at.block_x * kWidth + at.thread_x;
     const int y = at.block_y * kHeight + at.thread_y;
     if (x >= guide.width || y >= guide.height) return;
@@ -70,7 +70,7 @@ struct FullSize {
   std::uint32_t hidden_mask;
 
   template <int kPhase>
-  CUTOUT_HD void run(const Place& at, Shared&) const {
+  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
     const int x = at.block_x * kWidth + at.thread_x;
     const int y = at.block_y * kHeight + at.thread_y;
     if (x >= image.width || y >= image.height) return;
@@ -94,8 +94,8 @@ struct FullSize {
 
  private:
   CUTOUT_HD std::ptrdiff_t guide_index(int x, int y, int dx, int dy) const {
-    return index_of(limit_to(columns.base[x] + dx, 0, guide_width - 1),
-                    limit_to(rows.base[y] + dy, 0, guide_height - 1), guide_width);
+    return index_of(clamp(columns.base[x] + dx, 0, guide_width - 1),
+                    clamp(rows.base[y] + dy, 0, guide_height - 1), guide_width);
   }
   CUTOUT_HD static float spline(const GuideTaps& axis, int i, const float* v) {
     return between(v[0], v[1], v[2], v[3], axis.spline[0][i], axis.spline[1][i], axis.spline[2][i],
@@ -116,10 +116,10 @@ template <typename Executor>
 void full_size(Executor& on, Pixels image, Box roi, GuidePlanes guide, const float* alpha,
                const float* confidence, const float* models, const float* colours, float* channels,
                GuideTaps rows, GuideTaps columns, std::uint32_t hidden_mask) {
-  on.run(pieces(guide.width, Channels::kWidth), pieces(guide.height, Channels::kHeight),
+  on.run(ceil_div(guide.width, Channels::kWidth), ceil_div(guide.height, Channels::kHeight),
          Channels{guide, alpha, confidence, models, colours, channels});
   on.run(
-      pieces(image.width, FullSize::kWidth), pieces(image.height, FullSize::kHeight),
+      ceil_div(image.width, FullSize::kWidth), ceil_div(image.height, FullSize::kHeight),
       FullSize{image, roi, guide.width, guide.height, alpha, channels, rows, columns, hidden_mask});
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cuda/launch.h"
+#include "cuda/kernel.h"
 #include "cuda/table.h"
 #include "matte/math/local_model.h"
 
@@ -29,7 +29,7 @@ struct LocalModels {
   float* out;
 
   template <int kPhase>
-  CUTOUT_HD void run(const Place& at, Shared& shared) const {
+  CUTOUT_HD void run(const ThreadIndex& at, Shared& shared) const {
     const int left = at.block_x * kWidth;
     const int top = at.block_y * kHeight;
     const int thread = at.thread_y * kWidth + at.thread_x;
@@ -37,8 +37,8 @@ struct LocalModels {
       for (int i = thread; i < kRows * kColumns; i += kWidth * kHeight) {
         const int row = i / kColumns;
         const int column = i % kColumns;
-        const int x = limit_to(left - kModelRadius + column, 0, guide.width - 1);
-        const int y = limit_to(top - kModelRadius + row, 0, guide.height - 1);
+        const int x = clamp(left - kModelRadius + column, 0, guide.width - 1);
+        const int y = clamp(top - kModelRadius + row, 0, guide.height - 1);
         const std::ptrdiff_t index = index_of(x, y, guide.width);
         float colour[3];
         for (int c = 0; c < 3; ++c) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cuda/launch.h"
+#include "cuda/kernel.h"
 #include "matte/math/probability.h"
 
 namespace cutout::cuda {
@@ -25,7 +25,7 @@ struct Probability {
   std::uint32_t* not_finite;
 
   template <int kPhase>
-  CUTOUT_HD void run(const Place& at, Shared&) const {
+  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
     const int i = at.block_x * kWidth + at.thread_x;
     if (i >= count) return;
     if (!finite(values[i])) atomic_or(not_finite, 1);

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "cuda/launch.h"
+#include "cuda/kernel.h"
 #include "cuda/table.h"
 #include "image/math/shadow.h"
 
@@ -31,11 +31,11 @@ struct BlockColumns {
   std::uint32_t* sums;
 
   template <int kPhase>
-  CUTOUT_HD void run(const Place& at, Shared&) const {
+  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
     const int x = at.block_x * kWidth + at.thread_x;
     if (x >= subject.width) return;
     const int first = at.block_y * block;
-    const int last = limit_to(first + block, 0, subject.height);
+    const int last = clamp(first + block, 0, subject.height);
     std::uint32_t sum = 0;
     for (int y = first; y < last; ++y) {
       sum += canvas.data[index_of(subject.left + x, subject.top + y, canvas.stride)] >> 24;
@@ -63,7 +63,7 @@ struct BlockMeans : OnBlocks {
       : sums(s), subject(b), grid(g), out(o) {}
 
   template <int kPhase>
-  CUTOUT_HD void run(const Place& at, Shared&) const {
+  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
     const int x = at.block_x * kWidth + at.thread_x;
     const int y = at.block_y * kHeight + at.thread_y;
     if (x >= grid.width || y >= grid.height) return;
@@ -71,8 +71,8 @@ struct BlockMeans : OnBlocks {
     const int first = (x - border) * grid.block;
     const int row = y - border;
     std::uint32_t sum = 0;
-    if (first >= 0 && row >= 0 && row < pieces(subject.height, grid.block)) {
-      const int last = limit_to(first + grid.block, 0, subject.width);
+    if (first >= 0 && row >= 0 && row < ceil_div(subject.height, grid.block)) {
+      const int last = clamp(first + grid.block, 0, subject.width);
       for (int i = first; i < last; ++i) sum += sums[index_of(i, row, subject.width)];
     }
     out[index_of(x, y, grid.width)] = static_cast<float>(sum) * block_scale(grid.block);
@@ -93,7 +93,7 @@ struct Blur : OnBlocks {
       : from(f), width(w), height(h), weights(weight), taps(n), down(d), to(t) {}
 
   template <int kPhase>
-  CUTOUT_HD void run(const Place& at, Shared&) const {
+  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
     const int x = at.block_x * kWidth + at.thread_x;
     const int y = at.block_y * kHeight + at.thread_y;
     if (x >= width || y >= height) return;
@@ -106,10 +106,10 @@ struct Blur : OnBlocks {
 template <typename Executor>
 void shadow(Executor& on, Pixels canvas, Box subject, ShadowGrid grid, const float* blur, int taps,
             std::uint32_t* sums, float* scratch, float* blocks) {
-  on.run(pieces(subject.width, BlockColumns::kWidth), pieces(subject.height, grid.block),
+  on.run(ceil_div(subject.width, BlockColumns::kWidth), ceil_div(subject.height, grid.block),
          BlockColumns{canvas, subject, grid.block, sums});
-  const int across = pieces(grid.width, OnBlocks::kWidth);
-  const int down = pieces(grid.height, OnBlocks::kHeight);
+  const int across = ceil_div(grid.width, OnBlocks::kWidth);
+  const int down = ceil_div(grid.height, OnBlocks::kHeight);
   on.run(across, down, BlockMeans(sums, subject, grid, blocks));
   on.run(across, down, Blur(blocks, grid.width, grid.height, blur, taps, false, scratch));
   on.run(across, down, Blur(scratch, grid.width, grid.height, blur, taps, true, blocks));

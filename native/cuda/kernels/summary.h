@@ -3,7 +3,7 @@
 #include <climits>
 #include <cstdint>
 
-#include "cuda/launch.h"
+#include "cuda/kernel.h"
 #include "cuda/table.h"
 
 namespace cutout::cuda {
@@ -24,7 +24,7 @@ struct ClearSummary {
   AlphaSummary* summary;
 
   template <int kPhase>
-  CUTOUT_HD void run(const Place&, Shared&) const {
+  CUTOUT_HD void run(const ThreadIndex&, Shared&) const {
     *summary = {INT_MAX, INT_MAX, -1, -1, 0, 0};
   }
 };
@@ -40,7 +40,7 @@ struct Summarise {
   AlphaSummary* summary;
 
   template <int kPhase>
-  CUTOUT_HD void run(const Place& at, Shared& part) const {
+  CUTOUT_HD void run(const ThreadIndex& at, Shared& part) const {
     if constexpr (kPhase == 1) {
       const int i = at.block_x * kWidth + at.thread_x;
       const int j = at.block_y * kHeight + at.thread_y;
@@ -49,10 +49,10 @@ struct Summarise {
       if constexpr (kPhase == 0) {
         part = {INT_MAX, INT_MAX, -1, -1, 0, 0};
       } else {
-        atomic_least(&summary->left, part.left);
-        atomic_least(&summary->top, part.top);
-        atomic_most(&summary->right, part.right);
-        atomic_most(&summary->bottom, part.bottom);
+        atomic_min(&summary->left, part.left);
+        atomic_min(&summary->top, part.top);
+        atomic_max(&summary->right, part.right);
+        atomic_max(&summary->bottom, part.bottom);
         atomic_add(&summary->foreground, part.foreground);
         atomic_add(&summary->opaque, part.opaque);
       }
@@ -63,10 +63,10 @@ struct Summarise {
   CUTOUT_HD void add(AlphaSummary& part, int x, int y) const {
     const std::uint32_t alpha = image.data[index_of(x, y, image.stride)] >> 24;
     if (alpha == 0) return;
-    atomic_least(&part.left, x);
-    atomic_least(&part.top, y);
-    atomic_most(&part.right, x);
-    atomic_most(&part.bottom, y);
+    atomic_min(&part.left, x);
+    atomic_min(&part.top, y);
+    atomic_max(&part.right, x);
+    atomic_max(&part.bottom, y);
     if (alpha >= 128) atomic_add(&part.foreground, 1);
     if (alpha == 255) atomic_add(&part.opaque, 1);
   }
@@ -75,7 +75,7 @@ struct Summarise {
 template <typename Executor>
 void summarise(Executor& on, Pixels image, Box region, AlphaSummary* summary) {
   on.run(1, 1, ClearSummary{summary});
-  on.run(pieces(region.width, Summarise::kWidth), pieces(region.height, Summarise::kHeight),
+  on.run(ceil_div(region.width, Summarise::kWidth), ceil_div(region.height, Summarise::kHeight),
          Summarise{image, region, summary});
 }
 

@@ -6,8 +6,8 @@
 
 #include "core/simd.h"
 
-/// One source for two executors: cuda_executor.h starts kernels on a GPU, host_executor.h runs the
-/// same blocks, phases and threads in loops. A kernel is a struct of plain values and pointers:
+/// One source for two executors: cuda_executor.h launches kernels on a GPU, host_executor.h runs
+/// the same blocks, phases and threads in loops. A kernel is a struct of plain values and pointers:
 ///
 ///   | kWidth, kHeight | threads of a block                                                         |
 ///   | kPhases         | parts of its work; all threads of a block end one before the next begins   |
@@ -18,8 +18,8 @@
 /// below; blocks read nothing that others write.
 namespace cutout::cuda {
 
-/// A thread.
-struct Place {
+/// Which thread of which block runs.
+struct ThreadIndex {
   int block_x;
   int block_y;
   int thread_x;
@@ -31,23 +31,23 @@ struct NothingShared {};
 template <typename Kernel>
 inline constexpr int kThreads = Kernel::kWidth * Kernel::kHeight;
 
-/// What every GPU from compute capability 7.5 on can start.
+/// What every GPU from compute capability 7.5 on can launch.
 template <typename Kernel>
-concept Startable =
+concept Launchable =
     std::is_trivially_copyable_v<Kernel> &&
     sizeof(Kernel) <= 4096 && std::is_trivially_default_constructible_v<typename Kernel::Shared> &&
     sizeof(typename Kernel::Shared) <= 48 * 1024 && kThreads<Kernel> <= 1024 &&
     Kernel::kPhases >= 1;
 
-inline constexpr int kMostBlocksDown = 65535;
+inline constexpr int kMaxGridY = 65535;
 
-CUTOUT_HD int pieces(int count, int piece) { return (count + piece - 1) / piece; }
+CUTOUT_HD int ceil_div(int count, int divisor) { return (count + divisor - 1) / divisor; }
 
 CUTOUT_HD std::ptrdiff_t index_of(int x, int y, int width) {
   return static_cast<std::ptrdiff_t>(y) * width + x;
 }
 
-CUTOUT_HD int limit_to(int value, int low, int high) {
+CUTOUT_HD int clamp(int value, int low, int high) {
   return value < low ? low : (value > high ? high : value);
 }
 
@@ -77,7 +77,7 @@ CUTOUT_HD void atomic_add(std::uint32_t* to, std::uint32_t value) {
 #endif
 }
 
-CUTOUT_HD void atomic_least(int* to, int value) {
+CUTOUT_HD void atomic_min(int* to, int value) {
 #if defined(__CUDA_ARCH__)
   atomicMin(to, value);
 #else
@@ -85,7 +85,7 @@ CUTOUT_HD void atomic_least(int* to, int value) {
 #endif
 }
 
-CUTOUT_HD void atomic_most(int* to, int value) {
+CUTOUT_HD void atomic_max(int* to, int value) {
 #if defined(__CUDA_ARCH__)
   atomicMax(to, value);
 #else
