@@ -14,9 +14,10 @@ import {
   secondModelOf,
 } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
-import { draftOptimised, findOptimised, type Maker, processorKey } from '../models/optimised.ts';
+import { draftOptimised, findOptimised, processorKey } from '../models/optimised.ts';
 import { choosePrecision, formFor, type PrecisionChoice, refusedText } from '../models/preparedForm.ts';
 import { loadWithNotices } from './loadNotices.ts';
+import type { Opening } from './opening.ts';
 import { openSelector } from './openSelector.ts';
 import { isAbsent, openSubjectTypes } from './openSubjectTypes.ts';
 
@@ -74,22 +75,6 @@ async function locate(
   const { operators } = choice;
   const located = await locateNetwork(name, { modelsDir, device, form });
   return { choice, form, located: { ...located, ...(operators !== undefined && { operators }) } };
-}
-
-/** A network being opened from any of its files. */
-export interface Opening {
-  readonly engine: Pick<Engine, 'load' | 'gpu'>;
-  readonly located: NetworkSpec;
-  readonly form: Form;
-  readonly maker: Maker | undefined;
-  readonly signal: AbortSignal;
-}
-
-export interface GpuOpening {
-  readonly ensure: () => Promise<NetworkSpec>;
-  readonly observer: Observer;
-  /** Version of the library. */
-  readonly onnxruntime: string;
 }
 
 /**
@@ -158,42 +143,6 @@ export const relayTo =
   ({ level, text }: RuntimeMessage): void =>
     observer.notice(`ONNX Runtime, ${LEVELS[level] ?? level}: ${text}`);
 
-/** Opens the network on a GPU; for TensorRT with its cached engine, or building one. */
-export async function openOnGpu(
-  opening: Opening,
-  config: EngineConfig,
-  given: GpuOpening,
-): Promise<NetworkInfo> {
-  const { engine, located, form, signal } = opening;
-  const { modelsDir, device } = config;
-  const { ensure, observer, onnxruntime } = given;
-  const network = { ...located, ...(await ensure()), fp16: form === 'fp16' };
-  signal.throwIfAborted();
-  const gpu = engine.gpu();
-  if (device !== 'tensorrt' || !gpu) return engine.load(network);
-  const { sha256 } = await preparedFacts(located.name, { modelsDir, device, form });
-  const { openEngineCache } = await import('../models/engineCache.ts');
-  const maker = { network: sha256, fp16: network.fp16, onnxruntime, gpu };
-  const cache = await openEngineCache(network.path, maker);
-  if (!cache?.built) {
-    observer.notice(
-      `TensorRT ${gpu.tensorrt} builds the engine of ${located.name} for ${gpu.name}: this takes minutes${cache ? ', once' : ` at every start, because ${modelsDir} cannot be written`}.`,
-    );
-  }
-  try {
-    const info = await engine.load({ ...network, ...(cache && { engineCache: cache.folder }) });
-    await cache?.keep();
-    return info;
-  } catch (error) {
-    await cache?.discard();
-    signal.throwIfAborted();
-    // Without a cache, nothing of what failed can be a stale engine.
-    if (!cache?.built) throw error;
-    observer.notice(`The cached engine of ${located.name} cannot be used and is built again.`);
-    return openOnGpu(opening, config, given);
-  }
-}
-
 interface StartOptions {
   /** Fetches a network that is missing. */
   readonly pull: boolean;
@@ -213,9 +162,10 @@ async function openNetwork(
     const { ensureNetwork } = await import('../models/ensure.ts');
     return ensureNetwork(located.name, { modelsDir, pull, device, form, observer, signal });
   };
-  return device === 'cpu'
-    ? ((await openCopy(opening, config)) ?? (await openPrepared(opening, ensure)))
-    : await openOnGpu(opening, config, { ensure, observer, onnxruntime });
+  if (device === 'cpu') return (await openCopy(opening, config)) ?? (await openPrepared(opening, ensure));
+  // Imported where it is needed, because every import delays a start on the CPU.
+  const { openOnGpu } = await import('./openOnGpu.ts');
+  return openOnGpu(opening, config, { ensure, observer, onnxruntime });
 }
 
 /** Whether the second network was opened; false, with a notice, where it is absent and was not asked for by name. */

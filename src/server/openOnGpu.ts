@@ -1,0 +1,48 @@
+import type { EngineConfig } from '../config/engine.ts';
+import type { NetworkInfo, NetworkSpec } from '../engine/types.ts';
+import { preparedFacts } from '../models/locate.ts';
+import type { Observer } from '../models/observer.ts';
+import type { Opening } from './opening.ts';
+
+interface GpuOpening {
+  readonly ensure: () => Promise<NetworkSpec>;
+  readonly observer: Observer;
+  /** Version of the library. */
+  readonly onnxruntime: string;
+}
+
+/** Opens the network on a GPU; for TensorRT with its cached engine, or building one. */
+export async function openOnGpu(
+  opening: Opening,
+  config: EngineConfig,
+  given: GpuOpening,
+): Promise<NetworkInfo> {
+  const { engine, located, form, signal } = opening;
+  const { modelsDir, device } = config;
+  const { ensure, observer, onnxruntime } = given;
+  const network = { ...located, ...(await ensure()), fp16: form === 'fp16' };
+  signal.throwIfAborted();
+  const gpu = engine.gpu();
+  if (device !== 'tensorrt' || !gpu) return engine.load(network);
+  const { sha256 } = await preparedFacts(located.name, { modelsDir, device, form });
+  const { openEngineCache } = await import('../models/engineCache.ts');
+  const maker = { network: sha256, fp16: network.fp16, onnxruntime, gpu };
+  const cache = await openEngineCache(network.path, maker);
+  if (!cache?.built) {
+    observer.notice(
+      `TensorRT ${gpu.tensorrt} builds the engine of ${located.name} for ${gpu.name}: this takes minutes${cache ? ', once' : ` at every start, because ${modelsDir} cannot be written`}.`,
+    );
+  }
+  try {
+    const info = await engine.load({ ...network, ...(cache && { engineCache: cache.folder }) });
+    await cache?.keep();
+    return info;
+  } catch (error) {
+    await cache?.discard();
+    signal.throwIfAborted();
+    // Without a cache, nothing of what failed can be a stale engine.
+    if (!cache?.built) throw error;
+    observer.notice(`The cached engine of ${located.name} cannot be used and is built again.`);
+    return openOnGpu(opening, config, given);
+  }
+}
