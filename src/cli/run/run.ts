@@ -1,9 +1,8 @@
-import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import type { Config } from '../../config/readConfig.ts';
-import { AppError, toAppError, UserError } from '../../errors.ts';
-import { checkWritable, codeOf, reasonToWrite } from '../../files.ts';
+import { UserError } from '../../errors.ts';
+import { checkWritable, reasonToWrite } from '../../files.ts';
 import { makeFolder } from '../../folder.ts';
 import { SIZE_LIMITS } from '../../image/size.ts';
 import type { InputFormat } from '../../image/types.ts';
@@ -15,7 +14,9 @@ import type { CutoutFile, Cutter } from './cutter.ts';
 import { readInput, readStream } from './files.ts';
 import { findInputs } from './inputs.ts';
 import { openLocalCutter } from './localCutter.ts';
+import { type PlanOptions, planTasks, type Task } from './plan.ts';
 import { promptOf } from './prompt.ts';
+import { reasonOf } from './reason.ts';
 import {
   checkReport,
   fullReason,
@@ -26,26 +27,14 @@ import {
   summary,
   writeReport,
 } from './report.ts';
-import {
-  existingResult,
-  extensionOf,
-  type Input,
-  type RunFormat,
-  resultStem,
-  stemOf,
-  usualResult,
-  writeResult,
-} from './results.ts';
+import { extensionOf, type Input, writeResult } from './results.ts';
 import { RunError } from './runError.ts';
 import { openServerCutter } from './serverCutter.ts';
 
-export interface RunOptions {
-  readonly out?: string;
-  readonly format: RunFormat;
+export interface RunOptions extends PlanOptions {
   readonly lossless: boolean;
   readonly size: keyof typeof SIZE_LIMITS;
   readonly jobs?: number;
-  readonly overwrite: boolean;
   readonly pull: boolean;
   /** Address of a server that does the work. */
   readonly server?: string;
@@ -75,24 +64,6 @@ const otherExtensions: Readonly<Partial<Record<InputFormat, readonly string[]>>>
   tiff: ['tif', 'tiff'],
   heic: ['heic', 'heif'],
 };
-
-/** The error in one sentence. */
-function reasonOf(error: unknown): string {
-  if (error instanceof UserError) return error.message;
-  if (error instanceof AppError && error.status < 500)
-    return `${error.title.replace(/\.$/, '')}: ${error.detail}`;
-  const messages: Readonly<Record<string, string>> = {
-    EACCES: 'Permission denied.',
-    ENOENT: 'The file no longer exists.',
-    ENAMETOOLONG: 'The name of the result is too long.',
-    EEXIST: 'The result already exists; --overwrite replaces it.',
-  };
-  const message = messages[codeOf(error) ?? ''];
-  if (message !== undefined) return message;
-  const app = toAppError(error);
-  const cause = app.cause instanceof Error ? ` (${app.cause.message})` : '';
-  return `${app.title}: ${app.detail}${cause}`;
-}
 
 /** Runs `work` on every item, at most `width` at a time. Rejects with the first rejection. */
 async function eachOf<T>(
@@ -136,74 +107,6 @@ async function cutStandardInput(
     const paid = paidFor(result);
     throw new UserError(paid.paid ? `${fullReason({ reason, ...paid })}\n${paidNote.trimEnd()}` : reason);
   });
-}
-
-/** An input that is still to be cut out. */
-interface Task {
-  readonly file: string;
-  /** Path of its result without the extension. */
-  readonly stem: string;
-  readonly format: RunFormat;
-}
-
-interface Plan {
-  readonly tasks: readonly Task[];
-  /** Inputs that are not cut out. */
-  readonly outcomes: readonly Outcome[];
-}
-
-/**
- * Why the result of an input cannot be written under its name, known before the image is paid for. `taken`: inputs
- * by the stem of their result.
- */
-async function refusalOf(
-  stem: string,
-  result: string,
-  sources: ReadonlySet<string>,
-  taken: ReadonlyMap<string, string>,
-): Promise<string | undefined> {
-  const earlier = taken.get(stem);
-  if (earlier !== undefined)
-    return `The result ${stem} is already that of ${earlier}; choose another --out for one of them.`;
-  if (sources.has(result)) return `The result ${result} would overwrite an input; choose another --out.`;
-  const error: unknown = await lstat(result).then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  return codeOf(error) === 'ENAMETOOLONG' ? reasonOf(error) : undefined;
-}
-
-/**
- * The format that is asked for: where a result is named like an input, `auto` is PNG, because a JPG could overwrite
- * that input, and the next run would take it for one.
- */
-const formatAt = (stem: string, format: RunFormat, inputStems: ReadonlySet<string>): RunFormat =>
-  format === 'auto' && inputStems.has(stem) ? 'png' : format;
-
-/** Decides which inputs are cut out: not those whose result exists, and one for each result. */
-async function planTasks(
-  inputs: readonly Input[],
-  sources: ReadonlySet<string>,
-  { out, format, overwrite }: Pick<RunOptions, 'out' | 'format' | 'overwrite'>,
-): Promise<Plan> {
-  const tasks: Task[] = [];
-  const outcomes: Outcome[] = [];
-  const taken = new Map<string, string>();
-  const stems = new Set(inputs.map(stemOf));
-  for (const input of inputs) {
-    const { file } = input;
-    const stem = resultStem(input, out);
-    const reason = await refusalOf(stem, usualResult(stem, format), sources, taken);
-    if (reason !== undefined) {
-      outcomes.push({ state: 'failed', file, reason });
-      continue;
-    }
-    taken.set(stem, file);
-    const result = overwrite ? undefined : await existingResult(stem, format, sources);
-    if (result === undefined) tasks.push({ file, stem, format: formatAt(stem, format, stems) });
-    else outcomes.push({ state: 'skipped', file, result });
-  }
-  return { tasks, outcomes };
 }
 
 /** Rejects with UserError if results cannot be written, before an image is paid for. */
