@@ -9,9 +9,9 @@ import {
   Unsupported,
   windowOf,
 } from './geometry.ts';
-import { type HalvedNormalisation, halvedNormalisation } from './halves.ts';
+import { findIbNorm, type IbNorm } from './ibNorm.ts';
 import { importOperators } from './operator.ts';
-import { LANES, packBf16 } from './pack.ts';
+import { LANES, packBf16, wholeGroups } from './pack.ts';
 import { type FloatsOf, GraphPartition } from './partition.ts';
 import { type Activation, isFused, type ProgramWriter, type ValueSpec } from './program.ts';
 
@@ -21,7 +21,6 @@ const IMAGE = { channels: 3, read: 4 };
 /** Slope and offset of a hard sigmoid. */
 const HARD = { alpha: Math.fround(1 / 6), beta: 0.5 };
 
-const wholeGroups = (channels: number) => Math.ceil(channels / LANES) * LANES;
 const firsts = (count: number): number[] => Array.from({ length: count }, (_, at) => at);
 const sameList = (a: readonly number[], b: readonly number[]) =>
   a.length === b.length && a.every((value, at) => value === b[at]);
@@ -37,7 +36,7 @@ interface Source {
 }
 
 /** The convolutional part of a float network as one program in bf16, and what of its graph is left around it. */
-class Converter {
+class Bf16NetworkConverter {
   readonly #partition: GraphPartition;
   readonly #program: ProgramWriter;
   readonly #sources = new Map<string, Source>();
@@ -293,10 +292,10 @@ class Converter {
     const weights = this.#partition.floats(weightName);
     const bias = biasName ? this.#partition.floats(biasName) : new Float32Array(outputs);
     if (groups > 1) return this.#depthwise(a, { ...geometry, weights, bias }, to);
-    const halves = halvedNormalisation(this.#partition, to, outputs);
-    if (halves && outputs >= LANES) {
-      const scaled = this.#constantHalf(halves, weights, bias);
-      this.#halved(halves, this.#dense(a, { ...geometry, ...scaled, floats: false }, to));
+    const norm = findIbNorm(this.#partition, to, outputs);
+    if (norm && outputs >= LANES) {
+      const scaled = this.#constantHalf(norm, weights, bias);
+      this.#statisticalHalf(norm, this.#dense(a, { ...geometry, ...scaled, floats: false }, to));
       return true;
     }
     const floats = outputs < LANES || this.#leaves(to);
@@ -355,7 +354,7 @@ class Converter {
 
   /** Weights and biases with the constants by which the first half of their outputs is normalised. */
   #constantHalf(
-    { first, constant }: HalvedNormalisation,
+    { first, constant }: IbNorm,
     given: Float32Array,
     givenBias: Float32Array,
   ): { weights: Float32Array; bias: Float32Array } {
@@ -375,7 +374,7 @@ class Converter {
   }
 
   /** The second half of the outputs of a convolution, normalised by its statistics. */
-  #halved({ first, statistical, nodes, output }: HalvedNormalisation, convolved: Source): void {
+  #statisticalHalf({ first, statistical, nodes, output }: IbNorm, convolved: Source): void {
     const next = this.#partition.reluAfter(output);
     const value = this.#normalise(convolved, statistical, first, next !== undefined);
     for (const node of nodes) this.#done.add(node);
@@ -444,6 +443,6 @@ function sideOf({ input: [image] }: GraphProto): Side {
 export function asBf16Network(model: ModelProto, floats: FloatsOf): void {
   const { graph } = model;
   if (!graph) throw new RangeError('the file has no graph');
-  new Converter(graph, floats).run(sideOf(graph));
+  new Bf16NetworkConverter(graph, floats).run(sideOf(graph));
   importOperators(model);
 }

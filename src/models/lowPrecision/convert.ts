@@ -39,7 +39,7 @@ const numbers = ({ rawData }: TensorProto): DataView =>
   new DataView(rawData.buffer, rawData.byteOffset, rawData.byteLength);
 
 /** Converts the 8-bit part of a network to one program, and keeps the rest of the graph around it. */
-class Converter {
+class IntegerNetworkConverter {
   readonly #partition: GraphPartition;
   readonly #program: ProgramWriter;
   /** 8-bit tensors. */
@@ -291,7 +291,7 @@ class Converter {
     if (input?.kind !== 'quantised' || weights?.kind !== 'weights' || (bias && bias.kind !== 'bias')) {
       throw new Unsupported(`${node.name} is no 8-bit convolution`);
     }
-    const shape = wholeGroups(node, weights.tensor.dims);
+    const shape = alignedGeometry(node, weights.tensor.dims);
     const { outputs, channels } = shape;
     const { rawData } = weights.tensor;
     const bytes = new Int8Array(rawData.buffer, rawData.byteOffset, rawData.byteLength);
@@ -321,7 +321,7 @@ class Converter {
     const [to = ''] = node.output;
     const tensor = this.#partition.initializer(weightName);
     const weights = this.#partition.floats(weightName);
-    const shape = wholeGroups(node, tensor.dims);
+    const shape = alignedGeometry(node, tensor.dims);
     const bias = biasName ? this.#partition.floats(biasName) : new Float32Array(shape.outputs);
     const relu = this.#partition.reluAfter(to) !== undefined;
     const parts = source.kind === 'concat' ? source.parts : [source];
@@ -366,7 +366,7 @@ class Converter {
 }
 
 /** The shape of a convolution, whose outputs are whole groups of 16 channels. */
-function wholeGroups(node: NodeProto, dims: readonly bigint[]): ConvGeometry {
+function alignedGeometry(node: NodeProto, dims: readonly bigint[]): ConvGeometry {
   const geometry = convGeometry(node, dims);
   if (geometry.outputs % LANES !== 0 || geometry.channels % 4 !== 0) {
     throw new Unsupported(`${node.name} is a convolution of another number of channels`);
@@ -456,6 +456,6 @@ function wideConv(
 export function asIntegerNetwork(model: ModelProto, floats: FloatsOf): void {
   const { graph } = model;
   if (!graph) throw new RangeError('the file has no graph');
-  new Converter(graph, floats).run();
+  new IntegerNetworkConverter(graph, floats).run();
   importOperators(model);
 }

@@ -2,6 +2,9 @@
 export const LANES = 16;
 export const CHUNK = 64;
 
+/** The output channels of whole groups that hold `channels`. */
+export const wholeGroups = (channels: number): number => Math.ceil(channels / LANES) * LANES;
+
 export interface Taps {
   /** Height and width of the kernel. */
   readonly kernel: readonly [number, number];

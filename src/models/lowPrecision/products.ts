@@ -3,7 +3,7 @@ import { attribute, constants, consumersOf, FLOAT, INT8, rawTensor } from '../on
 import type { GraphProto, ModelProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
 import { Unsupported } from './geometry.ts';
 import { importOperators, OPERATORS_DOMAIN } from './operator.ts';
-import { LANES, packBf16 } from './pack.ts';
+import { LANES, packBf16, wholeGroups } from './pack.ts';
 import type { FloatsOf } from './partition.ts';
 
 /** Matrices with fewer rows or columns are left to ONNX Runtime: what they cost is not in the multiplications. */
@@ -46,7 +46,6 @@ function padded({ matrix, columns, inputs }: Product, made: number, read: number
   return all;
 }
 
-const wholeGroups = (columns: number) => Math.ceil(columns / LANES) * LANES;
 const wholePairs = (inputs: number) => Math.ceil(inputs / 2) * 2;
 
 function joined<T extends Float32Array | Int8Array>(parts: readonly T[], all: T): T {
@@ -62,7 +61,7 @@ const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array | Int8Array) =
   new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
 
 /** Finds the products and attentions of a network that can be computed in bf16, and replaces them. */
-class Converter {
+class Bf16ProductsConverter {
   readonly #graph: GraphProto;
   readonly #floatsOf: FloatsOf;
   readonly #constants: ReadonlyMap<string, TensorProto>;
@@ -315,6 +314,6 @@ export function isMostlyProducts({ graph }: ModelProto): boolean {
 export function asBf16Products(model: ModelProto, floats: FloatsOf): void {
   const { graph } = model;
   if (!graph) throw new RangeError('the file has no graph');
-  new Converter(graph, floats).run();
+  new Bf16ProductsConverter(graph, floats).run();
   importOperators(model);
 }

@@ -9,8 +9,11 @@ function channelsOf(partition: GraphPartition, node: NodeProto): [from: number, 
   return axis === 1 && step === 1 && from !== undefined && to !== undefined ? [from, to] : undefined;
 }
 
-/** Normalisation of a map's channels, the first half by constants, the second by their statistics in the map. */
-export interface HalvedNormalisation {
+/**
+ * IBNorm: normalisation of a map's channels, the first half by constants (batch normalisation), the second by their
+ * statistics in the map (instance normalisation).
+ */
+export interface IbNorm {
   /** Channels of the first half. */
   readonly first: number;
   readonly constant: NodeProto;
@@ -24,11 +27,7 @@ export interface HalvedNormalisation {
  * The nodes with which a map of `channels` channels is sliced in two, normalised and joined again, as MODNet does behind
  * its convolutions; undefined where it is read by anything else.
  */
-export function halvedNormalisation(
-  partition: GraphPartition,
-  name: string,
-  channels: number,
-): HalvedNormalisation | undefined {
+export function findIbNorm(partition: GraphPartition, name: string, channels: number): IbNorm | undefined {
   const slices = partition.consumers(name);
   if (slices.length !== 2 || partition.outputs.has(name)) return undefined;
   if (slices.some(({ opType }) => opType !== 'Slice')) return undefined;
