@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kParts[] = {"image_embed", "high_res_feats_0", "high_res_feats_1"};
 constexpr std::size_t kFinest = 1;  // of kParts
-constexpr std::size_t kMasks = 3;
+constexpr std::size_t kMasks = 3;   // that the decoder gives
 constexpr float kNearlyAsLikely = 0.05F;
 constexpr double kStability = 0.5;  // weights beside the predicted overlap
 constexpr double kArea = 0.3;
@@ -109,6 +109,12 @@ std::vector<SelectorPoint> with_box(std::span<const SelectorPoint> points,
 }
 
 }  // namespace
+
+/// Answers to one question.
+struct SubjectSelector::Candidates {
+  std::vector<float> masks;  // logits, one after the other
+  std::array<float, kMasks> scores{};
+};
 
 Status SubjectSelector::open(const SelectorSpec& spec, int intra_op_threads,
                              std::shared_ptr<SubjectSelector>& selector) {
@@ -241,12 +247,9 @@ Status SubjectSelector::select(std::span<const float> embedding,
                                Selection& selection) const {
   Candidates candidates;
   CUTOUT_RETURN_IF_ERROR(decode(embedding, points, token, candidates));
-  std::size_t which = 0;
+  std::size_t which = likely(candidates.masks, candidates.scores);
   if (is_one_point(points)) {
-    which = likely(candidates.masks, candidates.scores);
     CUTOUT_RETURN_IF_ERROR(decode_whole(embedding, points, token, candidates, which));
-  } else {
-    which = likely(candidates.masks, candidates.scores);
   }
   selection.score = candidates.scores[which];
   selection.side = side_;

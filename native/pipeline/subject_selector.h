@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <memory>
 #include <span>
 #include <string>
@@ -70,13 +69,7 @@ class SubjectSelector {
  private:
   SubjectSelector() = default;
 
-  static constexpr std::size_t kMasks = 3;
-
-  /// Answers to one question.
-  struct Candidates {
-    std::vector<float> masks;  // logits, one after the other
-    std::array<float, 3> scores{};
-  };
+  struct Candidates;
 
   Status check() const;
   Status decode(std::span<const float> embedding, std::span<const SelectorPoint> points,
