@@ -15,8 +15,8 @@
 
 namespace cutout {
 
-/// A network's answer about an image, and what the network saw of it.
-struct Answer {
+/// A network's prediction for an image, and what the network saw of it.
+struct Prediction {
   TensorView probability;           // 0..1
   std::optional<TensorView> input;  // as fill_input wrote it; needed where input_is_guide()
   NetworkInput spec;                // of the input
@@ -32,7 +32,7 @@ struct PlacedMask {
 };
 
 /// A matte at the network's size that the image's pixels can be computed from; the seam between
-/// solve and write. Borrows the answer that it was made from.
+/// solve and write. Borrows the prediction that it was made from.
 class SolvedMatte {
  public:
   virtual ~SolvedMatte() = default;
@@ -90,7 +90,7 @@ class Backend {
   /// image/resample.h, in place.
   virtual Status reduce(ImageView image, int width, int height) = 0;
   /// solve_matte of refinement.h.
-  virtual Status solve(ConstImageView image, const Answer& answer, Refinement refinement,
+  virtual Status solve(ConstImageView image, const Prediction& prediction, Refinement refinement,
                        std::unique_ptr<SolvedMatte>& solved) = 0;
 };
 

@@ -84,9 +84,9 @@ Status CpuBackend::reduce(ImageView image, int width, int height) {
   return reduce_in_place(image, width, height, pool_);
 }
 
-Status CpuBackend::solve(ConstImageView image, const Answer& answer, Refinement refinement,
+Status CpuBackend::solve(ConstImageView image, const Prediction& prediction, Refinement refinement,
                          std::unique_ptr<SolvedMatte>& solved) {
-  solved = solve_matte(image, answer, refinement, pool_);
+  solved = solve_matte(image, prediction, refinement, pool_);
   return {};
 }
 

@@ -23,7 +23,7 @@ class CpuBackend final : public Backend {
   Status find_subject(const TensorView& probability, const Box& area,
                       const std::optional<PlacedMask>& mask) override;
   Status reduce(ImageView image, int width, int height) override;
-  Status solve(ConstImageView image, const Answer& answer, Refinement refinement,
+  Status solve(ConstImageView image, const Prediction& prediction, Refinement refinement,
                std::unique_ptr<SolvedMatte>& solved) override;
 
  private:

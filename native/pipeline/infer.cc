@@ -53,14 +53,14 @@ Status infer(const MatteJob& job, const StageContext& context, const Prepared& p
   if (!prepared.usual_size) {
     bool confident = false;
     CUTOUT_RETURN_IF_ERROR(context.backend.is_confident(
-        inferred.probability, answer_area(prepared, inferred.probability), confident));
+        inferred.probability, prediction_area(prepared, inferred.probability), confident));
     inferred.ambiguous = !confident;
   }
   if (inferred.ambiguous || !job.second) return {};
   return fuse_second(*job.second, context, prepared, inferred);
 }
 
-Box answer_area(const Prepared& prepared, const TensorView& probability) {
+Box prediction_area(const Prepared& prepared, const TensorView& probability) {
   return network_area(prepared.roi, prepared.view.width, prepared.view.height, probability.width,
                       probability.height);
 }

@@ -37,7 +37,7 @@ Status classify(const StageContext& context, const Prepared& prepared, const Inf
   const TensorView& probability = inferred.probability;
   std::vector<float> alpha;
   CUTOUT_RETURN_IF_ERROR(download(context.backend, probability, alpha));
-  const Box area = answer_area(prepared, probability);
+  const Box area = prediction_area(prepared, probability);
   if (area != Box{0, 0, probability.width, probability.height}) {
     alpha = zero_outside(alpha, probability.width, area);
   }
@@ -87,7 +87,7 @@ Status make_matte(const MatteJob& job, const StageContext& context, MatteResult&
   if (prepared.keeps && !prepared.reused) {
     CUTOUT_RETURN_IF_ERROR(keep_output(context, prepared, inferred, result));
   }
-  const Clock::time_point answered = Clock::now();
+  const Clock::time_point predicted = Clock::now();
 
   CUTOUT_RETURN_IF_ERROR(find_subject(job, context, prepared, inferred));
   const Clock::time_point found = Clock::now();
@@ -106,9 +106,9 @@ Status make_matte(const MatteJob& job, const StageContext& context, MatteResult&
   result.runs = inferred.runs;
   result.prepare_ms = milliseconds(start, before_networks);
   result.queue_ms += milliseconds({}, Clock::time_point(inferred.waited));
-  result.infer_ms = milliseconds(before_networks + inferred.waited, answered);
+  result.infer_ms = milliseconds(before_networks + inferred.waited, predicted);
   result.subject_ms = milliseconds(found, classified);
-  result.matte_ms = milliseconds(answered, found) + milliseconds(classified, Clock::now());
+  result.matte_ms = milliseconds(predicted, found) + milliseconds(classified, Clock::now());
   return {};
 }
 

@@ -39,9 +39,9 @@ struct MatteResult {
 /// | write   | alpha and colours   | the image, at the plan's size           | write.h   |
 ///
 /// Between two stages is a tensor (core/tensor.h); the kernels are those of the context's backend.
-/// An answer at a smaller size than usual that is ambiguous (matte/confident.h) is discarded, and
-/// the first two stages are passed again at the usual size: the second run waits for a batch like
-/// that of any other job. Where the subject is to be classified, the detector runs beside the
+/// A prediction at a smaller size than usual that is ambiguous (matte/confident.h) is discarded,
+/// and the first two stages are passed again at the usual size: the second run waits for a batch
+/// like that of any other job. Where the subject is to be classified, the detector runs beside the
 /// network.
 ///
 /// The token is checked after every step. Solve and write change the pixels, whose content is

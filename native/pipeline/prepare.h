@@ -17,8 +17,8 @@ struct Prepared {
   ImageView image;  // what the view shows, at the decoded size
   NetworkInput spec;
   bool usual_size = true;           // of the spec
-  bool keeps = false;               // the answer is part of the job's result
-  bool reused = false;              // the plan brings the answer: no matting network runs
+  bool keeps = false;               // the prediction is part of the job's result
+  bool reused = false;              // the plan brings the prediction: no matting network runs
   std::optional<TensorView> input;  // of the job's slot; none where nobody reads it
 };
 
@@ -27,7 +27,7 @@ struct Prepared {
 /// kModel for a size that the network cannot run at.
 Status prepare(const MatteJob& job, const StageContext& context, Prepared& prepared);
 
-/// The same image at the network's usual size, after an ambiguous answer at a smaller one.
+/// The same image at the network's usual size, after an ambiguous prediction at a smaller one.
 Status prepare_at_usual_size(const MatteJob& job, const StageContext& context, Prepared& prepared);
 
 }  // namespace cutout

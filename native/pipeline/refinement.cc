@@ -74,9 +74,9 @@ bool input_is_guide(const NetworkInput& input, int width, int height, int image_
          height <= image_height;
 }
 
-std::unique_ptr<SolvedMatte> solve_matte(ConstImageView image, const Answer& answer,
+std::unique_ptr<SolvedMatte> solve_matte(ConstImageView image, const Prediction& prediction,
                                          Refinement refinement, ThreadPool& pool) {
-  const TensorView& p = answer.probability;
+  const TensorView& p = prediction.probability;
   if (refinement == Refinement::kOff) return std::make_unique<Enlarged>(p, pool);
   Guide guide;
   guide.width = std::min(p.width, image.width);
@@ -84,15 +84,15 @@ std::unique_ptr<SolvedMatte> solve_matte(ConstImageView image, const Answer& ans
   const auto set_planes = [&guide](const float* planes) {
     for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = planes + c * guide.size();
   };
-  const NetworkInput& spec = answer.spec;
+  const NetworkInput& spec = prediction.spec;
   if (input_is_guide(spec, p.width, p.height, image.width, image.height)) {
-    set_planes(host_floats(answer.input.value()).data());
+    set_planes(host_floats(prediction.input.value()).data());
     for (std::size_t c = 0; c < 3; ++c) {
       guide.scale[c] = spec.std[c] / 255.0F;
       guide.offset[c] = spec.mean[c] / 255.0F;
     }
     return std::make_unique<Refined>(
-        nullptr, solve(image, guide, host_floats(p), answer.trained_on, pool), pool);
+        nullptr, solve(image, guide, host_floats(p), prediction.trained_on, pool), pool);
   }
   auto planes = make_large_array<float>(3 * guide.size());
   fill_network_input(image, {guide.width, guide.height, {0, 0, 0}, {255, 255, 255}}, planes.get(),
@@ -101,7 +101,7 @@ std::unique_ptr<SolvedMatte> solve_matte(ConstImageView image, const Answer& ans
   const auto resized = make_large_array<float>(guide.size());
   const std::span<float> alpha{resized.get(), guide.size()};
   resize_plane(host_floats(p), p.width, p.height, guide.width, guide.height, alpha, pool);
-  SolvedEdges edges = solve(image, guide, alpha, answer.trained_on, pool);
+  SolvedEdges edges = solve(image, guide, alpha, prediction.trained_on, pool);
   return std::make_unique<Refined>(std::move(planes), std::move(edges), pool);
 }
 

@@ -10,26 +10,26 @@
 
 namespace cutout {
 
-/// Refines an answer with the image as guide: colour sampling for networks trained on masks
+/// Refines a prediction with the image as guide: colour sampling for networks trained on masks
 /// (matte/colour_sampling.h), then alpha and colours at the network's size
-/// (matte/guided_upsample.h). Without refinement, the answer is enlarged by the spline alone
+/// (matte/guided_upsample.h). Without refinement, the prediction is enlarged by the spline alone
 /// (matte/apply.h). The image, of which only the size and the colours of the guide are read, is
-/// what the answer is about, at the result's size.
+/// what the prediction is about, at the result's size.
 ///
-/// The guide is the network's input where input_is_guide(). Elsewhere the answer is averaged to at
-/// most the image's size, and the guide is computed from the image.
+/// The guide is the network's input where input_is_guide(). Elsewhere the prediction is averaged to
+/// at most the image's size, and the guide is computed from the image.
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
-/// | borrowed  | the answer's tensors and the pool, until the matte is destroyed                        |
+/// | borrowed  | the prediction's tensors and the pool, until the matte is destroyed                    |
 /// | image     | as guided_upsample and apply_matte                                                     |
 /// | scratch   | 24 bytes for each value of the output, 16 more where the guide is computed, besides    |
 /// |           | theirs                                                                                 |
 /// | threads   | same bytes and summary for any number of threads                                       |
-std::unique_ptr<SolvedMatte> solve_matte(ConstImageView image, const Answer& answer,
+std::unique_ptr<SolvedMatte> solve_matte(ConstImageView image, const Prediction& prediction,
                                          Refinement refinement, ThreadPool& pool);
 
-/// Whether refinement of an answer of this size reads the network's input: both have one size,
+/// Whether refinement of a prediction of this size reads the network's input: both have one size,
 /// which is at most the image's.
 bool input_is_guide(const NetworkInput& input, int width, int height, int image_width,
                     int image_height);

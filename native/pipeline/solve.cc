@@ -10,7 +10,7 @@ Status find_subject(const MatteJob& job, const StageContext& context, const Prep
   std::optional<PlacedMask> mask;
   if (job.plan.mask) mask = {*job.plan.mask, job.plan.width, job.plan.height, prepared.view};
   CUTOUT_RETURN_IF_ERROR(context.backend.find_subject(
-      inferred.probability, answer_area(prepared, inferred.probability), mask));
+      inferred.probability, prediction_area(prepared, inferred.probability), mask));
   return context.token.check();
 }
 
@@ -24,9 +24,9 @@ Status solve(const MatteJob& job, const StageContext& context, const Prepared& p
     solved.image = {job.pixels.data, plan.width, plan.height,
                     static_cast<std::ptrdiff_t>(plan.width) * 4};
   }
-  const Answer answer{inferred.probability, prepared.input, prepared.spec,
-                      job.network.spec.trained_on};
-  return context.backend.solve(part_of(solved.image, prepared.view), answer, plan.refinement,
+  const Prediction prediction{inferred.probability, prepared.input, prepared.spec,
+                              job.network.spec.trained_on};
+  return context.backend.solve(part_of(solved.image, prepared.view), prediction, plan.refinement,
                                solved.matte);
 }
 

@@ -17,13 +17,13 @@ struct Solved {
   std::unique_ptr<SolvedMatte> matte;  // of the view
 };
 
-/// Stage 3, first half: what the subject is. Constrains the answer by the mask
+/// Stage 3, first half: what the subject is. Constrains the prediction by the mask
 /// (matte/mask_constraint.h), removes connected components that are no subject and fills holes
 /// (matte/component_filter.h), in place.
 Status find_subject(const MatteJob& job, const StageContext& context, const Prepared& prepared,
                     const Inferred& inferred);
 
-/// Stage 3, second half: how its edge is, from the answer to alpha and colours (refinement.h).
+/// Stage 3, second half: how its edge is, from the prediction to alpha and colours (refinement.h).
 /// First reduces the job's image to the plan's size, in place.
 Status solve(const MatteJob& job, const StageContext& context, const Prepared& prepared,
              const Inferred& inferred, Solved& solved);

@@ -80,7 +80,7 @@ class Contract {
     for (const Refinement refinement : {Refinement::kOn, Refinement::kOff}) {
       for (const TrainedOn trained_on : {TrainedOn::kMasks, TrainedOn::kMattes}) {
         solve(refinement, trained_on, 150, 118);
-        solve(refinement, trained_on, 61, 47);  // smaller than the answer
+        solve(refinement, trained_on, 61, 47);  // smaller than the prediction
       }
     }
     return std::move(faults_);
@@ -229,8 +229,8 @@ class Contract {
   void find_marked_subject() {
     const int width = 128;
     const int height = 96;
-    // The mask covers the left half of an image of which the answer shows the middle, and a far
-    // corner of that, where the answer has a speck that would be removed without a mask.
+    // The mask covers the left half of an image of which the prediction shows the middle, and a far
+    // corner of that, where the prediction has a speck that would be removed without a mask.
     std::vector<std::uint8_t> values(64 * 48, 0);
     for (std::size_t i = 0; i < values.size(); ++i) {
       const std::size_t x = i % 64;
@@ -262,7 +262,7 @@ class Contract {
         if (before < 0.9F) close &= std::abs(given[index(x, y)] - before) <= 1e-4F;
       }
     }
-    expect(close, "find_subject", "the mask does not constrain the answer");
+    expect(close, "find_subject", "the mask does not constrain the prediction");
   }
 
   void reduce() {
@@ -292,15 +292,15 @@ class Contract {
     const Box roi{3, 2, width - 10, height - 4};
 
     const Tensor input = backend_.allocate(3, spec.height, spec.width);
-    const Tensor answer = uploaded(p, 1, spec.height, spec.width);
+    const Tensor prediction = uploaded(p, 1, spec.height, spec.width);
     std::unique_ptr<SolvedMatte> solved;
     MatteSummary summary;
-    const bool good =
-        backend_.fill_input(picture.view(), spec, input.view).ok() &&
-        backend_
-            .solve(picture.view(), {answer.view, input.view, spec, trained_on}, refinement, solved)
-            .ok() &&
-        solved->write(picture.view(), roi, HiddenColour::kClear, summary).ok();
+    const bool good = backend_.fill_input(picture.view(), spec, input.view).ok() &&
+                      backend_
+                          .solve(picture.view(), {prediction.view, input.view, spec, trained_on},
+                                 refinement, solved)
+                          .ok() &&
+                      solved->write(picture.view(), roi, HiddenColour::kClear, summary).ok();
     expect(good, "solve", "failed");
     if (!good) return;
 
@@ -328,7 +328,7 @@ class Contract {
                        const std::vector<float>& input, const std::vector<float>& alpha) {
     const HiddenColour hidden = HiddenColour::kClear;
     if (refinement == Refinement::kOff) {
-      expect(alpha == p, "solve", "alpha is not the answer without refinement");
+      expect(alpha == p, "solve", "alpha is not the prediction without refinement");
       return apply_matte_scalar(picture.view(), p, spec.width, spec.height, roi, hidden);
     }
     Guide guide;

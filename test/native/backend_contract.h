@@ -16,10 +16,10 @@ struct ContractLimits {
   double differing_share = 0;  // of the result's pixels that differ at all
 };
 
-/// Runs every kernel of a backend on images and answers of several sizes and compares the results
-/// with the kernels' scalar definitions. What does not fit, a sentence each that starts with the
-/// name of the kernel; empty when the backend fulfils its contract. Tensors are read and written by
-/// upload() and download() alone.
+/// Runs every kernel of a backend on images and predictions of several sizes and compares the
+/// results with the kernels' scalar definitions. What does not fit, a sentence each that starts
+/// with the name of the kernel; empty when the backend fulfils its contract. Tensors are read and
+/// written by upload() and download() alone.
 std::vector<std::string> contract_faults(Backend& backend, const ContractLimits& limits = {});
 
 }  // namespace cutout::test

@@ -82,10 +82,10 @@ Napi::Value refine_matte_js(const Napi::CallbackInfo& info) {
   const auto tensor = [&guide](const float* values, int planes) -> TensorView {
     return {const_cast<float*>(values), planes, guide.height, guide.width};
   };
-  const Answer answer{tensor(p.data(), 1), tensor(guide.planes[0], 3), spec};
+  const Prediction prediction{tensor(p.data(), 1), tensor(guide.planes[0], 3), spec};
   MatteSummary summary;
   const Status status =
-      solve_matte(image, answer, refinement, pool)
+      solve_matte(image, prediction, refinement, pool)
           ->write(image, {0, 0, image.width, image.height}, HiddenColour::kClear, summary);
   if (!status.ok()) throw Napi::Error::New(info.Env(), status.message());
   return from_summary(info.Env(), summary);

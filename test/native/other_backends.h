@@ -43,9 +43,9 @@ class DelegatingBackend : public Backend {
   Status reduce(ImageView image, int width, int height) override {
     return other_.reduce(image, width, height);
   }
-  Status solve(ConstImageView image, const Answer& answer, Refinement refinement,
+  Status solve(ConstImageView image, const Prediction& prediction, Refinement refinement,
                std::unique_ptr<SolvedMatte>& solved) override {
-    return other_.solve(image, answer, refinement, solved);
+    return other_.solve(image, prediction, refinement, solved);
   }
 
  private:
@@ -86,11 +86,11 @@ class FarBackend final : public DelegatingBackend {
                       const std::optional<PlacedMask>& mask) override {
     return DelegatingBackend::find_subject(near(probability), area, mask);
   }
-  Status solve(ConstImageView image, const Answer& answer, Refinement refinement,
+  Status solve(ConstImageView image, const Prediction& prediction, Refinement refinement,
                std::unique_ptr<SolvedMatte>& solved) override {
-    Answer here = answer;
-    here.probability = near(answer.probability);
-    if (answer.input) here.input = near(*answer.input);
+    Prediction here = prediction;
+    here.probability = near(prediction.probability);
+    if (prediction.input) here.input = near(*prediction.input);
     std::unique_ptr<SolvedMatte> made;
     CUTOUT_RETURN_IF_ERROR(DelegatingBackend::solve(image, here, refinement, made));
     solved = std::make_unique<FarMatte>(std::move(made));
@@ -154,10 +154,10 @@ class RecordingBackend final : public DelegatingBackend {
     note("reduce", width);
     return DelegatingBackend::reduce(image, width, height);
   }
-  Status solve(ConstImageView image, const Answer& answer, Refinement refinement,
+  Status solve(ConstImageView image, const Prediction& prediction, Refinement refinement,
                std::unique_ptr<SolvedMatte>& solved) override {
-    note("solve", answer.probability.width);
-    return DelegatingBackend::solve(image, answer, refinement, solved);
+    note("solve", prediction.probability.width);
+    return DelegatingBackend::solve(image, prediction, refinement, solved);
   }
 
  private:
@@ -206,9 +206,9 @@ class FaultyBackend final : public DelegatingBackend {
     if (kernel_ == "reduce") image.data[3] = static_cast<std::uint8_t>(image.data[3] / 2);
     return {};
   }
-  Status solve(ConstImageView image, const Answer& answer, Refinement refinement,
+  Status solve(ConstImageView image, const Prediction& prediction, Refinement refinement,
                std::unique_ptr<SolvedMatte>& solved) override {
-    Answer changed = answer;
+    Prediction changed = prediction;
     if (kernel_ == "solve") changed.trained_on = TrainedOn::kMasks;
     return DelegatingBackend::solve(image, changed, refinement, solved);
   }

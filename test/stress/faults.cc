@@ -68,10 +68,10 @@ Status refine(std::vector<std::uint8_t>& pixels, ThreadPool& pool) {
   fill_network_input(view_of(pixels), spec, input.data(), pool);
   std::vector<float> alpha = soft_edge();
   filter_components(alpha, kSide, {0, 0, kSide, kSide}, pool);
-  const Answer answer{host_tensor(alpha, 1, kSide, kSide), host_tensor(input, 3, kSide, kSide),
-                      spec};
+  const Prediction prediction{host_tensor(alpha, 1, kSide, kSide),
+                              host_tensor(input, 3, kSide, kSide), spec};
   MatteSummary summary;
-  return solve_matte(view_of(pixels), answer, Refinement::kOn, pool)
+  return solve_matte(view_of(pixels), prediction, Refinement::kOn, pool)
       ->write(view_of(pixels), {0, 0, kWidth, kHeight}, HiddenColour::kClear, summary);
 }
 

@@ -186,8 +186,8 @@ void mutate(Dice& dice, Raw& raw) {
   }
 }
 
-/// A network's answer: the image's alpha or brightness, a slope, noise or a constant.
-std::vector<float> answer_of(Dice& dice, const Raw& raw, int width, int height) {
+/// A network's prediction: the image's alpha or brightness, a slope, noise or a constant.
+std::vector<float> prediction_of(Dice& dice, const Raw& raw, int width, int height) {
   std::vector<float> p(static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
   const int kind = dice.pick(0, 5);
   const std::size_t channel = dice.one_in(2) ? 3 : 0;
@@ -255,7 +255,7 @@ void check_matte(ConstImageView image, const MattePlan& plan, const MatteSummary
   }
 }
 
-/// The stages of make_matte (pipeline/matte.h) with an arbitrary answer of the network.
+/// The stages of make_matte (pipeline/matte.h) with an arbitrary prediction of the network.
 void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
   Padded padded(dice, raw);
   const NetworkInput input{dice.pick(1, 90), dice.pick(1, 90), {128, 120, 100}, {256, 220, 60}};
@@ -265,7 +265,7 @@ void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
   const bool same = !dice.one_in(4);
   const int width = same ? input.width : dice.pick(1, 90);
   const int height = same ? input.height : dice.pick(1, 90);
-  std::vector<float> alpha = answer_of(dice, raw, width, height);
+  std::vector<float> alpha = prediction_of(dice, raw, width, height);
   for (int i = dice.one_in(3) ? dice.pick(1, 40) : 0; i > 0; --i) {
     alpha[static_cast<std::size_t>(dice.pick(0, width * height - 1))] = dice.any_float();
   }
@@ -273,7 +273,7 @@ void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
       std::all_of(alpha.begin(), alpha.end(), [](float v) { return std::isfinite(v); });
   const NetworkOutput output = dice.one_in(3) ? NetworkOutput::kLogit : NetworkOutput::kProbability;
   expect(to_probability(alpha, output, pool).ok() == numbers,
-         "an answer that is not finite was taken");
+         "a prediction that is not finite was taken");
   if (!numbers) {
     for (float& value : alpha) value = std::isnan(value) ? 0.0F : value;
   }
@@ -306,10 +306,10 @@ void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
                static_cast<std::ptrdiff_t>(plan.width) * 4};
   }
   if (dice.one_in(8)) plan.roi = dice.any_box(300);  // clipped by both kernels
-  const Answer answer{host_tensor(alpha, 1, height, width),
-                      host_tensor(planes, 3, input.height, input.width), input};
+  const Prediction prediction{host_tensor(alpha, 1, height, width),
+                              host_tensor(planes, 3, input.height, input.width), input};
   MatteSummary summary;
-  expect(solve_matte(reduced, answer, plan.refinement, pool)
+  expect(solve_matte(reduced, prediction, plan.refinement, pool)
              ->write(reduced, plan.roi, plan.hidden_colour, summary)
              .ok(),
          "a matte that is not written");
@@ -434,7 +434,7 @@ void classify(Dice& dice, const Raw& raw, ThreadPool& pool) {
   const std::vector<float> feature_maps = maps(shape.channels, shape.feature_map_side, 1e6F);
   const int width = dice.pick(1, 90);
   const int height = dice.pick(1, 90);
-  std::vector<float> alpha = answer_of(dice, raw, width, height);
+  std::vector<float> alpha = prediction_of(dice, raw, width, height);
   for (float& value : alpha) value = std::clamp(value, 0.0F, 1.0F);
   std::vector<float> features(feature_count(shape));
   join_features(shape, heatmaps, feature_maps, image, {alpha, width, height}, pool, features);
