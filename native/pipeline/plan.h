@@ -63,7 +63,7 @@ struct MattePlan {
   // it, which another mask of the same image, size and networks may then get as `kept`. Where that
   // shows the same part, no matting network runs. Not at another input size than the usual one.
   bool keep_output = false;
-  // With `keep_output`: the mask of the question that this one adds to, whose part is seen where it
+  // With `keep_output`: the mask of the prompt that this one adds to, whose part is seen where it
   // serves this mask too (shared_view); without, `mask` decides alone.
   std::optional<SubjectMask> first_mask;
   std::optional<KeptOutput> kept;

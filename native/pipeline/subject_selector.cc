@@ -31,11 +31,11 @@ std::uint8_t sigmoid(float logit) {
   return static_cast<std::uint8_t>(std::lround(255.0F / (1.0F + std::exp(-logit))));
 }
 
-/// Whether a point is the whole question: then the candidates are a part, a larger part and all of
+/// Whether a point is the whole prompt: then the candidates are a part, a larger part and all of
 /// what is there, and how likely each is says little about which is meant.
 bool is_one_point(std::span<const SelectorPoint> points) {
-  const auto asked = [](const SelectorPoint& point) { return point.label >= 0; };
-  return std::ranges::count_if(points, asked) == 1;
+  const auto is_given = [](const SelectorPoint& point) { return point.label >= 0; };
+  return std::ranges::count_if(points, is_given) == 1;
 }
 
 std::ptrdiff_t area_above(std::span<const float> mask, float logit) {
@@ -83,8 +83,8 @@ double worth(std::span<const float> mask, float score) {
 /// one.
 std::vector<SelectorPoint> with_box(std::span<const SelectorPoint> points,
                                     std::span<const float> mask, int side) {
-  std::vector<SelectorPoint> asked;
-  std::ranges::copy_if(points, std::back_inserter(asked),
+  std::vector<SelectorPoint> prompt;
+  std::ranges::copy_if(points, std::back_inserter(prompt),
                        [](const SelectorPoint& point) { return point.label >= 0; });
   int left = side;
   int top = side;
@@ -101,16 +101,16 @@ std::vector<SelectorPoint> with_box(std::span<const SelectorPoint> points,
       bottom = y + 1;
     }
   }
-  if (right <= left) return asked;
+  if (right <= left) return prompt;
   const auto part = [side](int at) { return static_cast<float>(at) / static_cast<float>(side); };
-  asked.push_back({part(left), part(top), 2});
-  asked.push_back({part(right), part(bottom), 3});
-  return asked;
+  prompt.push_back({part(left), part(top), 2});
+  prompt.push_back({part(right), part(bottom), 3});
+  return prompt;
 }
 
 }  // namespace
 
-/// Answers to one question.
+/// The masks of one prompt.
 struct SubjectSelector::Candidates {
   std::vector<float> masks;  // logits, one after the other
   std::array<float, kMasks> scores{};
@@ -225,10 +225,10 @@ Status SubjectSelector::decode_whole(std::span<const float> embedding,
   const Candidates first = candidates;
   double best = -std::numeric_limits<double>::infinity();
   for (std::size_t part = 0; part < kMasks; ++part) {
-    const std::vector<SelectorPoint> asked = with_box(points, mask_of(first.masks, part), side_);
-    if (asked.size() == 1) continue;
+    const std::vector<SelectorPoint> prompt = with_box(points, mask_of(first.masks, part), side_);
+    if (prompt.size() == 1) continue;
     Candidates again;
-    CUTOUT_RETURN_IF_ERROR(decode(embedding, asked, token, again));
+    CUTOUT_RETURN_IF_ERROR(decode(embedding, prompt, token, again));
     bool better = false;
     for (std::size_t i = 0; i < kMasks; ++i) {
       const double value = worth(mask_of(again.masks, i), again.scores[i]);

@@ -37,14 +37,14 @@ struct Selection {
 };
 
 /// A pair of networks that find what points or a box show (SAM 2): the encoder runs once an image,
-/// the decoder once a question.
+/// the decoder once a prompt.
 ///
 /// | encoder | image [1, 3, h, w] -> image_embed, high_res_feats_0, high_res_feats_1 [1, n, h', w'],  |
 /// |         | all of fixed size; together in this order they are the image's embedding              |
 /// | decoder | those, point_coords [1, n, 2] in pixels of the encoder's input, point_labels [1, n],   |
 /// |         | mask_input [1, 1, s, s] and has_mask_input [1], not used -> masks [1, 3, s, s], logits, |
 /// |         | and iou_predictions [1, 3]; s is the side of high_res_feats_0                          |
-/// | threads | any number of images and questions at the same time                                    |
+/// | threads | any number of images and prompts at the same time                                      |
 class SubjectSelector {
  public:
   /// kModel for files that are no such pair.
@@ -59,7 +59,7 @@ class SubjectSelector {
                std::vector<float>& embedding) const;
 
   /// Of several points or a box, the largest mask of those whose predicted overlap is within 0.05
-  /// of the highest. One point is asked again with the box around each of its masks; of all answers
+  /// of the highest. One point is decoded again with the box around each of its masks; of all masks
   /// the one with the largest p + s / 2 + 0.3 ln a counts, with p the predicted overlap, s the area
   /// above a logit of 1 over that above -1, and a the mask's share of the image. kBadInput for an
   /// embedding of another length, kModel when the network gives a value that is not finite.

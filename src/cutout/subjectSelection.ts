@@ -1,6 +1,6 @@
 import type { Selector } from '../engine/selector.ts';
 import type { Embedding, KeptOutput, Pixels, SubjectMask } from '../engine/types.ts';
-import { firstQuestion, type NormalisedPrompt } from '../geometry/subjectPrompt.ts';
+import { initialPrompt, type NormalisedPrompt } from '../geometry/subjectPrompt.ts';
 import { BoundedStore } from '../idempotency/boundedStore.ts';
 import { createContentIdentifier } from '../idempotency/hash.ts';
 import { contentKey } from '../idempotency/resultStore.ts';
@@ -18,7 +18,7 @@ interface SelectionCall {
 
 interface FoundSubject {
   readonly mask: SubjectMask;
-  /** The answer to the prompt's first question, if it asks more than one. */
+  /** The mask of the initial prompt, if the prompt adds to that. */
   readonly firstMask?: SubjectMask;
   /** Whether the image was embedded for this call. */
   readonly embedded: boolean;
@@ -47,11 +47,10 @@ export interface SubjectSelection {
 const outputKey = (imageKey: string, { networks, sizes }: OutputSettings): string =>
   JSON.stringify([imageKey, networks, sizes.map(({ width, height }) => [width, height])]);
 
-/** What the store holds: an embedding, an output, or an answer. */
+/** What the store holds: an embedding, an output, or the mask of a prompt. */
 type Kept = Pick<Embedding, 'data'> | KeptOutput | SubjectMask;
 
-const answerKey = (imageKey: string, question: NormalisedPrompt): string =>
-  JSON.stringify([imageKey, question]);
+const maskKey = (imageKey: string, prompt: NormalisedPrompt): string => JSON.stringify([imageKey, prompt]);
 
 interface Bounds {
   /** Seconds for which an embedding is kept; 0: none is. */
@@ -64,7 +63,7 @@ interface Bounds {
  * Embeds an image once for all prompts of its account: embeddings are kept as long as results are, by the bytes of
  * the image, at whatever size it was decoded. Calls that need the same one wait for it. So is the matting networks' last
  * output for the image: a further click on the same subject runs the decoder and the refinement only. Which part of the
- * image that output is of depends on the answer to the first question of the prompt, which is kept too.
+ * image that output is of depends on the mask of the initial prompt, which is kept too.
  */
 export class CachedSubjectSelection implements SubjectSelection {
   readonly #selector: Selector;
@@ -99,17 +98,17 @@ export class CachedSubjectSelection implements SubjectSelection {
       return { data };
     };
     const { data: embedding } = kept ?? (await this.#inFlight.join(key, embed, signal));
-    const answer = async (question: NormalisedPrompt): Promise<SubjectMask> =>
-      (await this.#selector.select({ embedding, ...question }, { signal })).mask;
-    const first = firstQuestion(prompt);
-    const firstKey = answerKey(key, first);
-    let firstMask = this.#store.get(firstKey) as SubjectMask | undefined;
+    const maskOf = async (given: NormalisedPrompt): Promise<SubjectMask> =>
+      (await this.#selector.select({ embedding, ...given }, { signal })).mask;
+    const initial = initialPrompt(prompt);
+    const initialKey = maskKey(key, initial);
+    let firstMask = this.#store.get(initialKey) as SubjectMask | undefined;
     if (!firstMask) {
-      firstMask = await answer(first);
-      this.#keep(firstKey, firstMask);
+      firstMask = await maskOf(initial);
+      this.#keep(initialKey, firstMask);
     }
-    if (first === prompt) return { mask: firstMask, embedded, imageKey: key };
-    return { mask: await answer(prompt), firstMask, embedded, imageKey: key };
+    if (initial === prompt) return { mask: firstMask, embedded, imageKey: key };
+    return { mask: await maskOf(prompt), firstMask, embedded, imageKey: key };
   }
 
   output(imageKey: string, settings: OutputSettings): KeptOutput | undefined {

@@ -197,7 +197,7 @@ export interface SelectorInfo {
   readonly loadMs: number;
 }
 
-/** What the selector's encoder gives for an image: all that its decoder needs to answer any number of questions. */
+/** What the selector's encoder gives for an image: all that its decoder needs for any number of prompts. */
 export interface Embedding {
   readonly data: Uint8Array;
   readonly queueMs: number;
@@ -332,7 +332,7 @@ export interface MattePlan extends Deadline {
    */
   readonly keepOutput?: boolean;
   /**
-   * With `keepOutput`: the mask of a question that the mask's adds to. The networks see its part where that serves the
+   * With `keepOutput`: the mask of a prompt that the mask's adds to. The networks see its part where that serves the
    * mask too (native/matte/mask_constraint.h), so that clicks on one subject share an output. Borrowed like the mask.
    */
   readonly firstMask?: SubjectMask;

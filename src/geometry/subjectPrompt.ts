@@ -89,7 +89,7 @@ export function normalisedPrompt(
  * The part of a prompt that comes first: its box alone, else its first point that is included. What else it says adds to
  * that. The prompt itself where there is nothing else.
  */
-export function firstQuestion(prompt: NormalisedPrompt): NormalisedPrompt {
+export function initialPrompt(prompt: NormalisedPrompt): NormalisedPrompt {
   const { points, box } = prompt;
   if (points.length + (box ? 1 : 0) <= 1) return prompt;
   return box ? { points: [], box } : { points: points.filter(({ include }) => include).slice(0, 1) };

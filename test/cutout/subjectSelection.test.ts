@@ -4,8 +4,8 @@ import type { Selector } from '../../src/engine/selector.ts';
 import type { SelectPlan } from '../../src/engine/types.ts';
 import type { NormalisedPrompt } from '../../src/geometry/subjectPrompt.ts';
 
-/** An answer is the question. */
-const answerTo = ({ points, box }: Omit<SelectPlan, 'embedding'>) => ({
+/** The mask of a prompt is the prompt. */
+const maskOf = ({ points, box }: Omit<SelectPlan, 'embedding'>) => ({
   data: Buffer.from(JSON.stringify([points, box])),
   width: 2,
   height: 2,
@@ -21,7 +21,7 @@ function selector() {
     },
     select: async (plan) => {
       calls.selected++;
-      return { mask: answerTo(plan), score: 1, queueMs: 0, selectMs: 0 };
+      return { mask: maskOf(plan), score: 1, queueMs: 0, selectMs: 0 };
     },
   };
   return { calls, made };
@@ -85,7 +85,7 @@ test('nothing is kept where results are not', async (t) => {
   t.deepEqual([calls.embedded, kept.bytes, kept.output(imageKey, settings)], [2, 0, undefined]);
 });
 
-test('the answer to the first question is the same with and without what is kept', async (t) => {
+test('the mask of the initial prompt is the same with and without what is kept', async (t) => {
   const out = { x: 0.1, y: 0.1, include: false };
   const more = { x: 0.2, y: 0.2, include: true };
   const box = { x1: 0, y1: 0, x2: 0.5, y2: 0.5 };
@@ -103,9 +103,9 @@ test('the answer to the first question is the same with and without what is kept
     const { calls, made } = selector();
     const warm = new CachedSubjectSelection(made, { ttlSeconds: 60, maxBytes: 1e6 });
     const alone = await ask(warm, 'image', 'one', first);
-    t.deepEqual([alone.mask, alone.firstMask], [answerTo(first), undefined]);
+    t.deepEqual([alone.mask, alone.firstMask], [maskOf(first), undefined]);
     const clicked = await ask(warm, 'image', 'one', prompt);
-    t.is(calls.selected, 2, 'the first question was answered before');
+    t.is(calls.selected, 2, 'the mask of the initial prompt was kept');
     const cold = await ask(
       new CachedSubjectSelection(made, { ttlSeconds: 0, maxBytes: 1e6 }),
       'image',
@@ -114,8 +114,8 @@ test('the answer to the first question is the same with and without what is kept
     );
     t.is(calls.selected, 4);
     for (const found of [clicked, cold])
-      t.deepEqual([found.mask, found.firstMask], [answerTo(prompt), answerTo(first)]);
-    t.is((await ask(warm, 'another', 'one', prompt)).firstMask?.data.length, answerTo(first).data.length);
+      t.deepEqual([found.mask, found.firstMask], [maskOf(prompt), maskOf(first)]);
+    t.is((await ask(warm, 'another', 'one', prompt)).firstMask?.data.length, maskOf(first).data.length);
     t.is(calls.selected, 6, 'of another image');
   }
 });
