@@ -176,7 +176,8 @@ test('a job that is cancelled before it starts ends at once', async (t) => {
   const engine = start(t);
   await engine.loadSelector(spec);
   const stopping = new AbortController();
-  const jobs = Array.from({ length: 4 }, () => engine.embed(colours(2000, 2000), stopping));
+  const image = colours(2000, 2000);
+  const jobs = Array.from({ length: 4 }, () => engine.embed(image, stopping));
   stopping.abort();
   const ended = await Promise.allSettled(jobs);
   t.true(ended.some(({ status }) => status === 'rejected'));

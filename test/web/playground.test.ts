@@ -264,10 +264,11 @@ web('clicks choose the subject, a drag its box; undo, keys, and a next image wit
   }
   t.true(near(box?.x1, 0.2) && near(box?.y1, 0.1) && near(box?.x2, 0.9) && near(box?.y2, 0.8));
 
+  const asked = service.engine.selections.length;
   const next = { ...(await photo('next.jpg')), buffer: await scene({ width: 600, height: 480 }) };
   await page.getByLabel('Choose a photo').setInputFiles(next);
   await page.locator('[data-testid=download][download="next-cutout.png"]').waitFor();
-  t.is(service.engine.selections.length, 1, 'points belong to one image');
+  t.is(service.engine.selections.length, asked, 'points belong to one image');
   t.deepEqual(complaints, []);
 });
 

@@ -60,6 +60,15 @@ function joined<T extends Float32Array | Int8Array>(parts: readonly T[], all: T)
 const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array | Int8Array) =>
   new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
 
+/** The size of a constant matrix that is worth a product in bf16, and whether it is stored with its columns first. */
+function sizeOf(node: NodeProto, matrix: TensorProto | undefined) {
+  const [rows = 0, across = 0, ...rest] = matrix?.dims.map(Number) ?? [];
+  const turned = node.opType === 'Gemm' && attribute(node, 'transB')?.i === 1n;
+  const [inputs, columns] = turned ? [across, rows] : [rows, across];
+  const large = inputs >= LEAST_INPUTS && columns >= LEAST_COLUMNS;
+  return rest.length === 0 && large ? { inputs, columns, turned } : undefined;
+}
+
 /** Finds the products and attentions of a network that can be computed in bf16, and replaces them. */
 class Bf16ProductsConverter {
   readonly #graph: GraphProto;
@@ -143,11 +152,9 @@ class Bf16ProductsConverter {
     const whole = (name: string) => (attribute(node, name)?.f ?? 1) === 1;
     if (gemm && (attribute(node, 'transA')?.i === 1n || !whole('alpha') || !whole('beta'))) return undefined;
     const tensor = this.#constant(weights);
-    const [rows = 0, across = 0, ...rest] = tensor?.dims.map(Number) ?? [];
-    if (!tensor || rest.length > 0) return undefined;
-    const turned = gemm && attribute(node, 'transB')?.i === 1n;
-    const [inputs, columns] = turned ? [across, rows] : [rows, across];
-    if (inputs < LEAST_INPUTS || columns < LEAST_COLUMNS) return undefined;
+    const size = sizeOf(node, tensor);
+    if (!tensor || !size) return undefined;
+    const { inputs, columns, turned } = size;
     let bias: Float32Array | undefined;
     if (offset !== '') {
       bias = this.#values(offset);
@@ -159,7 +166,7 @@ class Bf16ProductsConverter {
       to: node.output[0] ?? '',
       inputs,
       columns,
-      matrix: turned ? values : transposed(values, rows, across),
+      matrix: turned ? values : transposed(values, inputs, columns),
       bias,
       gelu: false,
       nodes: [node],
@@ -293,14 +300,15 @@ function attentionNode(node: NodeProto): NodeProto {
 export function isMostlyProducts({ graph }: ModelProto): boolean {
   if (!graph) return false;
   const known = constants(graph);
-  const weights = (node: NodeProto, dimensions: number) => {
-    const dims = known.get(node.input[1] ?? '')?.dims ?? [];
-    return dims.length === dimensions ? dims.reduce((size, side) => size * Number(side), 1) : 0;
-  };
   let [products, convolutions] = [0, 0];
   for (const node of graph.node) {
-    if (node.opType === 'MatMul' || node.opType === 'Gemm') products += weights(node, 2);
-    if (node.opType === 'Conv' || node.opType === 'DeformConv') convolutions += weights(node, 4);
+    const weights = known.get(node.input[1] ?? '');
+    if (node.opType === 'MatMul' || node.opType === 'Gemm') {
+      const { inputs, columns } = sizeOf(node, weights) ?? { inputs: 0, columns: 0 };
+      products += inputs * columns;
+    }
+    if (node.opType === 'Conv' || node.opType === 'DeformConv')
+      convolutions += weights?.dims.reduce((size, side) => size * Number(side), 1) ?? 0;
   }
   return products > convolutions;
 }
