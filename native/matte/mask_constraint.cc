@@ -18,6 +18,7 @@ constexpr int kSoftRadius = 2;       // network pixels
 constexpr int kMarginPart = 8;
 constexpr int kSharedMarginPart = 16;
 constexpr double kSharedArea = 4;
+constexpr int kMostlyIn = 128;
 constexpr double kWholeImage = 0.7;
 
 struct Position {
@@ -209,8 +210,9 @@ struct Edges {
   [[nodiscard]] bool empty() const { return right <= left; }
 };
 
-/// The smallest rectangle of a width x height image with everything of a mask that is not out.
-Edges marked_edges(const SubjectMask& mask, int width, int height) {
+/// The smallest rectangle of a width x height image with all values of a mask that are at least
+/// `least`.
+Edges marked_edges(const SubjectMask& mask, int width, int height, int least) {
   int left = mask.width;
   int right = 0;
   int top = mask.height;
@@ -219,7 +221,7 @@ Edges marked_edges(const SubjectMask& mask, int width, int height) {
     const auto row =
         mask.values.subspan(static_cast<std::size_t>(y) * static_cast<std::size_t>(mask.width),
                             static_cast<std::size_t>(mask.width));
-    const auto marked = [](std::uint8_t value) { return value > kOut; };
+    const auto marked = [least](std::uint8_t value) { return value >= least; };
     const auto first = std::ranges::find_if(row, marked);
     if (first == row.end()) continue;
     const auto last = std::find_if(row.rbegin(), row.rend(), marked);
@@ -246,7 +248,7 @@ double area(const Box& box) { return static_cast<double>(box.width) * box.height
 
 Box mask_view(const SubjectMask& mask, int width, int height, int grid) {
   const Box whole{0, 0, width, height};
-  const Edges marked = marked_edges(mask, width, height);
+  const Edges marked = marked_edges(mask, width, height, kOut + 1);
   if (marked.empty()) return whole;
   const Edges wide = with_margin(marked, kMarginPart);
   const auto down = [grid](double at, int side) {
@@ -267,7 +269,8 @@ Box shared_view(const SubjectMask& first, const SubjectMask& mask, int width, in
                 int grid) {
   const Box shared = mask_view(first, width, height, grid);
   const Box own = mask_view(mask, width, height, grid);
-  const Edges marked = marked_edges(mask, width, height);
+  // Haze far from the subject does not count: it would move the view with every prompt.
+  const Edges marked = marked_edges(mask, width, height, kMostlyIn);
   if (marked.empty()) return own;
   const Edges near = with_margin(marked, kSharedMarginPart);
   const bool inside = shared.left <= std::max(0.0, near.left) &&

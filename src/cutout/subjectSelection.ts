@@ -61,7 +61,7 @@ interface Bounds {
 
 /**
  * Embeds an image once for all prompts of its account: embeddings are kept as long as results are, by the bytes of
- * the image, at whatever size it was decoded. Calls that need the same one wait for it. So is the matting networks' last
+ * the image and the size at which it was decoded. Calls that need the same one wait for it. So is the matting networks' last
  * output for the image: a further click on the same subject runs the decoder and the refinement only. Which part of the
  * image that output is of depends on the mask of the initial prompt, which is kept too.
  */
@@ -88,7 +88,9 @@ export class CachedSubjectSelection implements SubjectSelection {
   }
 
   async find({ accountId, image, pixels, prompt, signal }: SelectionCall): Promise<FoundSubject> {
-    const key = contentKey(accountId, await this.#name(image, '', {}, { signal }));
+    const content = contentKey(accountId, await this.#name(image, '', {}, { signal }));
+    // The embedding of another size is another one: a result must not depend on which came first.
+    const key = JSON.stringify([content, pixels.width, pixels.height]);
     let embedded = false;
     const kept = this.#store.get(key) as Pick<Embedding, 'data'> | undefined;
     const embed = async (sharedSignal: AbortSignal) => {

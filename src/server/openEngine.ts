@@ -241,14 +241,15 @@ export async function openEngine(
       const opening = { engine: opener, located, form, maker, signal };
       return openNetwork(opening, config, { ...start, pull, onnxruntime });
     };
-    const open = async (pull: boolean) => {
+    const open = async (pull: boolean, required: boolean) => {
       // Short, and concurrent with opening the network, whose errors are reported first.
-      const types = openSubjectTypes(engine, config, { pull, observer, signal, versions: native.versions() });
+      const options = { pull, observer, signal, required, versions: native.versions() };
+      const types = openSubjectTypes(engine, config, options);
       types.catch(() => {});
       const info = await openIt(first, pull);
       return { info, types: await types };
     };
-    const { info, types } = await open(start.pull);
+    const { info, types } = await open(start.pull, false);
     const second =
       other && (await openSecond(() => openIt(other, start.pull), config, observer)) ? other : undefined;
     if (types.notice) observer.notice(types.notice);
@@ -257,7 +258,7 @@ export async function openEngine(
     const network = { ...first.located, sizeStep: device === 'cpu' ? sizeStep : 0 };
     const { operators: wanted, ...plain } = first.choice;
     const reload = async () => {
-      await open(false);
+      await open(false, types.found);
       if (second) await openIt(second, false);
     };
     return {

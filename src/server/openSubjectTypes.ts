@@ -13,6 +13,8 @@ interface OpenOptions {
   readonly pull: boolean;
   readonly observer: Observer;
   readonly signal: AbortSignal;
+  /** Whether the classifier must be there: what a server has begun to tell it goes on telling. */
+  readonly required?: boolean;
   /** What the processor computes fastest; undefined: floats. */
   readonly versions?: Pick<ReturnType<NativeModule['versions']>, 'instructionSets' | 'operators'>;
 }
@@ -72,7 +74,7 @@ interface OpenedTypes {
 
 /**
  * Finds (or with `pull` fetches) the subject classifier and loads it into the engine. Rejects with ModelError
- * or EngineError for files that are present and invalid.
+ * or EngineError for files that are present and invalid, or absent where they are `required`.
  */
 export async function openSubjectTypes(
   engine: Pick<Engine, 'loadSubjectTypes'>,
@@ -86,7 +88,7 @@ export async function openSubjectTypes(
     await engine.loadSubjectTypes({ detector, head });
     return { found: true };
   } catch (error) {
-    if (!isAbsent(error)) throw error;
+    if (options.required || !isAbsent(error)) throw error;
     const notice = `Subject types are off, X-Type is always other for type=auto: ${error.message} Set CUTOUT_SUBJECT_TYPES=off if this is intended.`;
     return { found: false, notice };
   }

@@ -29,11 +29,11 @@ function selector() {
 
 const centre: NormalisedPrompt = { points: [{ x: 0.5, y: 0.5, include: true }] };
 
-const ask = (kept: CachedSubjectSelection, image: string, accountId = 'one', prompt = centre) =>
+const ask = (kept: CachedSubjectSelection, image: string, accountId = 'one', prompt = centre, width = 1) =>
   kept.find({
     accountId,
     image: Buffer.from(image),
-    pixels: { data: new Uint8Array(4), width: 1, height: 1 },
+    pixels: { data: new Uint8Array(4 * width), width, height: 1 },
     prompt,
     signal: new AbortController().signal,
   });
@@ -45,6 +45,13 @@ const output = {
   height: 20,
   view: { left: 0, top: 0, width: 9, height: 9 },
 };
+
+test('an image is embedded anew at another size, so that a result does not depend on which came first', async (t) => {
+  const { calls, made } = selector();
+  const kept = new CachedSubjectSelection(made, { ttlSeconds: 60, maxBytes: 50_000 });
+  for (const width of [1, 2, 1, 2]) await ask(kept, 'image', 'one', centre, width);
+  t.is(calls.embedded, 2);
+});
 
 test('what is kept of any number of images stays within its bound, the newest longest', async (t) => {
   const { calls, made } = selector();

@@ -114,6 +114,11 @@ test('a mask has the view of the first where it lies well inside it and is not t
   // Not 1/16 of its side from the edge; outside; a quarter of the view is more than its own.
   for (const other of [spot(20, 30, 30, 30), spot(32, 30, 36, 30), spot(75, 75, 10, 10), spot(44, 44, 4, 4)])
     t.deepEqual(viewOf(first, other), viewOf(other, other));
+  // Haze anywhere else does not count.
+  const hazy = maskOf(100, 100, (column, row) =>
+    column >= 32 && column < 66 && row >= 30 && row < 60 ? 255 : row === 99 ? 100 : 0,
+  );
+  t.deepEqual(viewOf(first, hazy), view);
   // What ends at the image's edge needs no room there.
   const corner = spot(0, 0, 30, 30);
   t.deepEqual(viewOf(corner, spot(0, 0, 31, 20)), viewOf(corner, corner));

@@ -1,5 +1,7 @@
+import { cpSync, renameSync } from 'node:fs';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { root } from '../../bench/lib/paths.ts';
 import { loadConfig } from '../../src/config/readConfig.ts';
 import { PROFILES } from '../../src/cutout/qualityProfile.ts';
 import type { Engine } from '../../src/engine/engine.ts';
@@ -82,6 +84,23 @@ test.serial('two networks are loaded, unloaded and loaded again together', async
   t.deepEqual(await alphas(engine, 'silueta'), both);
   t.deepEqual(await alphas(engine), alone);
 });
+
+test.serial(
+  'networks without the detector that a start had are not loaded again until it is back',
+  async (t) => {
+    const config = configOf(t, { CUTOUT_SUBJECT_TYPES: 'on' });
+    const installed = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');
+    const detector = path.join(config.engine.modelsDir, 'centernet');
+    cpSync(path.join(installed, 'centernet'), detector, { recursive: true });
+    const { engine, reload, subjectTypes } = await open(t, config);
+    t.true(subjectTypes);
+    await engine.unload();
+    renameSync(detector, `${detector}.away`);
+    await t.throwsAsync(reload(), { instanceOf: ModelError, message: /centernet/ });
+    renameSync(`${detector}.away`, detector);
+    await t.notThrowsAsync(reload());
+  },
+);
 
 test.serial('a profile without a second network opens none, whether it is there or not', async (t) => {
   const { engine, second } = await open(t, configOf(t, { ...named, CUTOUT_PROFILE: 'fast' }));
