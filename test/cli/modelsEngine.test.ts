@@ -3,19 +3,9 @@ import { text } from 'node:stream/consumers';
 import test from 'ava';
 import { buildEngines, type Open } from '../../src/cli/modelsEngine.ts';
 import { loadConfig } from '../../src/config/readConfig.ts';
-import { EngineError, type Gpu } from '../../src/engine/types.ts';
+import { EngineError } from '../../src/engine/types.ts';
 import { FakeEngine } from '../fixtures/fakeEngine.ts';
-
-const gpu: Gpu = {
-  id: 0,
-  name: 'NVIDIA L4',
-  computeCapability: '8.9',
-  memoryBytes: 24e9,
-  driver: '580.82.07',
-  driverCuda: '13.0',
-  cuda: '13.0',
-  tensorrt: '10.16.1',
-};
+import { gpu } from '../fixtures/gpu.ts';
 
 const signal = new AbortController().signal;
 

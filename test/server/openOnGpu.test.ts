@@ -3,20 +3,10 @@ import os from 'node:os';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { loadConfig } from '../../src/config/readConfig.ts';
-import { EngineError, type Gpu, type NetworkInfo, type NetworkSpec } from '../../src/engine/types.ts';
+import { EngineError, type NetworkInfo, type NetworkSpec } from '../../src/engine/types.ts';
 import { openOnGpu } from '../../src/server/openOnGpu.ts';
 import { FakeEngine } from '../fixtures/fakeEngine.ts';
-
-const gpu: Gpu = {
-  id: 0,
-  name: 'NVIDIA L4',
-  computeCapability: '8.9',
-  memoryBytes: 24e9,
-  driver: '580.82.07',
-  driverCuda: '13.0',
-  cuda: '13.0',
-  tensorrt: '10.16.1',
-};
+import { gpu } from '../fixtures/gpu.ts';
 
 /** Opens IS-Net on a GPU whose engine does what `load` says; collects what the operator is told. */
 async function place(t: ExecutionContext, device: 'cuda' | 'tensorrt') {
