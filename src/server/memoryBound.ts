@@ -30,8 +30,8 @@ export const embeddingBytes = ({
 }: Pick<Config['cutout'], 'resultTtlSeconds' | 'cacheMegabytes'>): number =>
   resultTtlSeconds > 0 ? cacheMegabytes * 5e5 : 0;
 
-/** Bytes of the networks for points and boxes, once they are loaded. */
-const selectorBytes = 350e6;
+/** Bytes of the networks for points and boxes, once they are loaded (167 MB in floats, 114 in bf16). */
+const selectorBytes = 200e6;
 
 /**
  * Sets the memory budget of requests: the limit of the process minus what it uses now. Throws UserError if

@@ -201,3 +201,11 @@ test('without the networks the request says what is possible', async (t) => {
   t.is(code, 'subject_selection_unavailable');
   t.regex(detail ?? '', /mask_file/);
 });
+
+test('a server of 2 GB has memory for points', async (t) => {
+  // What is left for requests with CUTOUT_MEMORY_LIMIT=2G, less a quarter.
+  const memory = { room: 600e6, largestWork: 600e6 };
+  const service = await startService(t, { credits: 0, freePreviews: 100, selection: true, memory });
+  const image = await scene({ format: 'png' });
+  t.is((await service.post(form({ image_file: image, subject_points: '1% 1%' }))).status, 200);
+});
