@@ -13,7 +13,7 @@ interface OpenOptions {
   readonly pull: boolean;
   readonly observer: Observer;
   readonly signal: AbortSignal;
-  /** Whether the classifier must be there: what a server has begun to tell it goes on telling. */
+  /** Whether an absent classifier is an error, as for a reload after a start that had it. */
   readonly required?: boolean;
   /** What the processor computes fastest; undefined: floats. */
   readonly versions?: Pick<ReturnType<NativeModule['versions']>, 'instructionSets' | 'operators'>;

@@ -42,13 +42,18 @@ function edges(alpha: Uint8Array): string {
   ].join(' ');
 }
 
-run('of two subjects in a photo, a box cuts out either one', async (t) => {
-  t.timeout(900_000);
-  const server = await startReal(t);
+/** Two subjects side by side, and a photo of both. */
+async function twoSubjects() {
   const [, first, second] = subjects;
   const one = await place(first, 0);
   const other = await place(second, half);
-  const photo = await photoOf(one, other);
+  return { one, other, photo: await photoOf(one, other) };
+}
+
+run('of two subjects in a photo, a box cuts out either one', async (t) => {
+  t.timeout(900_000);
+  const server = await startReal(t);
+  const { one, other, photo } = await twoSubjects();
   for (const [chosen, rest] of [
     [one, other],
     [other, one],
@@ -65,10 +70,7 @@ run('of two subjects in a photo, a box cuts out either one', async (t) => {
 run('a further click gives what it gives without the clicks before it', async (t) => {
   t.timeout(900_000);
   const server = await startReal(t);
-  const [, first, second] = subjects;
-  const one = await place(first, 0);
-  const other = await place(second, half);
-  const photo = await photoOf(one, other);
+  const { one, photo } = await twoSubjects();
   const inside = one.alpha.findIndex((value, at) => isIn(value) && at > one.alpha.length / 2);
   const [x, y] = [inside % canvas.width, Math.floor(inside / canvas.width)];
   const clicks = [`${x + 8}px ${y}px`, `; ${x + 16}px ${y}px`, '; -95% 50%'];
