@@ -148,19 +148,42 @@ createServer((req, res) => {
   await peer.close();
 });
 
-test.serial(
-  'the adapter of rembg as a library keeps one Python process and passes its PNG and its time on',
-  async (t) => {
-    const folder = testFolder(t);
-    const program = path.join(folder, 'python3');
-    // As much of the worker as the adapter needs: it is given the worker's file and the network's name.
-    writeFileSync(
-      program,
-      `#!${process.execPath}
-const { readFileSync, writeFileSync } = require('node:fs');
+for (const { name, variable, licence, weights, argument } of [
+  {
+    name: 'rembg-process',
+    variable: 'REMBG_PYTHON',
+    licence: 'MIT',
+    weights: 'isnet',
+    argument: 'isnet-general-use',
+  },
+  {
+    name: 'transparent-background',
+    variable: 'TRANSPARENT_BACKGROUND_PYTHON',
+    licence: 'MIT',
+    weights: 'random',
+    argument: 'random',
+  },
+  {
+    name: 'carvekit',
+    variable: 'CARVEKIT_PYTHON',
+    licence: 'Apache-2.0',
+    weights: 'random',
+    argument: 'random',
+  },
+])
+  test.serial(
+    `the adapter ${name} keeps one Python process and passes its PNG and its time on`,
+    async (t) => {
+      const folder = testFolder(t);
+      const program = path.join(folder, 'python3');
+      // As much of the worker as the adapter needs: it is given the worker's file and the weights.
+      writeFileSync(
+        program,
+        `#!${process.execPath}
+const { existsSync, readFileSync, writeFileSync } = require('node:fs');
 const { createInterface } = require('node:readline');
-const [worker, model] = process.argv.slice(2);
-if (!worker.endsWith('worker.py') || model !== 'isnet-general-use') process.exit(3);
+const [worker, weights] = process.argv.slice(2);
+if (!worker.endsWith('/${name}/worker.py') || !existsSync(worker) || weights !== '${argument}') process.exit(3);
 console.log('a line of a library');
 console.log('{"ready": true}');
 let count = 0;
@@ -171,26 +194,27 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   console.log(JSON.stringify({ ms: 12.5 }));
 });
 `,
-    );
-    chmodSync(program, 0o755);
-    const jpeg = path.join(folder, 'in.jpg');
-    const bytes = await scene();
-    writeFileSync(jpeg, bytes);
-    setEnvironment(t, 'REMBG_PYTHON', program);
-    const out = path.join(folder, 'out.png');
-    const peer = await openPeer(path.join(peersFolder, 'rembg-process'), jpeg);
-    t.like(peer.about, { licence: 'MIT', weights: 'isnet' });
-    t.is(await peer.run(jpeg, out), 12.5);
-    // The first one was the warm-up.
-    t.is(readFileSync(out, 'utf8'), `PNG 2 of ${bytes.length}`);
-    await peer.close();
+      );
+      chmodSync(program, 0o755);
+      const jpeg = path.join(folder, 'in.jpg');
+      const bytes = await scene();
+      writeFileSync(jpeg, bytes);
+      setEnvironment(t, variable, program);
+      setEnvironment(t, 'PEER_WEIGHTS', 'random');
+      const out = path.join(folder, 'out.png');
+      const peer = await openPeer(path.join(peersFolder, name), jpeg);
+      t.like(peer.about, { licence, weights });
+      t.is(await peer.run(jpeg, out), 12.5);
+      // The first one was the warm-up.
+      t.is(readFileSync(out, 'utf8'), `PNG 2 of ${bytes.length}`);
+      await peer.close();
 
-    writeFileSync(program, `#!${process.execPath}\nprocess.exit(1)\n`);
-    await t.throwsAsync(() => openPeer(path.join(peersFolder, 'rembg-process'), jpeg), {
-      message: /without an answer/,
-    });
-  },
-);
+      writeFileSync(program, `#!${process.execPath}\nprocess.exit(1)\n`);
+      await t.throwsAsync(() => openPeer(path.join(peersFolder, name), jpeg), {
+        message: /without an answer/,
+      });
+    },
+  );
 
 test('the window with the largest difference is found, inside the image', (t) => {
   const blank = (width: number, height: number) => ({ alpha: new Uint8Array(width * height), width, height });
