@@ -17,7 +17,7 @@ constexpr std::size_t kGrain = 64;  // rows
 constexpr int kStrip = 64;          // columns worked on together
 constexpr float kDisagreement = 0.2F;
 constexpr int kEdgePart = 128;  // a fraction 1/128 of the longer side
-constexpr float kMargin = 0.2F;
+constexpr float kMargin = 0.3F;
 
 /// Which output is higher by more than kDisagreement.
 enum Difference : std::uint8_t { kNone = 0, kHigher = 1, kLower = 2 };

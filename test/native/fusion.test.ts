@@ -70,7 +70,7 @@ function oracle({ first, second, width, height }: Outputs) {
       const confidence = (output: Float32Array) =>
         region.reduce((sum, i) => sum + Math.abs(2 * (output[i] ?? 0) - 1), 0) / region.length;
       regions++;
-      if (confidence(second) <= confidence(first) + 0.2) continue;
+      if (confidence(second) <= confidence(first) + 0.3) continue;
       replaced++;
       for (const i of region) fused[i] = second[i] ?? 0;
     }
@@ -150,4 +150,15 @@ test('a part that only one of the two is sure of is taken whole from that one, a
     return [square(x, y, 180, 220) ? 1 : 0.02, 0];
   });
   t.deepEqual(fused, wanted.first);
+});
+
+test('the second output has to be surer by the margin', (t) => {
+  const outputs = draw(side, side, (x, y) => {
+    if (square(x, y, 20, 60)) return [0.4, 0.745]; // confidence 0.20 and 0.49
+    if (square(x, y, 100, 140)) return [0.4, 0.755]; // 0.20 and 0.51
+    return [0.02, 0];
+  });
+  const { fused, regions, replaced } = fuse(outputs);
+  t.deepEqual([regions, replaced], [2, 1]);
+  t.deepEqual([fused[40 * side + 40], fused[120 * side + 120]], [0.4, 0.755].map(Math.fround));
 });
