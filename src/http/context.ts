@@ -15,6 +15,8 @@ export interface State {
   deadline: number;
   /** auth */
   account?: Account;
+  /** auth: hash of the key that was sent. */
+  keyHash?: Buffer;
   /** receiveBody: memory that the request holds until its answer is sent. */
   memory?: MemoryReservation;
   /** receiveBody */
@@ -43,6 +45,12 @@ export function setHeaders({ res }: Context, headers: Readonly<Record<string, st
 export function accountOf({ state }: Context): Account {
   if (!state.account) throw missing('auth');
   return state.account;
+}
+
+/** The hash of the key that `auth` found. */
+export function keyHashOf({ state }: Context): Buffer {
+  if (!state.keyHash) throw missing('auth');
+  return state.keyHash;
 }
 
 /** The form that `receiveBody` read. */

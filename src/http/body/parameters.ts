@@ -16,15 +16,15 @@ export function headerValue(header: string): HeaderValue {
   const text = decoded(header);
   const parameters = new Map<string, string>();
   let at = 0;
-  const until = (stops: string) => {
-    while (at < text.length && !stops.includes(text.charAt(at))) at += 1;
+  const until = (stop: string, other = stop) => {
+    while (at < text.length && text[at] !== stop && text[at] !== other) at += 1;
   };
   until(';');
   const value = text.slice(0, at).trim();
   while (at < text.length) {
     at += 1;
     let start = at;
-    until('=;');
+    until('=', ';');
     if (text[at] !== '=') continue;
     const name = text.slice(start, at).trim().toLowerCase();
     at += 1;

@@ -3,7 +3,7 @@ import { hashKey } from '../../accounts/keyFormat.ts';
 import { fail } from '../../errors.ts';
 import { type Attempts, attemptSourceOf } from '../../limits/attempts.ts';
 import { tooManyAttempts } from '../../limits/refuse.ts';
-import type { Context, Middleware } from '../context.ts';
+import { type Context, keyHashOf, type Middleware } from '../context.ts';
 
 /** The account of a key, by its hash; undefined if the key is unknown or revoked. */
 export type Authenticate = (hash: Buffer) => Account | undefined | Promise<Account | undefined>;
@@ -44,7 +44,7 @@ export const auth = (authenticate: Authenticate, attempts: Attempts): Middleware
     const key = keyOf(ctx);
     if (key === '') throw fail('auth_missing');
     const hash = hashKey(key);
-    const source = attemptSourceOf(ctx.ip);
+    const source = () => attemptSourceOf(ctx.ip);
     const throwIfThrottled = (wait: number) => {
       if (wait > 0) throw tooManyAttempts('unknown keys', wait);
     };
@@ -52,16 +52,17 @@ export const auth = (authenticate: Authenticate, attempts: Attempts): Middleware
     const known = good.has(name);
     // Checked before the look-up and again with its result, because other attempts may have been counted
     // meanwhile.
-    if (!known) throwIfThrottled(await attempts.wait(source));
+    if (!known) throwIfThrottled(await attempts.wait(source()));
     const account = await authenticate(hash);
     if (!account) {
       good.delete(name);
-      throwIfThrottled(await attempts.failed(source));
+      throwIfThrottled(await attempts.failed(source()));
       throw fail('auth_invalid');
     }
-    if (!known) throwIfThrottled(await attempts.wait(source));
+    if (!known) throwIfThrottled(await attempts.wait(source()));
     good.add(name);
     ctx.state.account = account;
+    ctx.state.keyHash = hash;
     await next();
   };
 };
@@ -70,6 +71,6 @@ export const auth = (authenticate: Authenticate, attempts: Attempts): Middleware
 export const authAfterBody =
   (authenticate: Authenticate): Middleware =>
   async (ctx, next) => {
-    if (!(await authenticate(hashKey(keyOf(ctx))))) throw fail('auth_invalid');
+    if (!(await authenticate(keyHashOf(ctx)))) throw fail('auth_invalid');
     await next();
   };
