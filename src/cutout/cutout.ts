@@ -1,5 +1,4 @@
-import type { Repeatable } from '../idempotency/chargedContent.ts';
-import type { Idempotency } from '../idempotency/idempotency.ts';
+import type { ContentNames, Idempotency } from '../idempotency/idempotency.ts';
 import type { DeliveryOutcome } from '../idempotency/sharedResult.ts';
 import type { RateLimit } from '../limits/rate.ts';
 import { answer, type CutoutResult } from './answer.ts';
@@ -66,10 +65,10 @@ export function createCutout(parts: CutoutParts): Cutout {
         // Step 1.
         const loaded = await load(request, downloads, parts, keySignal);
         // Step 2: an earlier result for the same content, or else a new one.
-        const make = (repeat: Repeatable | undefined, sharedSignal: AbortSignal) => {
+        const make = (names: ContentNames, sharedSignal: AbortSignal) => {
           made = true;
           // Steps 3 to 6.
-          return makeResult(request, downloads, call, { loaded, repeat, signal: sharedSignal });
+          return makeResult(request, downloads, call, { loaded, ...names, signal: sharedSignal });
         };
         return idempotency.onceForContent(caller, loaded, make, keySignal);
       });

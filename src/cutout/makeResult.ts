@@ -1,7 +1,7 @@
 import { insufficientCredits } from '../billing/creditCheck.ts';
 import type { QuarterCredits } from '../billing/price.ts';
 import { InsufficientCredits, type Payment, type Reservation } from '../billing/types.ts';
-import type { Repeatable } from '../idempotency/chargedContent.ts';
+import type { ContentNames } from '../idempotency/idempotency.ts';
 import type { Charged } from '../idempotency/sharedResult.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
@@ -31,10 +31,8 @@ export interface ResultCall {
 }
 
 /** Content whose result is made. */
-export interface ResultContent {
+export interface ResultContent extends ContentNames {
   readonly loaded: Loaded;
-  /** By what the ledger recognises a repeat of this content; undefined where it need not. */
-  readonly repeat: Repeatable | undefined;
   /** Aborts when the last of those who wait for the result leaves. */
   readonly signal: AbortSignal;
 }
@@ -56,7 +54,11 @@ async function charge(
   reservation: Reservation,
   plan: Plan,
   { encoded, ...rest }: PipelineResult,
-  { signal, telemetry, onCharge }: Omit<PipelineCall, 'accountId'> & Pick<ResultParts, 'onCharge'>,
+  {
+    signal,
+    telemetry,
+    onCharge,
+  }: Omit<PipelineCall, 'accountId' | 'imageId'> & Pick<ResultParts, 'onCharge'>,
 ): Promise<Charged<CachedResult>> {
   signal.throwIfAborted();
   const { payment, ...settlement } = await telemetry
@@ -78,7 +80,7 @@ export function createMakeResult(parts: ResultParts): MakeResult {
   const { admission, onCharge } = parts;
   const pipeline = createPipeline(parts);
   return async (request, downloads, { accountId, requestId, deadline, telemetry }, content) => {
-    const { loaded, repeat, signal } = content;
+    const { loaded, repeat, imageId, signal } = content;
     // 3. Plan.
     const inputs = await probeInputs(request, loaded, parts, telemetry);
     const plans = makePlans(request, inputs, parts);
@@ -96,7 +98,7 @@ export function createMakeResult(parts: ResultParts): MakeResult {
     try {
       // 5. Pipeline.
       const { plan, reservation } = admitted;
-      const result = await pipeline(plan, { accountId, signal, telemetry });
+      const result = await pipeline(plan, { accountId, imageId, signal, telemetry });
       // 6. Settle: only now is anything charged.
       const charged = await charge(reservation, plan, result, { signal, telemetry, onCharge });
       admitted.done(result.stages);

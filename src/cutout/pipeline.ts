@@ -32,6 +32,8 @@ export interface PipelineParts extends NetworkProfile {
 
 export interface PipelineCall {
   readonly accountId: string;
+  /** Name of the image; undefined where nothing is cached. */
+  readonly imageId: string | undefined;
   readonly signal: AbortSignal;
   /** Gets the stages as they end, so it also has those of work that fails. */
   readonly telemetry: RequestTelemetry;
@@ -84,7 +86,7 @@ const namedSubject = ({ subject }: Plan): SubjectType | undefined =>
 
 export const createPipeline =
   ({ engine, network, second, profile, subjectTypes, selection, timeout }: PipelineParts): Pipeline =>
-  async (plan, { accountId, signal, telemetry }) => {
+  async (plan, { accountId, imageId, signal, telemetry }) => {
     let stages: Stages = {};
     const add = (more: Stages) => {
       stages = { ...stages, ...more };
@@ -108,12 +110,13 @@ export const createPipeline =
     add({ decode: performance.now() - started });
 
     // Which subject, where points or a box say so.
+    const outputs = plan.prompt && selection?.outputs;
     let imageKey: string | undefined;
     let firstMask: SubjectMask | undefined;
     if (plan.prompt && selection) {
       started = performance.now();
       const { prompt } = plan;
-      const found = await selection.find({ accountId, image: bytes, pixels: decoded, prompt, signal });
+      const found = await selection.find({ accountId, imageId, pixels: decoded, prompt, signal });
       ({ mask, firstMask, imageKey } = found);
       telemetry.add({ encodings: found.embedded ? 1 : 0 });
       add({ select: performance.now() - started });
@@ -124,8 +127,8 @@ export const createPipeline =
     // Beside a smaller input, which is for speed, the second network would take as long as the first.
     const defaultSize = input.width === network.width && input.height === network.height;
     const beside = defaultSize ? second : undefined;
-    const keptFor = { networks: [network.name, beside], sizes: [decoded, result, input] };
-    const kept = imageKey === undefined ? undefined : selection?.output(imageKey, keptFor);
+    const outputSettings = { networks: [network.name, beside], sizes: [decoded, result, input] };
+    const kept = imageKey === undefined ? undefined : outputs?.get(imageKey, outputSettings);
     const matte = await engine.matte(
       decoded,
       {
@@ -138,13 +141,13 @@ export const createPipeline =
         ...(roi && { roi }),
         ...(classify && { subject: true }),
         ...(mask && { mask }),
-        ...(imageKey !== undefined && { keepOutput: true }),
+        ...(outputs && { keepOutput: true }),
         ...(firstMask && { firstMask }),
         ...(kept && { kept }),
       },
       { signal },
     );
-    if (imageKey !== undefined && matte.output) selection?.keepOutput(imageKey, keptFor, matte.output);
+    if (imageKey !== undefined && matte.output) outputs?.set(imageKey, outputSettings, matte.output);
     const { queueMs, prepareMs, inferMs, subjectMs, matteMs } = matte;
     add({
       queue: queueMs,

@@ -1,16 +1,15 @@
 import type { Selector } from '../engine/selector.ts';
-import type { Embedding, KeptOutput, Pixels, SubjectMask } from '../engine/types.ts';
+import type { Embedding, Pixels, SubjectMask } from '../engine/types.ts';
 import { initialPrompt, type NormalisedPrompt } from '../geometry/subjectPrompt.ts';
 import { BoundedStore } from '../idempotency/boundedStore.ts';
-import { createContentIdentifier } from '../idempotency/hash.ts';
 import { contentKey } from '../idempotency/resultStore.ts';
 import { SingleFlight } from '../idempotency/singleFlight.ts';
-import type { Dimensions } from '../image/types.ts';
+import { OutputCache } from './outputCache.ts';
 
 interface SelectionCall {
   readonly accountId: string;
-  /** The image as it was sent, whose hash is the cache key of its embedding. */
-  readonly image: Uint8Array;
+  /** Name of the image as it was sent; undefined where nothing is cached. */
+  readonly imageId: string | undefined;
   readonly pixels: Pixels;
   readonly prompt: NormalisedPrompt;
   readonly signal: AbortSignal;
@@ -22,15 +21,8 @@ interface FoundSubject {
   readonly firstMask?: SubjectMask;
   /** Whether the image was embedded for this call. */
   readonly embedded: boolean;
-  /** Cache key of the image, within its account. */
-  readonly imageKey: string;
-}
-
-/** What the networks' output for an image depends on, beside its bytes. */
-export interface OutputSettings {
-  readonly networks: readonly (string | undefined)[];
-  /** Of the decoded image and of the result. */
-  readonly sizes: readonly Dimensions[];
+  /** Cache key of the image at this size, within its account; undefined where nothing is cached. */
+  readonly imageKey: string | undefined;
 }
 
 /** Promptable segmentation (SAM 2): finds the subject that points or a box show. */
@@ -39,94 +31,110 @@ export interface SubjectSelection {
   available(): Promise<boolean>;
   /** Borrows the pixels until the promise settles. */
   find(call: SelectionCall): Promise<FoundSubject>;
-  /** The networks' output that was kept for an image. */
-  output(imageKey: string, settings: OutputSettings): KeptOutput | undefined;
-  keepOutput(imageKey: string, settings: OutputSettings, output: KeptOutput): void;
+  /** The matting networks' outputs for images of which a subject was selected. */
+  readonly outputs: Pick<OutputCache, 'get' | 'set'>;
 }
 
-const outputKey = (imageKey: string, { networks, sizes }: OutputSettings): string =>
-  JSON.stringify([imageKey, networks, sizes.map(({ width, height }) => [width, height])]);
-
-/** What the store holds: an embedding, an output, or the mask of a prompt. */
-type Kept = Pick<Embedding, 'data'> | KeptOutput | SubjectMask;
+type EmbeddingData = Pick<Embedding, 'data'>;
 
 const maskKey = (imageKey: string, prompt: NormalisedPrompt): string => JSON.stringify([imageKey, prompt]);
 
 interface Bounds {
-  /** Seconds for which an embedding is kept; 0: none is. */
+  /** Seconds for which an embedding is cached; 0: none is. */
   readonly ttlSeconds: number;
-  /** Bound of all kept embeddings and outputs together. */
+  /** Bound of all that is cached. */
   readonly maxBytes: number;
 }
 
+/** Of the bound, as the sizes are: an embedding 7.2 MB, an output up to 4.2 MB, a mask 66 kB. */
+const shares = { embeddings: 0.6, outputs: 0.35, masks: 0.05 } as const;
+
 /**
- * Embeds an image once for all prompts of its account: embeddings are kept as long as results are, by the bytes of
- * the image and the size at which it was decoded. Calls that need the same one wait for it. So is the matting networks' last
- * output for the image: a further click on the same subject runs the decoder and the refinement only. Which part of the
- * image that output is of depends on the mask of the initial prompt, which is kept too.
+ * Embeds an image once for all prompts of its account: embeddings are cached as long as results are, by the name of
+ * the image and the size at which it was decoded. Calls that need the same one wait for it. Which part of an image a cached
+ * output of the matting networks is of depends on the mask of the initial prompt, which is cached too.
  */
 export class CachedSubjectSelection implements SubjectSelection {
+  readonly outputs: OutputCache;
   readonly #selector: Selector;
   readonly #ttlMs: number;
-  readonly #store: BoundedStore;
-  readonly #inFlight = new SingleFlight<Pick<Embedding, 'data'>>();
-  readonly #name = createContentIdentifier();
+  readonly #embeddings: BoundedStore<EmbeddingData>;
+  /** Masks of initial prompts. */
+  readonly #masks: BoundedStore<SubjectMask>;
+  readonly #inFlight = new SingleFlight<EmbeddingData>();
 
   constructor(selector: Selector, { ttlSeconds, maxBytes }: Bounds) {
     this.#selector = selector;
     this.#ttlMs = ttlSeconds * 1000;
-    this.#store = new BoundedStore(maxBytes, (entry) => (entry as Kept).data.length);
+    this.#embeddings = new BoundedStore(shares.embeddings * maxBytes, ({ data }) => data.length);
+    this.#masks = new BoundedStore(shares.masks * maxBytes, ({ data }) => data.length);
+    this.outputs = new OutputCache(shares.outputs * maxBytes, this.#ttlMs);
   }
 
   available(): Promise<boolean> {
     return this.#selector.available();
   }
 
-  /** Bytes of all that are kept. */
+  /** Bytes of all that is cached. */
   get bytes(): number {
-    return this.#store.bytes;
+    return this.#embeddings.bytes + this.#masks.bytes + this.outputs.bytes;
   }
 
-  async find({ accountId, image, pixels, prompt, signal }: SelectionCall): Promise<FoundSubject> {
-    const content = contentKey(accountId, await this.#name(image, '', {}, { signal }));
+  async find({ accountId, imageId, pixels, prompt, signal }: SelectionCall): Promise<FoundSubject> {
     // The embedding of another size is another one: a result must not depend on which came first.
-    const key = JSON.stringify([content, pixels.width, pixels.height]);
+    const imageKey =
+      imageId !== undefined && this.#ttlMs > 0
+        ? JSON.stringify([contentKey(accountId, imageId), pixels.width, pixels.height])
+        : undefined;
     let embedded = false;
-    const kept = this.#store.get(key) as Pick<Embedding, 'data'> | undefined;
-    const embed = async (sharedSignal: AbortSignal) => {
+    const embed = async (embedSignal: AbortSignal): Promise<EmbeddingData> => {
       embedded = true;
-      const { data } = await this.#selector.embed(pixels, { signal: sharedSignal });
-      this.#keep(key, { data });
+      const { data } = await this.#selector.embed(pixels, { signal: embedSignal });
       return { data };
     };
-    const { data: embedding } = kept ?? (await this.#inFlight.join(key, embed, signal));
+    const { data: embedding } = await this.#embedding(imageKey, embed, signal);
     const maskOf = async (given: NormalisedPrompt): Promise<SubjectMask> =>
       (await this.#selector.select({ embedding, ...given }, { signal })).mask;
     const initial = initialPrompt(prompt);
-    const initialKey = maskKey(key, initial);
-    let firstMask = this.#store.get(initialKey) as SubjectMask | undefined;
-    if (!firstMask) {
-      firstMask = await maskOf(initial);
-      this.#keep(initialKey, firstMask);
-    }
-    if (initial === prompt) return { mask: firstMask, embedded, imageKey: key };
-    return { mask: await maskOf(prompt), firstMask, embedded, imageKey: key };
+    const firstMask = await this.#initialMask(imageKey, initial, maskOf);
+    if (initial === prompt) return { mask: firstMask, embedded, imageKey };
+    return { mask: await maskOf(prompt), firstMask, embedded, imageKey };
   }
 
-  output(imageKey: string, settings: OutputSettings): KeptOutput | undefined {
-    return this.#store.get(outputKey(imageKey, settings)) as KeptOutput | undefined;
+  async #embedding(
+    imageKey: string | undefined,
+    embed: (signal: AbortSignal) => Promise<EmbeddingData>,
+    signal: AbortSignal,
+  ): Promise<EmbeddingData> {
+    if (imageKey === undefined) return embed(signal);
+    const cached = this.#embeddings.get(imageKey);
+    if (cached) return cached;
+    const embedAndCache = async (sharedSignal: AbortSignal) => {
+      const made = await embed(sharedSignal);
+      this.#embeddings.set(imageKey, made, this.#ttlMs);
+      return made;
+    };
+    return this.#inFlight.join(imageKey, embedAndCache, signal);
   }
 
-  keepOutput(imageKey: string, settings: OutputSettings, output: KeptOutput): void {
-    this.#keep(outputKey(imageKey, settings), output);
+  async #initialMask(
+    imageKey: string | undefined,
+    initial: NormalisedPrompt,
+    maskOf: (prompt: NormalisedPrompt) => Promise<SubjectMask>,
+  ): Promise<SubjectMask> {
+    if (imageKey === undefined) return maskOf(initial);
+    const key = maskKey(imageKey, initial);
+    const cached = this.#masks.get(key);
+    if (cached) return cached;
+    const made = await maskOf(initial);
+    this.#masks.set(key, made, this.#ttlMs);
+    return made;
   }
 
-  #keep(key: string, value: Kept): void {
-    if (this.#ttlMs > 0) this.#store.set(key, value, this.#ttlMs);
-  }
-
-  /** Forgets all of them. */
+  /** Forgets all of it. */
   clear(): void {
-    this.#store.clear();
+    this.#embeddings.clear();
+    this.#masks.clear();
+    this.outputs.clear();
   }
 }

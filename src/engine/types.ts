@@ -340,11 +340,11 @@ export interface MattePlan extends Deadline {
    * Such an output of the same image, size and networks: where this mask shows the same part, no matting network
    * runs. Borrowed like the mask.
    */
-  readonly kept?: KeptOutput;
+  readonly kept?: NetworkOutput;
 }
 
 /** The networks' output for a part of an image: float32 values from 0 to 1, in this machine's byte order. */
-export interface KeptOutput {
+export interface NetworkOutput {
   readonly data: Uint8Array;
   readonly width: number;
   readonly height: number;
@@ -372,7 +372,7 @@ export interface MatteResult {
   readonly subjectMs: number;
   readonly matteMs: number;
   /** Present if the plan asked to keep it, and it was not already. */
-  readonly output?: KeptOutput;
+  readonly output?: NetworkOutput;
   /** Present if the plan asked for it. */
   readonly subject?: Subject;
 }

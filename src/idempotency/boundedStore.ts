@@ -1,5 +1,5 @@
-interface Item {
-  readonly entry: unknown;
+interface Item<T> {
+  readonly entry: T;
   readonly bytes: number;
   /** By the store's clock. */
   readonly expiresAt: number;
@@ -9,24 +9,20 @@ interface Item {
 const overheadBytes = 512;
 
 /**
- * An in-memory store for keyv, bounded in bytes and in time. The oldest entry is evicted first, and every entry is removed
+ * An in-memory store, also for keyv, bounded in bytes and in time. The oldest entry is evicted first, and every entry is removed
  * when it expires, read or not. Entries are held by reference and must not be changed.
  */
-export class BoundedStore {
+export class BoundedStore<T> {
   /** Oldest first: a Map keeps the order of insertion. */
-  readonly #items = new Map<string, Item>();
+  readonly #items = new Map<string, Item<T>>();
   readonly #maxBytes: number;
-  readonly #bytesOf: (entry: unknown) => number;
+  readonly #bytesOf: (entry: T) => number;
   readonly #now: () => number;
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
 
   /** `now`: milliseconds of a clock that nobody sets; otherwise entries would stay for as long as it is set back. */
-  constructor(
-    maxBytes: number,
-    bytesOf: (entry: unknown) => number,
-    now: () => number = () => performance.now(),
-  ) {
+  constructor(maxBytes: number, bytesOf: (entry: T) => number, now: () => number = () => performance.now()) {
     this.#maxBytes = maxBytes;
     this.#bytesOf = bytesOf;
     this.#now = now;
@@ -40,8 +36,10 @@ export class BoundedStore {
     return this.#items.size;
   }
 
-  get(key: string): unknown {
-    return this.#items.get(key)?.entry;
+  /** Nothing that has expired, whether or not it was removed. */
+  get(key: string): T | undefined {
+    const item = this.#items.get(key);
+    return item && item.expiresAt > this.#now() ? item.entry : undefined;
   }
 
   has(key: string): boolean {
@@ -49,7 +47,7 @@ export class BoundedStore {
   }
 
   /** `ttl` in milliseconds, more than 0. An entry larger than the whole store is not kept. */
-  set(key: string, entry: unknown, ttl: number): void {
+  set(key: string, entry: T, ttl: number): void {
     this.delete(key);
     const bytes = this.#bytesOf(entry) + overheadBytes;
     if (bytes > this.#maxBytes) return;

@@ -16,8 +16,15 @@ interface NameCall {
   readonly signal?: AbortSignal;
 }
 
+interface ContentIds {
+  /** Of the images with their settings. */
+  readonly content: string;
+  /** Of the image that is cut out; must not leave the process. */
+  readonly image: string;
+}
+
 /**
- * Names an image with its settings. `settings` is the canonical text of the normalised options: equal for
+ * Names an image, and an image with its settings. `settings` is the canonical text of the normalised options: equal for
  * calls that ask for the same in different words. Rejects with the signal's reason soon after it aborts, because the
  * images of a request that has ended are not counted any more.
  */
@@ -26,7 +33,7 @@ export type ContentIdentifier = (
   settings: string,
   further?: FurtherImages,
   call?: NameCall,
-) => Promise<string>;
+) => Promise<ContentIds>;
 
 /** The name made of the tags of the images, which `tag` computes. */
 async function contentIdOf(
@@ -34,10 +41,11 @@ async function contentIdOf(
   settings: string,
   { background, mask }: FurtherImages,
   tag: (bytes: Uint8Array) => Promise<string>,
-): Promise<string> {
-  const parts = [await tag(image), background ? await tag(background) : '', settings];
+): Promise<ContentIds> {
+  const imageTag = await tag(image);
+  const parts = [imageTag, background ? await tag(background) : '', settings];
   if (mask) parts.push(await tag(mask));
-  return textHash(JSON.stringify(parts));
+  return { content: textHash(JSON.stringify(parts)), image: imageTag };
 }
 
 /** Bytes that are hashed without yielding to the event loop, in about 0.2 ms. */

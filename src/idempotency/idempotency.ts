@@ -11,6 +11,14 @@ export interface Content extends FurtherImages {
   readonly settings: string;
 }
 
+/** By what a content is recognised elsewhere. */
+export interface ContentNames {
+  /** In the ledger; undefined where it need not be. */
+  readonly repeat: Repeatable | undefined;
+  /** Name of the image alone, in other caches of this process; undefined where nothing is cached. */
+  readonly imageId: string | undefined;
+}
+
 /** One of those who may wait for a result. */
 export interface Caller {
   readonly accountId: string;
@@ -110,23 +118,27 @@ export class Idempotency<T> {
   }
 
   /**
-   * The result for a content, whichever caller sent it and with whatever key. `make` makes it and charges for it. `repeat`:
-   * by what the ledger recognises a repeat of this content; undefined where it need not. Rejects as `make` does.
+   * The result for a content, whichever caller sent it and with whatever key. `make` makes it and charges for it.
+   * Rejects as `make` does.
    */
   async onceForContent(
     caller: Caller,
     content: Content,
-    make: (repeat: Repeatable | undefined, signal: AbortSignal) => Promise<Charged<T>>,
+    make: (names: ContentNames, signal: AbortSignal) => Promise<Charged<T>>,
     signal: AbortSignal,
   ): Promise<KeyedHandle<T>> {
     const { accountId } = caller;
     const store = this.#store;
-    if (!store) return { handle: unsharedHandle(await make(undefined, signal)), contentKey: '' };
-    const id = await store.contentId(content.image, content.settings, content, { accountId, signal });
-    const key = contentKey(accountId, id);
-    const repeat = store.rememberMs === undefined ? undefined : { content: id, forMs: store.rememberMs };
+    if (!store) {
+      const names = { repeat: undefined, imageId: undefined };
+      return { handle: unsharedHandle(await make(names, signal)), contentKey: '' };
+    }
+    const ids = await store.contentId(content.image, content.settings, content, { accountId, signal });
+    const key = contentKey(accountId, ids.content);
+    const repeat =
+      store.rememberMs === undefined ? undefined : { content: ids.content, forMs: store.rememberMs };
     const work = async (sharedSignal: AbortSignal) => ({
-      handle: firstHandle(store.wrap(await make(repeat, sharedSignal))),
+      handle: firstHandle(store.wrap(await make({ repeat, imageId: ids.image }, sharedSignal))),
       contentKey: key,
     });
     return { handle: await this.#join(store, key, caller, work, signal), contentKey: key };

@@ -24,7 +24,8 @@ const lease = { outcome: 'leased', release: async () => {} } as const;
 export class InMemoryResultStore<T> implements ResultStore<T> {
   readonly contentId: ContentIdentifier;
   readonly rememberMs: number | undefined;
-  readonly #store: BoundedStore;
+  /** In the envelope of keyv. */
+  readonly #store: BoundedStore<{ readonly value: CacheEntry<T> }>;
   readonly #cache: Keyv<CacheEntry<T>>;
   readonly #onError: (error: unknown) => void;
 
@@ -32,10 +33,7 @@ export class InMemoryResultStore<T> implements ResultStore<T> {
     this.contentId = createContentIdentifier(contentKey);
     this.rememberMs = contentKey && ttlSeconds * 1000;
     this.#onError = onError;
-    this.#store = new BoundedStore(maxBytes, (entry) => {
-      const { value } = entry as { value: CacheEntry<T> };
-      return 'value' in value ? bytesOf(value.value) : 0;
-    });
+    this.#store = new BoundedStore(maxBytes, ({ value }) => ('value' in value ? bytesOf(value.value) : 0));
     this.#cache = new Keyv<CacheEntry<T>>({
       store: this.#store,
       ttl: ttlSeconds * 1000,

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext, TestFn } from 'ava';
-import type { Repeatable } from '../../src/idempotency/chargedContent.ts';
-import type { Caller, Content, Idempotency } from '../../src/idempotency/idempotency.ts';
+import type { Caller, Content, ContentNames, Idempotency } from '../../src/idempotency/idempotency.ts';
 import type { Charged } from '../../src/idempotency/sharedResult.ts';
 
 export interface Image {
@@ -45,7 +44,7 @@ export const getOrMake = (
   node: Idempotency<Image>,
   call: Partial<Caller>,
   load: (signal: AbortSignal) => Promise<Content>,
-  make: (repeat: Repeatable | undefined, signal: AbortSignal) => Promise<Charged<Image>>,
+  make: (names: ContentNames, signal: AbortSignal) => Promise<Charged<Image>>,
 ) => {
   const caller: Caller = {
     accountId: 'acc_1',

@@ -29,14 +29,24 @@ function selector() {
 
 const centre: NormalisedPrompt = { points: [{ x: 0.5, y: 0.5, include: true }] };
 
-const ask = (kept: CachedSubjectSelection, image: string, accountId = 'one', prompt = centre, width = 1) =>
-  kept.find({
+const ask = (
+  selection: CachedSubjectSelection,
+  imageId: string | undefined,
+  accountId = 'one',
+  prompt = centre,
+  width = 1,
+) =>
+  selection.find({
     accountId,
-    image: Buffer.from(image),
+    imageId,
     pixels: { data: new Uint8Array(4 * width), width, height: 1 },
     prompt,
     signal: new AbortController().signal,
   });
+
+/** The cache key of the image. */
+const keyOf = async (...of: Parameters<typeof ask>): Promise<string> =>
+  (await ask(...of)).imageKey ?? 'nothing is cached';
 
 const settings = { networks: ['isnet'], sizes: [{ width: 10, height: 10 }] };
 const output = {
@@ -48,51 +58,63 @@ const output = {
 
 test('an image is embedded anew at another size, so that a result does not depend on which came first', async (t) => {
   const { calls, made } = selector();
-  const kept = new CachedSubjectSelection(made, { ttlSeconds: 60, maxBytes: 50_000 });
-  for (const width of [1, 2, 1, 2]) await ask(kept, 'image', 'one', centre, width);
+  const selection = new CachedSubjectSelection(made, { ttlSeconds: 60, maxBytes: 50_000 });
+  for (const width of [1, 2, 1, 2]) await ask(selection, 'image', 'one', centre, width);
   t.is(calls.embedded, 2);
 });
 
-test('what is kept of any number of images stays within its bound, the newest longest', async (t) => {
+test('what is cached of any number of images stays within its bound, the newest longest', async (t) => {
   const { calls, made } = selector();
-  const kept = new CachedSubjectSelection(made, { ttlSeconds: 60, maxBytes: 50_000 });
+  const selection = new CachedSubjectSelection(made, { ttlSeconds: 60, maxBytes: 50_000 });
   let last = '';
   for (let i = 0; i < 40; i++) {
-    const { imageKey } = await ask(kept, `image ${i}`);
-    kept.keepOutput(imageKey, settings, output);
-    t.true(kept.bytes <= 50_000, `${kept.bytes} bytes`);
+    const imageKey = await keyOf(selection, `image ${i}`);
+    selection.outputs.set(imageKey, settings, output);
+    t.true(selection.bytes <= 50_000, `${selection.bytes} bytes`);
     last = imageKey;
   }
-  t.true(kept.bytes > 30_000);
-  t.is(kept.output(last, settings), output);
-  t.false((await ask(kept, 'image 39')).embedded);
-  t.true((await ask(kept, 'image 0')).embedded);
+  t.true(selection.bytes > 30_000);
+  t.is(selection.outputs.get(last, settings), output);
+  t.false((await ask(selection, 'image 39')).embedded);
+  t.true((await ask(selection, 'image 0')).embedded);
   t.is(calls.embedded, 41);
-  kept.clear();
-  t.is(kept.bytes, 0);
+  selection.clear();
+  t.is(selection.bytes, 0);
 });
 
 test('an output is that of one image, account, size and pair of networks', async (t) => {
-  const kept = new CachedSubjectSelection(selector().made, { ttlSeconds: 60, maxBytes: 1e6 });
-  const { imageKey } = await ask(kept, 'image');
-  kept.keepOutput(imageKey, settings, output);
-  t.is(kept.output(imageKey, settings), output);
-  t.is(kept.output((await ask(kept, 'another')).imageKey, settings), undefined);
-  t.is(kept.output((await ask(kept, 'image', 'two')).imageKey, settings), undefined);
-  t.is(kept.output(imageKey, { ...settings, networks: ['isnet', 'u2net'] }), undefined);
-  t.is(kept.output(imageKey, { ...settings, sizes: [{ width: 10, height: 11 }] }), undefined);
+  const selection = new CachedSubjectSelection(selector().made, { ttlSeconds: 60, maxBytes: 1e6 });
+  const { outputs } = selection;
+  const imageKey = await keyOf(selection, 'image');
+  outputs.set(imageKey, settings, output);
+  t.is(outputs.get(imageKey, settings), output);
+  t.is(outputs.get(await keyOf(selection, 'another'), settings), undefined);
+  t.is(outputs.get(await keyOf(selection, 'image', 'two'), settings), undefined);
+  t.is(outputs.get(await keyOf(selection, 'image', 'one', centre, 2), settings), undefined);
+  t.is(outputs.get(imageKey, { ...settings, networks: ['isnet', 'u2net'] }), undefined);
+  t.is(outputs.get(imageKey, { ...settings, sizes: [{ width: 10, height: 11 }] }), undefined);
 });
 
-test('nothing is kept where results are not', async (t) => {
-  const { calls, made } = selector();
-  const kept = new CachedSubjectSelection(made, { ttlSeconds: 0, maxBytes: 1e6 });
-  const { imageKey } = await ask(kept, 'image');
-  kept.keepOutput(imageKey, settings, output);
-  await ask(kept, 'image');
-  t.deepEqual([calls.embedded, kept.bytes, kept.output(imageKey, settings)], [2, 0, undefined]);
+test('nothing is cached where results are not: without a time to live, or of an image without a name', async (t) => {
+  for (const [ttlSeconds, imageId] of [
+    [0, 'image'],
+    [60, undefined],
+  ] as const) {
+    const { calls, made } = selector();
+    const selection = new CachedSubjectSelection(made, { ttlSeconds, maxBytes: 1e6 });
+    const found = [await ask(selection, imageId), await ask(selection, imageId)];
+    t.deepEqual(
+      found.map(({ imageKey, embedded }) => [imageKey, embedded]),
+      [
+        [undefined, true],
+        [undefined, true],
+      ],
+    );
+    t.deepEqual([calls.embedded, selection.bytes], [2, 0]);
+  }
 });
 
-test('the mask of the initial prompt is the same with and without what is kept', async (t) => {
+test('the mask of the initial prompt is the same with and without what is cached', async (t) => {
   const out = { x: 0.1, y: 0.1, include: false };
   const more = { x: 0.2, y: 0.2, include: true };
   const box = { x1: 0, y1: 0, x2: 0.5, y2: 0.5 };
@@ -112,7 +134,7 @@ test('the mask of the initial prompt is the same with and without what is kept',
     const alone = await ask(warm, 'image', 'one', first);
     t.deepEqual([alone.mask, alone.firstMask], [maskOf(first), undefined]);
     const clicked = await ask(warm, 'image', 'one', prompt);
-    t.is(calls.selected, 2, 'the mask of the initial prompt was kept');
+    t.is(calls.selected, 2, 'the mask of the initial prompt was cached');
     const cold = await ask(
       new CachedSubjectSelection(made, { ttlSeconds: 0, maxBytes: 1e6 }),
       'image',

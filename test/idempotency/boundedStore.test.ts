@@ -94,3 +94,14 @@ test('bytes are those of what is kept, and never above the bound', (t) => {
     { numRuns: 50 },
   );
 });
+
+test('an entry that has expired is not returned, although its timer has not run yet', (t) => {
+  let now = 0;
+  const store = new BoundedStore(1e6, bytesOf, () => now);
+  store.set('a', block(10), 40);
+  now = 39;
+  t.truthy(store.get('a'));
+  now = 40;
+  t.is(store.get('a'), undefined);
+  store.clear();
+});

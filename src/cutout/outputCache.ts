@@ -1,0 +1,43 @@
+import type { NetworkOutput } from '../engine/types.ts';
+import { BoundedStore } from '../idempotency/boundedStore.ts';
+import type { Dimensions } from '../image/types.ts';
+
+/** What the matting networks' output for an image depends on, beside its bytes. */
+export interface OutputSettings {
+  readonly networks: readonly (string | undefined)[];
+  /** Of the decoded image and of the result. */
+  readonly sizes: readonly Dimensions[];
+}
+
+const outputKey = (imageKey: string, { networks, sizes }: OutputSettings): string =>
+  JSON.stringify([imageKey, networks, sizes.map(({ width, height }) => [width, height])]);
+
+/**
+ * The matting networks' last output for each image: a further click on the same subject runs the decoder of points and
+ * the refinement only.
+ */
+export class OutputCache {
+  readonly #store: BoundedStore<NetworkOutput>;
+  readonly #ttlMs: number;
+
+  constructor(maxBytes: number, ttlMs: number) {
+    this.#store = new BoundedStore(maxBytes, ({ data }) => data.length);
+    this.#ttlMs = ttlMs;
+  }
+
+  get bytes(): number {
+    return this.#store.bytes;
+  }
+
+  get(imageKey: string, settings: OutputSettings): NetworkOutput | undefined {
+    return this.#store.get(outputKey(imageKey, settings));
+  }
+
+  set(imageKey: string, settings: OutputSettings, output: NetworkOutput): void {
+    this.#store.set(outputKey(imageKey, settings), output, this.#ttlMs);
+  }
+
+  clear(): void {
+    this.#store.clear();
+  }
+}
