@@ -114,6 +114,24 @@ std::vector<std::string> strings(const Napi::Object& from, const char* name) {
   return result;
 }
 
+/// Different numbers, at least one.
+std::vector<int> integers(const Napi::Object& from, const char* name, int low, int high) {
+  const Napi::Value value = from.Get(name);
+  if (!value.IsArray()) wrong_type(value, "an array of numbers", name);
+  const Napi::Array array = value.As<Napi::Array>();
+  std::vector<int> result;
+  for (std::uint32_t i = 0; i < array.Length(); ++i) {
+    const Napi::Value element = array.Get(i);
+    const auto given = static_cast<int>(integer(element, name, low, high));
+    if (std::ranges::find(result, given) != result.end()) {
+      wrong_value(element, "a number that is there once", name);
+    }
+    result.push_back(given);
+  }
+  if (result.empty()) wrong_value(value, "at least one number", name);
+  return result;
+}
+
 template <typename T>
 T choice(const Napi::Object& from, const char* name,
          std::initializer_list<std::pair<const char*, T>> choices) {
@@ -245,11 +263,15 @@ EngineOptions to_engine_options(const Napi::Value& value) {
                                            {{"cpu", ort::Provider::kCpu},
                                             {"cuda", ort::Provider::kCuda},
                                             {"tensorrt", ort::Provider::kTensorRt}});
-  options.device_id = integer(from, "deviceId", 0, 1023);
+  options.device_ids = integers(from, "deviceIds", 0, 1023);
   if (!from.Get("libraries").IsUndefined()) options.libraries = strings(from, "libraries");
   if (!from.Get("maxBatch").IsUndefined()) options.max_batch = integer(from, "maxBatch", 1, 64);
   if (!from.Get("batchDelayMs").IsUndefined()) {
     options.batch_delay_ms = integer(from, "batchDelayMs", 0, 1000);
+  }
+  if (!from.Get("deviceMemoryBytes").IsUndefined()) {
+    options.device_memory = static_cast<std::uint64_t>(
+        integer(from.Get("deviceMemoryBytes"), "deviceMemoryBytes", 0, 1e15));
   }
   options.workers = integer(from, "workers", 1, kMaxThreads);
   options.intra_op_threads = integer(from, "intraOpThreads", 1, kMaxThreads);
@@ -549,9 +571,8 @@ Napi::Value from_network_info(Napi::Env env, const std::string& name, const Netw
   return result;
 }
 
-Napi::Value from_gpu(Napi::Env env, const std::optional<ort::GpuRuntime>& gpu) {
-  if (!gpu) return env.Null();
-  const ort::Device& device = gpu->device;
+Napi::Value from_gpu(Napi::Env env, const ort::GpuRuntime& gpu) {
+  const ort::Device& device = gpu.device;
   const auto version = [](int cuda) {
     return std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10);
   };
@@ -561,10 +582,16 @@ Napi::Value from_gpu(Napi::Env env, const std::optional<ort::GpuRuntime>& gpu) {
   result.Set("computeCapability",
              std::to_string(device.compute_major) + "." + std::to_string(device.compute_minor));
   result.Set("memoryBytes", static_cast<double>(device.memory_bytes));
-  result.Set("driver", gpu->driver);
+  result.Set("driver", gpu.driver);
   result.Set("driverCuda", version(device.driver_cuda));
-  result.Set("cuda", version(gpu->cuda_runtime));
-  result.Set("tensorrt", gpu->tensorrt);
+  result.Set("cuda", version(gpu.cuda_runtime));
+  result.Set("tensorrt", gpu.tensorrt);
+  return result;
+}
+
+Napi::Value from_gpus(Napi::Env env, const std::vector<ort::GpuRuntime>& gpus) {
+  Napi::Array result = Napi::Array::New(env, gpus.size());
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) result.Set(i, from_gpu(env, gpus[i]));
   return result;
 }
 
@@ -658,19 +685,56 @@ Napi::Value from_compose_result(Napi::Env env, const ComposeResult& result) {
   return to;
 }
 
-Napi::Value from_stats(Napi::Env env, const SchedulerStats& stats, const BatcherStats& batches,
-                       std::size_t kept_bytes) {
+namespace {
+
+Napi::Value from_counts(Napi::Env env, std::span<const std::uint64_t> counts) {
+  Napi::Array result = Napi::Array::New(env, counts.size());
+  for (std::uint32_t i = 0; i < counts.size(); ++i) result.Set(i, static_cast<double>(counts[i]));
+  return result;
+}
+
+Napi::Object from_device_stats(Napi::Env env, int id, const DeviceWork& stats) {
+  Napi::Object result = Napi::Object::New(env);
+  result.Set("id", id);
+  if (!stats.lost.ok()) result.Set("lost", stats.lost.message());
+  result.Set("losses", static_cast<double>(stats.losses));
+  result.Set("batches", from_counts(env, stats.batches));
+  Napi::Array waits = Napi::Array::New(env, stats.waits.size());
+  for (std::uint32_t i = 0; i < stats.waits.size(); ++i) {
+    Napi::Array wait = Napi::Array::New(env, 2);
+    wait.Set(0U,
+             i < kWaitBoundsMs.size() ? kWaitBoundsMs[i] : std::numeric_limits<double>::infinity());
+    wait.Set(1U, static_cast<double>(stats.waits[i]));
+    waits.Set(i, wait);
+  }
+  result.Set("waits", waits);
+  result.Set("waitedMs", stats.waited_ms);
+  return result;
+}
+
+}  // namespace
+
+Napi::Value from_stats(Napi::Env env, Engine& engine) {
+  const SchedulerStats stats = engine.stats();
   Napi::Object result = Napi::Object::New(env);
   result.Set("queued", static_cast<double>(stats.queued));
   result.Set("running", static_cast<double>(stats.running));
   result.Set("done", static_cast<double>(stats.done));
   result.Set("failed", static_cast<double>(stats.failed));
   result.Set("cancelled", static_cast<double>(stats.cancelled));
-  result.Set("keptBytes", static_cast<double>(kept_bytes));
-  Napi::Array sizes = Napi::Array::New(env, batches.batches.size());
-  for (std::uint32_t i = 0; i < batches.batches.size(); ++i)
-    sizes.Set(i, static_cast<double>(batches.batches[i]));
-  result.Set("batches", sizes);
+  result.Set("keptBytes", static_cast<double>(Engine::kept_bytes()));
+  const std::vector<DeviceWork> devices = engine.device_work();
+  Napi::Array all = Napi::Array::New(env, devices.size());
+  for (std::uint32_t i = 0; i < devices.size(); ++i) {
+    Napi::Object device = from_device_stats(env, engine.device_ids()[i], devices[i]);
+    if (!engine.budgets().empty()) {
+      const ort::MemoryBudget& memory = *engine.budgets()[i];
+      device.Set("memoryBytes", static_cast<double>(memory.booked()));
+      device.Set("memoryLimitBytes", static_cast<double>(memory.limit()));
+    }
+    all.Set(i, device);
+  }
+  result.Set("devices", all);
   return result;
 }
 

@@ -69,7 +69,7 @@ std::uint64_t to_id(const Napi::Value& value);
 std::chrono::milliseconds to_grace(const Napi::Value& value);
 
 Napi::Value from_network_info(Napi::Env env, const std::string& name, const NetworkInfo& info);
-Napi::Value from_gpu(Napi::Env env, const std::optional<ort::GpuRuntime>& gpu);
+Napi::Value from_gpus(Napi::Env env, const std::vector<ort::GpuRuntime>& gpus);
 Napi::Value from_log(Napi::Env env, const std::vector<ort::LogLine>& lines);
 Napi::Value from_subject_types_info(Napi::Env env, const SubjectTypesInfo& info);
 Napi::Value from_selector_info(Napi::Env env, const SelectorInfo& info);
@@ -78,8 +78,7 @@ Napi::Value from_select_result(Napi::Env env, SelectResult& result);
 Napi::Value from_description(Napi::Env env, const Description& description);
 Napi::Value from_matte_result(Napi::Env env, MatteResult& result);
 Napi::Value from_compose_result(Napi::Env env, const ComposeResult& result);
-Napi::Value from_stats(Napi::Env env, const SchedulerStats& stats, const BatcherStats& batches,
-                       std::size_t kept_bytes);
+Napi::Value from_stats(Napi::Env env, Engine& engine);
 /// A Buffer that owns `bytes`, or a copy where the environment does not allow external memory.
 Napi::Value from_bytes(Napi::Env env, std::vector<std::uint8_t> bytes);
 

@@ -39,7 +39,7 @@ Napi::Function EngineObject::define(Napi::Env env) {
        InstanceMethod<&EngineObject::async<&EngineObject::compose>>("compose"),
        InstanceMethod<&EngineObject::async<&EngineObject::encode_png>>("encodePng"),
        InstanceMethod<&EngineObject::cancel>("cancel"),
-       InstanceMethod<&EngineObject::stats>("stats"), InstanceMethod<&EngineObject::gpu>("gpu"),
+       InstanceMethod<&EngineObject::stats>("stats"), InstanceMethod<&EngineObject::gpus>("gpus"),
        InstanceMethod<&EngineObject::async<&EngineObject::close>>("close")});
 }
 
@@ -224,12 +224,11 @@ Napi::Value EngineObject::cancel(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value EngineObject::stats(const Napi::CallbackInfo& info) {
-  return from_stats(info.Env(), owner_->engine().stats(), owner_->engine().batch_stats(),
-                    Engine::kept_bytes());
+  return from_stats(info.Env(), owner_->engine());
 }
 
-Napi::Value EngineObject::gpu(const Napi::CallbackInfo& info) {
-  return from_gpu(info.Env(), owner_->engine().gpu());
+Napi::Value EngineObject::gpus(const Napi::CallbackInfo& info) {
+  return from_gpus(info.Env(), owner_->engine().gpus());
 }
 
 Napi::Value EngineObject::close(const Napi::CallbackInfo& info) {

@@ -33,7 +33,7 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   Napi::Value encode_png(const Napi::CallbackInfo& info);          // [async]
   Napi::Value cancel(const Napi::CallbackInfo& info);              // [sync]
   Napi::Value stats(const Napi::CallbackInfo& info);               // [sync]
-  Napi::Value gpu(const Napi::CallbackInfo& info);                 // [sync]
+  Napi::Value gpus(const Napi::CallbackInfo& info);                // [sync]
   Napi::Value close(const Napi::CallbackInfo& info);               // [async]
 
   /// Memory that a job borrows.

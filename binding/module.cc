@@ -6,6 +6,7 @@
 #include "engine.h"
 #include "instance.h"
 #include "low_precision/conv.h"
+#include "ort/driver.h"
 #include "ort/runtime.h"
 
 namespace cutout::binding {
@@ -13,7 +14,7 @@ namespace cutout::binding {
 namespace {
 
 /// Must equal ABI of src/engine/types.ts; raised with every change of that contract.
-constexpr int kAbi = 15;
+constexpr int kAbi = 16;
 
 Napi::Value versions(const Napi::CallbackInfo& info) {
   Napi::Object result = Napi::Object::New(info.Env());
@@ -34,6 +35,10 @@ Napi::Value versions(const Napi::CallbackInfo& info) {
   return result;
 }
 
+Napi::Value gpu_count(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), ort::device_count());
+}
+
 Napi::Value take_log(const Napi::CallbackInfo& info) {
   return from_log(info.Env(), ort::take_log());
 }
@@ -44,6 +49,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   env.SetInstanceData(new Instance(env));  // deleted with the environment
   exports.Set("abi", kAbi);
   exports.Set("versions", Napi::Function::New<&versions>(env, "versions"));
+  exports.Set("gpuCount", Napi::Function::New<&gpu_count>(env, "gpuCount"));
   exports.Set("takeLog", Napi::Function::New<&take_log>(env, "takeLog"));
   exports.Set("Engine", EngineObject::define(env));
   return exports;

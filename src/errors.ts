@@ -259,6 +259,8 @@ export type Reason =
   | 'store'
   /** A network cannot be loaded. */
   | 'network'
+  /** Every GPU has stopped working. */
+  | 'device'
   | 'starting'
   | 'stopping';
 
@@ -357,6 +359,14 @@ const knownErrors: Readonly<Record<string, readonly [ErrorId, ErrorParts]>> = {
   ENGINE_CANCELLED: ['client_closed', {}],
   ENGINE_OUT_OF_MEMORY: ['service_unavailable', { reason: 'memory', reported: true }],
   ENGINE_DEVICE_MEMORY: ['service_unavailable', { reason: 'memory', reported: true }],
+  ENGINE_DEVICE: [
+    'service_unavailable',
+    {
+      reason: 'device',
+      reported: true,
+      detail: 'The GPUs of the service do not answer. Try again later.',
+    },
+  ],
   ENGINE_NOT_LOADED: [
     'service_unavailable',
     {

@@ -12,7 +12,7 @@ export const openEngine = (threads: number, changes: Partial<EngineOptions> = {}
   createEngine(loadAddon(), {
     runtimePath: defaultRuntimePath(),
     provider: 'cpu',
-    deviceId: 0,
+    deviceIds: [0],
     workers: 1,
     intraOpThreads: threads,
     pixelThreads: threads,

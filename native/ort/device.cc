@@ -8,6 +8,7 @@
 
 #include "ort/environment.h"
 #include "ort/failure.h"
+#include "ort/memory_budget.h"
 #include "ort/provider.h"
 
 namespace cutout::ort {
@@ -38,7 +39,7 @@ Function function_of(const std::array<const char*, n>& libraries, const char* na
 /// Version of the CUDA runtime that the provider has loaded; 0 when it has loaded none.
 int cuda_runtime_version() {
   using GetVersion = int (*)(int*);
-  for (const char* library : {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"}) {
+  for (const char* library : kCudaRuntimes) {
     void* const opened = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
     if (opened == nullptr) continue;
     const auto get = reinterpret_cast<GetVersion>(dlsym(opened, "cudaRuntimeGetVersion"));

@@ -116,6 +116,18 @@ Status find_device(const std::string& what, int number, Device& device, const ch
   return {};
 }
 
+int device_count(const char* library) {
+  void* const opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (opened == nullptr) return 0;
+  int (*init)(unsigned) = nullptr;
+  int (*count_devices)(int*) = nullptr;
+  int count = 0;
+  const bool counted = find(opened, "cuInit", init) &&
+                       find(opened, "cuDeviceGetCount", count_devices) && init(0) == kSuccess &&
+                       count_devices(&count) == kSuccess;
+  return counted ? count : 0;
+}
+
 Status check_device(const std::string& what, const Device& device, int cuda_runtime,
                     bool tensorrt) {
   // Within a major version, a runtime runs on every driver of that version (CUDA's minor version

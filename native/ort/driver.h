@@ -27,6 +27,9 @@ inline constexpr const char* kDriverLibrary = "libcuda.so.1";
 Status find_device(const std::string& what, int number, Device& device,
                    const char* library = kDriverLibrary);
 
+/// GPUs that the driver shows to this process; 0 without a usable driver.
+int device_count(const char* library = kDriverLibrary);
+
 /// Whether the device can run code of a CUDA runtime of this version (1000 * major + 10 * minor).
 /// kDriver for a driver that is too old, kDevice for a GPU that is. `tensorrt`: for TensorRT too.
 Status check_device(const std::string& what, const Device& device, int cuda_runtime, bool tensorrt);

@@ -16,6 +16,7 @@
 #include "ort/environment.h"
 #include "ort/failure.h"
 #include "ort/low_precision_op.h"
+#include "ort/memory_budget.h"
 #include "ort/provider.h"
 #include "ort/runtime.h"
 #include "ort/runtime_log.h"
@@ -91,19 +92,20 @@ void save_optimised(const std::string& file, Ort::SessionOptions& options) {
 
 }  // namespace
 
+struct Network::Slot {
+  // Memory of the tensors; empty where their allocator owns it.
+  std::vector<float> input_memory;
+  std::vector<std::vector<float>> output_memory;
+  std::span<float> input;
+  std::vector<std::span<float>> outputs;
+  Ort::Value input_tensor{nullptr};
+  std::vector<Ort::Value> output_tensors;
+  std::optional<Ort::IoBinding> binding;
+};
+
 /// Members are destroyed in reverse order, the session last.
 struct Network::Session {
-  struct Slot {
-    // Memory of the tensors; empty where their allocator owns it.
-    std::vector<float> input_memory;
-    std::vector<std::vector<float>> output_memory;
-    std::span<float> input;
-    std::vector<std::span<float>> outputs;
-    Ort::Value input_tensor{nullptr};
-    std::vector<Ort::Value> output_tensors;
-    std::optional<Ort::IoBinding> binding;
-  };
-
+  MemoryBudget::Booking booking;
   std::optional<LowPrecisionDomain> operators;
   Ort::Session session{nullptr};
   Ort::MemoryInfo memory = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
@@ -336,13 +338,17 @@ Status Network::open(const NetworkOptions& options, const CancelToken& token,
   const bool gpu = options.provider != Provider::kCpu;
   const Status status = guarded_on(gpu, Code::kModel, what, [&]() -> Status {
     const Clock::time_point start = Clock::now();
+    Clock::time_point loaded;
+    const auto open_session = [&]() -> Status {
+      CUTOUT_RETURN_IF_ERROR(
+          opened->session_->open(options, opened->input_names_, opened->output_names_));
+      loaded = Clock::now();
+      CUTOUT_RETURN_IF_ERROR(token.check());
+      return opened->session_->warm_up(options, opened->input_names_.front().c_str(),
+                                       opened->output_names_, token, opened->output_shapes_);
+    };
     CUTOUT_RETURN_IF_ERROR(
-        opened->session_->open(options, opened->input_names_, opened->output_names_));
-    const Clock::time_point loaded = Clock::now();
-    CUTOUT_RETURN_IF_ERROR(token.check());
-    CUTOUT_RETURN_IF_ERROR(opened->session_->warm_up(options, opened->input_names_.front().c_str(),
-                                                     opened->output_names_, token,
-                                                     opened->output_shapes_));
+        MemoryBudget::book(options.budget, what, 0, open_session, opened->session_->booking));
     opened->load_ms_ = milliseconds(start, loaded);
     opened->warm_up_ms_ = milliseconds(loaded, Clock::now());
     opened->open_batches(options, token);
@@ -355,7 +361,7 @@ Status Network::open(const NetworkOptions& options, const CancelToken& token,
 }
 
 void Network::open_batches(const NetworkOptions& options, const CancelToken& token) {
-  if (options.batches.empty()) return;
+  if (options.batches.empty() && !options.timed) return;
   // The fastest of some, because a size that seems slow is never chosen and thus never corrected.
   const auto timed = [&](Session& session) {
     double fastest = std::numeric_limits<double>::infinity();
@@ -381,7 +387,7 @@ void Network::open_batches(const NetworkOptions& options, const CancelToken& tok
                  .c_str());
     break;
   }
-  if (timings.size() > 1) timings_ = std::move(timings);
+  if (timings.size() > 1 || options.timed) timings_ = std::move(timings);
 }
 
 Status Network::open_batch(const NetworkOptions& options, int size, const CancelToken& token) {
@@ -400,41 +406,61 @@ Status Network::open_batch(const NetworkOptions& options, int size, const Cancel
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
   std::vector<Shape> shapes;
-  CUTOUT_RETURN_IF_ERROR(batch.session->open(of_batch, inputs, outputs));
-  CUTOUT_RETURN_IF_ERROR(
-      batch.session->warm_up(of_batch, input_names_.front().c_str(), output_names_, token, shapes));
+  const auto open_session = [&]() -> Status {
+    CUTOUT_RETURN_IF_ERROR(batch.session->open(of_batch, inputs, outputs));
+    return batch.session->warm_up(of_batch, input_names_.front().c_str(), output_names_, token,
+                                  shapes);
+  };
+  // It takes at least what the batch of half its size does.
+  const Session& half = batches_.size() > 1 ? *batches_[batches_.size() - 2].session : *session_;
+  CUTOUT_RETURN_IF_ERROR(MemoryBudget::book(options.budget, "it cannot be opened",
+                                            half.booking.bytes(), open_session,
+                                            batch.session->booking));
   if (elements(shapes.front()) != batch.size * elements(output_shapes_.front())) {
     return {Code::kModel, "its output has the shape " + describe(shapes.front()) + "."};
   }
   return {};
 }
 
-Status Network::run_batch(std::size_t size, std::span<const int> slots, const CancelToken& token,
-                          ThreadPool& pool) {
-  if (size == 1) return run(slots.front(), token);
+Status Network::run_batch(std::size_t size, std::span<const int> slots, Network& owner,
+                          const CancelToken& token, ThreadPool& pool) {
+  if (size == 1 && &owner == this) return run(slots.front(), token);
   const auto found = std::ranges::find(batches_, size, &Batch::size);
-  if (found == batches_.end() || slots.size() > size) {
+  if ((size > 1 && found == batches_.end()) || slots.size() > size) {
     return {Code::kInternal, "There are no batches of " + std::to_string(size) + "."};
   }
-  Session& session = *found->session;
-  Session::Slot& batch = session.slots.front();
+  Session& session = size == 1 ? *session_ : *found->session;
+  Slot& batch = session.slots.back();
   const auto place = [size](std::span<float> all, std::size_t i) {
     return all.subspan(i * (all.size() / size), all.size() / size);
   };
   pool.parallel_for(slots.size(), 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i)
-      std::ranges::copy(input(slots[i]), place(batch.input, i).begin());
+      std::ranges::copy(owner.input(slots[i]), place(batch.input, i).begin());
   });
-  const Status status = guarded_on(session_->on_gpu, Code::kInternal, kRunFailed, [&]() -> Status {
-    session.run(batch, input_names_.front().c_str(), output_names_, token);
-    return {};
-  });
-  CUTOUT_RETURN_IF_ERROR(token.check());
-  CUTOUT_RETURN_IF_ERROR(status);
+  CUTOUT_RETURN_IF_ERROR(run_session(session, batch, token));
   pool.parallel_for(slots.size(), 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i)
-      std::ranges::copy(place(batch.outputs.front(), i), output(slots[i]).begin());
+      std::ranges::copy(place(batch.outputs.front(), i), owner.output(slots[i]).begin());
   });
+  return {};
+}
+
+Status Network::run_session(Session& session, Slot& slot, const CancelToken& token) {
+  const Status status = guarded_on(session.on_gpu, Code::kInternal, kRunFailed, [&]() -> Status {
+    session.run(slot, input_names_.front().c_str(), output_names_, token);
+    return {};
+  });
+  // The token's reason first: a run that was ended early reports a failure.
+  CUTOUT_RETURN_IF_ERROR(token.check());
+  return status;
+}
+
+Status Network::check(const CancelToken& token) {
+  CUTOUT_RETURN_IF_ERROR(run_session(*session_, session_->slots.back(), token));
+  for (Batch& batch : batches_) {
+    CUTOUT_RETURN_IF_ERROR(run_session(*batch.session, batch.session->slots.back(), token));
+  }
   return {};
 }
 
@@ -455,14 +481,7 @@ std::span<float> Network::output(int slot, int index) {
 }
 
 Status Network::run(int slot, const CancelToken& token) {
-  const Status status = guarded_on(session_->on_gpu, Code::kInternal, kRunFailed, [&]() -> Status {
-    Session::Slot& buffers = session_->slots[static_cast<std::size_t>(slot)];
-    session_->run(buffers, input_names_.front().c_str(), output_names_, token);
-    return {};
-  });
-  // The token's reason first: a run that was ended early reports a failure.
-  CUTOUT_RETURN_IF_ERROR(token.check());
-  return status;
+  return run_session(*session_, session_->slots[static_cast<std::size_t>(slot)], token);
 }
 
 bool Network::takes(int width, int height) const {
@@ -480,7 +499,7 @@ Status Network::run(int slot, int width, int height, const CancelToken& token, T
                               ": its input is " + describe(session_->declared_shape) +
                               ", at most " + describe(session_->input_shape) + "."};
   }
-  Session::Slot& buffers = session_->slots[static_cast<std::size_t>(slot)];
+  Slot& buffers = session_->slots[static_cast<std::size_t>(slot)];
   if (shape == session_->input_shape) {
     CUTOUT_RETURN_IF_ERROR(run(slot, token));
     plane = output_plane(slot);

@@ -60,18 +60,22 @@ class Network {
   /// run.
   Status run(int slot, int width, int height, const CancelToken& token, TensorView& plane);
 
-  /// Runs the inputs of these slots as one batch, of a size of timings() that holds them, at the
-  /// usual input size, and writes the outputs of the slots. Other places of the batch are computed
-  /// from what they held before. One batch runs at a time; its slots have no other run meanwhile.
-  Status run_batch(std::size_t size, std::span<const int> slots, const CancelToken& token,
-                   ThreadPool& pool);
+  /// Runs the inputs of these slots as one batch, of 1 or a size of timings() that holds them, at
+  /// the usual input size, and writes the outputs of the slots. They are slots of `owner`, which is
+  /// this network or the same one on another device. Other places of the batch are computed from
+  /// what they held before. One batch runs at a time; its slots have no other run meanwhile.
+  Status run_batch(std::size_t size, std::span<const int> slots, Network& owner,
+                   const CancelToken& token, ThreadPool& pool);
+
+  /// Runs each session once, on its last slot. Nothing else runs meanwhile.
+  Status check(const CancelToken& token);
 
   /// Output 0 of a slot's last run at the usual input size, which has to be one plane.
   [[nodiscard]] TensorView output_plane(int slot);
 
-  /// Sizes of batches in ascending order, from 1 on; empty if there are none but single runs. Sizes
-  /// of the options that cannot be opened, for example for lack of device memory, are left out,
-  /// and the log says why.
+  /// Sizes of batches in ascending order, from 1 on; empty if there are none but single runs,
+  /// unless these were to be timed. Sizes of the options that cannot be opened, for example for
+  /// lack of device memory, are left out, and the log says why.
   [[nodiscard]] const std::vector<BatchTiming>& timings() const { return timings_; }
 
   /// All dimensions of an output, at least two.
@@ -84,12 +88,14 @@ class Network {
   [[nodiscard]] double warm_up_ms() const { return warm_up_ms_; }
 
  private:
-  struct Session;  // ONNX Runtime's types stay in network.cc
+  struct Slot;  // ONNX Runtime's types stay in network.cc
+  struct Session;
   struct Batch;
 
   Network();
   void open_batches(const NetworkOptions& options, const CancelToken& token);
   Status open_batch(const NetworkOptions& options, int size, const CancelToken& token);
+  Status run_session(Session& session, Slot& slot, const CancelToken& token);
 
   std::unique_ptr<Session> session_;
   std::vector<std::string> input_names_;

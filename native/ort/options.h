@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,9 +11,13 @@ namespace cutout::ort {
 /// Where networks run.
 enum class Provider { kCpu, kCuda, kTensorRt };
 
+class MemoryBudget;
+
 /// What a GPU provider is given for one network.
 struct GpuOptions {
   int device_id = 0;
+  /// Bytes of device memory that one session may take at most; 0: no limit.
+  std::uint64_t memory_limit = 0;
   /// Whether TensorRT may compute in float16. A file with values in float16 needs it.
   bool fp16 = false;
   /// Folder of TensorRT's engine and timing cache, valid for this network, library, driver and GPU
@@ -33,10 +39,14 @@ struct NetworkOptions {
   Provider provider = Provider::kCpu;
   GpuOptions gpu;
   int intra_op_threads = 1;  // of the session's pool, the calling thread included
-  int slots = 1;             // concurrent runs
+  int slots = 1;             // concurrent runs; the last one is also that of Network::check()
   int outputs = 1;           // number of outputs that are fetched, from output 0 on
+  /// Whether the latency of single runs is measured too where there are no batches.
+  bool timed = false;
   /// Sizes of batches that are opened beside single runs, ascending from 2 (Network::run_batch).
   std::vector<int> batches;
+  /// What sessions take of the device's memory is booked here; null: it is not counted.
+  std::shared_ptr<MemoryBudget> budget;
   /// Runs with bound inputs and outputs, as on a GPU, where that is always done.
   bool bind = false;
 };

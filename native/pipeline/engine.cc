@@ -14,13 +14,15 @@ namespace cutout {
 Status Engine::create(const EngineOptions& options, std::unique_ptr<Engine>& engine) {
   return caught([&]() -> Status {
     CUTOUT_RETURN_IF_ERROR(ort::open_runtime(options.runtime_path));
-    std::optional<ort::GpuRuntime> gpu;
+    std::vector<ort::GpuRuntime> gpus;
     if (options.provider != ort::Provider::kCpu) {
-      CUTOUT_RETURN_IF_ERROR(
-          ort::open_device(options.provider, options.device_id, options.libraries, gpu.emplace()));
+      for (const int number : options.device_ids) {
+        CUTOUT_RETURN_IF_ERROR(
+            ort::open_device(options.provider, number, options.libraries, gpus.emplace_back()));
+      }
     }
     try {
-      engine.reset(new Engine(options, std::move(gpu)));
+      engine.reset(new Engine(options, std::move(gpus)));
     } catch (const std::system_error& error) {
       return {Code::kRuntime,
               "The engine needs " + std::to_string(options.workers) + " workers and " +
@@ -49,11 +51,15 @@ std::vector<int> batch_sizes(int largest) {
 
 }  // namespace
 
-Engine::Engine(const EngineOptions& options, std::optional<ort::GpuRuntime> gpu)
+Engine::Engine(const EngineOptions& options, std::vector<ort::GpuRuntime> gpus)
     : options_(options),
-      gpu_(std::move(gpu)),
+      gpus_(std::move(gpus)),
       scheduler_(options.workers, options.pixel_threads, options.queue_limit, idle_work(options)) {
   backend_ = std::make_unique<CpuBackend>(scheduler_.pool());
+  for (const ort::GpuRuntime& gpu : gpus_) {
+    budgets_.push_back(std::make_shared<ort::MemoryBudget>(
+        options.device_memory, [number = gpu.device.number] { return ort::device_use(number); }));
+  }
 }
 
 template <typename Result>
@@ -83,20 +89,31 @@ ort::NetworkOptions Engine::network_options(const NetworkSpec& spec) const {
   options.width = spec.input.width;
   options.height = spec.input.height;
   options.provider = options_.provider;
-  options.gpu = {options_.device_id, spec.fp16, spec.engine_cache};
+  options.gpu = {options_.device_ids.front(), 0, spec.fp16, spec.engine_cache};
   options.intra_op_threads = options_.intra_op_threads;
   options.slots = options_.workers;
   return options;
 }
 
+ort::NetworkOptions Engine::matting_options(const NetworkSpec& spec, std::size_t device) const {
+  ort::NetworkOptions options = network_options(spec);
+  options.gpu.device_id = options_.device_ids[device];
+  options.gpu.memory_limit = options_.device_memory;
+  if (!budgets_.empty()) options.budget = budgets_[device];
+  options.batches = batch_sizes(options_.max_batch);
+  // On a CPU runs of different workers share its cores; a GPU and several devices have a queue.
+  options.timed = options_.provider != ort::Provider::kCpu || options_.device_ids.size() > 1;
+  return options;
+}
+
 void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
   const auto work = [this, spec](int, const CancelToken& token, NetworkInfo& info) -> Status {
-    ort::NetworkOptions options = network_options(spec);
-    options.batches = batch_sizes(options_.max_batch);
+    ort::NetworkOptions options = matting_options(spec, 0);
+    if (options.timed) ++options.slots;  // for Network::check(), beside runs
     const auto loaded = std::make_shared<LoadedNetwork>();
     loaded->spec = spec;
     CUTOUT_RETURN_IF_ERROR(ort::Network::open(options, token, loaded->network));
-    open_batcher(*loaded);
+    CUTOUT_RETURN_IF_ERROR(open_batcher(*loaded, token));
     info = {loaded->network->input_names(), loaded->network->output_names(),
             loaded->network->load_ms(), loaded->network->warm_up_ms()};
     // Memory of the warm-up run is kept for the first request.
@@ -108,31 +125,40 @@ void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
   push<NetworkInfo>({}, Executor::kPixels, {}, work, std::move(done));
 }
 
-void Engine::open_batcher(LoadedNetwork& loaded) {
-  ort::Network& network = *loaded.network;
-  if (network.timings().empty()) return;
-  std::vector<BatchBucket> buckets;
-  for (const ort::BatchTiming& timing : network.timings()) {
-    const std::chrono::duration<double, std::milli> latency(timing.ms);
-    buckets.push_back({timing.size, std::chrono::duration_cast<Clock::duration>(latency)});
-  }
+Status Engine::open_batcher(LoadedNetwork& loaded, const CancelToken& token) {
+  if (loaded.network->timings().empty()) return {};
+  const auto open_on = [this, spec = loaded.spec](std::size_t device, const CancelToken& stop,
+                                                  std::unique_ptr<ort::Network>& network) {
+    ort::NetworkOptions options = matting_options(spec, device);
+    options.save_to.clear();
+    options.slots = 1;  // runs use the slots of the first device
+    return ort::Network::open(options, stop, network);
+  };
+  CUTOUT_RETURN_IF_ERROR(Replicas::open(*loaded.network, options_.device_ids.size(), open_on,
+                                        scheduler_.pool(), token, loaded.replicas));
+  BatchDevices devices;
+  devices.count = options_.device_ids.size();
+  devices.execute = [&replicas = *loaded.replicas](std::size_t device, std::size_t size,
+                                                   std::span<const int> slots,
+                                                   const CancelToken& stop) {
+    return replicas.run(device, size, slots, stop);
+  };
+  devices.recover = [&replicas = *loaded.replicas](std::size_t device, const CancelToken& stop) {
+    return replicas.recover(device, stop);
+  };
   const BatchLimits limits{std::chrono::milliseconds(options_.batch_delay_ms)};
-  loaded.batcher.emplace(
-      std::move(buckets), limits,
-      [this, &network](std::size_t size, std::span<const int> slots, const CancelToken& token) {
-        return network.run_batch(size, slots, token, scheduler_.pool());
-      });
+  loaded.batcher.emplace(loaded.replicas->buckets(), limits, std::move(devices));
+  return {};
 }
 
-BatcherStats Engine::batch_stats() {
+std::vector<DeviceWork> Engine::device_work() {
   const std::lock_guard lock(mutex_);
-  BatcherStats sum;
+  std::vector<DeviceWork> sum;
   for (const auto& [name, loaded] : networks_) {
     if (!loaded->batcher) continue;
-    const BatcherStats stats = loaded->batcher->stats();
-    if (sum.batches.size() < stats.batches.size()) sum.batches.resize(stats.batches.size());
-    for (std::size_t size = 0; size < stats.batches.size(); ++size)
-      sum.batches[size] += stats.batches[size];
+    const std::vector<DeviceWork> stats = loaded->batcher->stats();
+    sum.resize(stats.size());
+    for (std::size_t device = 0; device < stats.size(); ++device) sum[device] += stats[device];
   }
   return sum;
 }

@@ -14,6 +14,7 @@
 #include "core/image_view.h"
 #include "core/status.h"
 #include "ort/device.h"
+#include "ort/memory_budget.h"
 #include "ort/network.h"
 #include "pipeline/backend.h"
 #include "pipeline/compose.h"
@@ -28,13 +29,14 @@ namespace cutout {
 struct EngineOptions {
   std::string runtime_path;
   ort::Provider provider = ort::Provider::kCpu;
-  int device_id = 0;
+  std::vector<int> device_ids{0};      // not empty; on the CPU so many copies of the networks
   std::vector<std::string> libraries;  // ort::open_device()
   int workers = 1;
   int intra_op_threads = 1;
   int pixel_threads = 1;
   int queue_limit = 0;
   int idle_release_ms = 0;
+  std::uint64_t device_memory = 0;  // bytes of each GPU that networks may take; 0: most of it
   int max_batch = 1;
   int batch_delay_ms = 0;
 };
@@ -158,11 +160,16 @@ class Engine {
                   Done<std::vector<std::uint8_t>> done);
 
   bool cancel(std::uint64_t id) { return scheduler_.cancel(id); }
-  /// The GPU and its libraries; none with the provider kCpu.
-  [[nodiscard]] const std::optional<ort::GpuRuntime>& gpu() const { return gpu_; }
+  /// The GPUs and their libraries, in the order of the options; empty with the provider kCpu.
+  [[nodiscard]] const std::vector<ort::GpuRuntime>& gpus() const { return gpus_; }
+  [[nodiscard]] const std::vector<int>& device_ids() const { return options_.device_ids; }
   [[nodiscard]] SchedulerStats stats() const { return scheduler_.stats(); }
-  /// Of the networks that are loaded.
-  [[nodiscard]] BatcherStats batch_stats();
+  /// What networks take of each GPU, in the order of the options; empty with the provider kCpu.
+  [[nodiscard]] const std::vector<std::shared_ptr<ort::MemoryBudget>>& budgets() const {
+    return budgets_;
+  }
+  /// Of the networks that are loaded, for each device; empty if none has a batcher.
+  [[nodiscard]] std::vector<DeviceWork> device_work();
   /// Upper bound of the memory, of all engines, that is kept for the next runs of networks.
   [[nodiscard]] static std::size_t kept_bytes();
   void stop_admission() { scheduler_.stop_admission(); }
@@ -170,23 +177,27 @@ class Engine {
   void close(std::chrono::milliseconds grace);
 
  private:
-  Engine(const EngineOptions& options, std::optional<ort::GpuRuntime> gpu);
+  Engine(const EngineOptions& options, std::vector<ort::GpuRuntime> gpus);
 
   template <typename Result>
   void push(std::optional<std::uint64_t> id, Executor executor, Deadline deadline,
             std::function<Status(int, const CancelToken&, Result&)> work, Done<Result> done);
   [[nodiscard]] ort::NetworkOptions network_options(const NetworkSpec& spec) const;
+  /// Of a network that mattes are made with, on a device.
+  [[nodiscard]] ort::NetworkOptions matting_options(const NetworkSpec& spec,
+                                                    std::size_t device) const;
   std::shared_ptr<const SubjectTypes> subject_types();
   /// Null when no network of that name is loaded.
   std::shared_ptr<LoadedNetwork> find_network(const std::string& name);
-  /// Gives a network that was opened for batches its batcher.
-  void open_batcher(LoadedNetwork& loaded);
+  /// Opens the network on the other devices, and gives it its batcher.
+  Status open_batcher(LoadedNetwork& loaded, const CancelToken& token);
   /// Null, and `done` called with kModel, without one.
   template <typename Result>
   std::shared_ptr<const SubjectSelector> selector(const Done<Result>& done);
 
   const EngineOptions options_;
-  const std::optional<ort::GpuRuntime> gpu_;
+  const std::vector<ort::GpuRuntime> gpus_;
+  std::vector<std::shared_ptr<ort::MemoryBudget>> budgets_;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<LoadedNetwork>> networks_;  // guarded by mutex_
   std::shared_ptr<const SubjectTypes> subject_types_;               // guarded by mutex_

@@ -10,6 +10,7 @@
 #include "ort/network.h"
 #include "pipeline/backend.h"
 #include "pipeline/plan.h"
+#include "pipeline/replicas.h"
 #include "pipeline/subject_detector.h"
 #include "sched/batcher.h"
 
@@ -17,8 +18,9 @@ namespace cutout {
 
 struct LoadedNetwork {
   NetworkSpec spec;
-  std::unique_ptr<ort::Network> network;
-  std::optional<Batcher> batcher;  // of runs at the usual size; without, each runs alone
+  std::unique_ptr<ort::Network> network;  // on the first device, with the slots
+  std::unique_ptr<Replicas> replicas;     // where there is a batcher
+  std::optional<Batcher> batcher;         // of runs at the usual size; without, each runs alone
 };
 
 /// One matte to be made. Everything is borrowed.

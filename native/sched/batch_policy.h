@@ -24,6 +24,8 @@ struct WaitingRun {
   std::size_t shape = 0;
   Clock::time_point arrival;
   std::optional<Clock::time_point> deadline;
+  /// Whether a device was lost while it worked on the run. Not read by the policy.
+  bool retried = false;
 };
 
 /// A number of images that a device computes in one run, and how long that takes. A batch of fewer

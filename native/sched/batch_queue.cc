@@ -13,8 +13,17 @@ std::size_t BatchQueue::add_shape(std::vector<BatchBucket> buckets) {
   return tables_.size() - 1;
 }
 
-void BatchQueue::set_latency(std::size_t shape, std::size_t bucket, Clock::duration latency) {
-  tables_[shape][bucket].latency = std::max(latency, Clock::duration(1));
+void BatchQueue::set_latency(std::size_t shape, std::size_t size, Clock::duration latency) {
+  const auto found = std::ranges::find(tables_[shape], size, &BatchBucket::size);
+  // Else it was dropped while a device ran it.
+  if (found != tables_[shape].end()) found->latency = std::max(latency, Clock::duration(1));
+}
+
+bool BatchQueue::shrink(std::size_t shape, std::size_t size) {
+  std::vector<BatchBucket>& buckets = tables_[shape];
+  if (buckets.front().size >= size) return false;
+  std::erase_if(buckets, [size](const BatchBucket& bucket) { return bucket.size >= size; });
+  return true;
 }
 
 bool BatchQueue::all_lost() const {
@@ -37,7 +46,8 @@ BatchQueue::Cancelled BatchQueue::cancel(std::uint64_t id) {
     return Cancelled::kRemoved;
   }
   for (std::vector<Member>& members : running_) {
-    const auto member = std::ranges::find(members, id, &Member::id);
+    const auto member =
+        std::ranges::find(members, id, [](const Member& candidate) { return candidate.run.id; });
     if (member == members.end()) continue;
     if (member->cancelled) return Cancelled::kUnknown;
     member->cancelled = true;
@@ -66,7 +76,7 @@ BatchQueue::Step BatchQueue::next(Clock::time_point now) {
         const WaitingRun& member = waiting_[run];
         shares_.start(member.flow, latency, decision.members.size());
         batch.members.push_back(member.id);
-        running_[batch.device].push_back({member.id, false});
+        running_[batch.device].push_back({member, false});
       }
       states_[batch.device] = {DeviceState::Kind::kBusy, now + latency};
       removed.insert(removed.end(), decision.members.begin(), decision.members.end());
@@ -85,31 +95,60 @@ BatchQueue::Step BatchQueue::next(Clock::time_point now) {
 BatchQueue::Ended BatchQueue::finish(std::size_t device) {
   Ended ended;
   for (const Member& member : running_[device])
-    (member.cancelled ? ended.cancelled : ended.completed).push_back(member.id);
+    (member.cancelled ? ended.cancelled : ended.completed).push_back(member.run.id);
   running_[device].clear();
   states_[device] = {};
   return ended;
 }
 
-void BatchQueue::clear() {
-  waiting_.clear();
-  shares_ = {};
-  for (std::vector<Member>& members : running_) members.clear();
-  for (DeviceState& state : states_) {
-    if (state.kind == DeviceState::Kind::kBusy) state = {};
+BatchQueue::Ended BatchQueue::retry(std::size_t device) {
+  const std::vector<Member> members = running_[device];
+  Ended ended = finish(device);
+  for (const Member& member : members) {
+    if (member.cancelled) continue;
+    waiting_.push_back(member.run);
+    shares_.arrive(member.run.flow);
   }
+  return ended;
 }
 
-BatchQueue::Ended BatchQueue::lose(std::size_t device) {
-  Ended ended = finish(device);
-  states_[device].kind = DeviceState::Kind::kLost;
-  if (!all_lost()) return ended;
+void BatchQueue::forget(std::size_t device) {
+  running_[device].clear();
+  if (states_[device].kind == DeviceState::Kind::kBusy) states_[device] = {};
+}
+
+void BatchQueue::forget_waiting() {
+  waiting_.clear();
+  shares_ = {};
+}
+
+BatchQueue::Lost BatchQueue::lose(std::size_t device) {
+  Lost lost;
+  states_[device] = {DeviceState::Kind::kLost, {}};
+  const bool last = all_lost();
+  for (Member& member : running_[device]) {
+    WaitingRun& run = member.run;
+    if (member.cancelled) {
+      lost.cancelled.push_back(run.id);
+    } else if (last || run.retried) {
+      lost.failed.push_back(run.id);
+    } else {
+      run.retried = true;
+      lost.retried.push_back(run.id);
+      waiting_.push_back(run);
+      shares_.arrive(run.flow);
+    }
+  }
+  running_[device].clear();
+  if (!last) return lost;
   for (const WaitingRun& run : waiting_) {
-    ended.completed.push_back(run.id);
+    lost.failed.push_back(run.id);
     shares_.leave(run.flow);
   }
   waiting_.clear();
-  return ended;
+  return lost;
 }
+
+void BatchQueue::restore(std::size_t device) { states_[device] = {}; }
 
 }  // namespace cutout

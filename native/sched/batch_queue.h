@@ -12,7 +12,8 @@ namespace cutout {
 /// Stores the runs that wait for devices and those in batches, and asks the policy
 /// (batch_policy.h) what to start; Batcher runs it. Without threads and without a clock: every
 /// function is given the time. Each run that push() accepted is handed back exactly once, by
-/// cancel(), next(), finish() or lose(). Not thread-safe.
+/// cancel(), next(), finish() or lose(). A run whose device is lost waits again, for another one;
+/// the second device that is lost with it is its last. Not thread-safe.
 class BatchQueue {
  public:
   /// A batch that was started.
@@ -42,12 +43,21 @@ class BatchQueue {
     std::vector<std::uint64_t> cancelled;
   };
 
+  struct Lost {
+    std::vector<std::uint64_t> failed;
+    std::vector<std::uint64_t> cancelled;
+    std::vector<std::uint64_t> retried;  // wait again; not handed back
+  };
+
   BatchQueue(std::size_t devices, BatchLimits limits);
 
   /// Adds a shape and returns its number. `buckets` as for next_batch().
   std::size_t add_shape(std::vector<BatchBucket> buckets);
-  /// Corrects an estimate; it counts for batches that start from now on.
-  void set_latency(std::size_t shape, std::size_t bucket, Clock::duration latency);
+  /// Corrects the estimate of the bucket of this size; it counts for batches that start from now
+  /// on.
+  void set_latency(std::size_t shape, std::size_t size, Clock::duration latency);
+  /// Uses no buckets of this size or larger from now on. False, without effect, when none is left.
+  bool shrink(std::size_t shape, std::size_t size);
   [[nodiscard]] const std::vector<BatchBucket>& buckets(std::size_t shape) const {
     return tables_[shape];
   }
@@ -59,17 +69,29 @@ class BatchQueue {
   Step next(Clock::time_point now);
   /// The batch of this device has ended.
   Ended finish(std::size_t device);
-  /// The device has stopped working for good. Returns its members and, if it was the last one,
-  /// everything that waits.
-  Ended lose(std::size_t device);
-  /// Forgets all runs, without handing them back; lost devices stay lost. Does not allocate.
-  void clear();
+  /// The device has stopped working. Its members wait again, with their arrival and deadline,
+  /// unless they were lost before. If no device is left, they and everything that waits have
+  /// failed.
+  Lost lose(std::size_t device);
+  /// A lost device works again.
+  void restore(std::size_t device);
+  [[nodiscard]] bool is_lost(std::size_t device) const {
+    return states_[device].kind == DeviceState::Kind::kLost;
+  }
+  /// The batch of this device has ended without a result: its members wait again, with their
+  /// arrival and deadline. They are in `completed` and are not handed back, unless they were
+  /// cancelled.
+  Ended retry(std::size_t device);
+  /// Forgets the members of a device, or the runs that wait, without handing them back; a busy
+  /// device is idle then, a lost one stays lost. Do not allocate.
+  void forget(std::size_t device);
+  void forget_waiting();
 
   [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
 
  private:
   struct Member {
-    std::uint64_t id;
+    WaitingRun run;
     bool cancelled;
   };
 

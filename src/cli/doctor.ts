@@ -28,14 +28,15 @@ import {
 import { type SourceState, verifySource } from '../models/verify.ts';
 import { RuntimeError } from '../runtime/error.ts';
 import { commit, version } from '../server/installation.ts';
-import { librariesOf, relayTo, secondNetworkOf, threadsOf } from '../server/openEngine.ts';
+import { deviceIdsOf, librariesOf, relayTo, secondNetworkOf, threadsOf } from '../server/openEngine.ts';
 import { checkInstall } from './install/check.ts';
 import type { Finding } from './install/finding.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
 import { table } from './table.ts';
 
 /** Said wherever a GPU is the device. */
-const NOT_RUN = 'This release of Cutout was not run on a GPU (docs/gpu.md).';
+const NOT_RUN =
+  'This release of Cutout was not run on a GPU. In its repository, `npm run bench -- gpu` proves it on one (docs/gpu.md).';
 
 /** Runs measured after the first one; their median is reported. */
 const RUNS = 5;
@@ -85,8 +86,8 @@ export interface Report {
   } | null;
   /** The network that runs beside it in this profile; null: none. */
   readonly second: { readonly name: string; readonly state: SourceState } | null;
-  /** Set for a GPU that the network was measured on. */
-  readonly gpu: Gpu | null;
+  /** The GPUs that were opened, in the order of CUTOUT_DEVICE_ID; the network was measured on all of them. */
+  readonly gpus: readonly Gpu[];
   readonly threads: {
     readonly workers: number;
     readonly intraOpThreads: number;
@@ -133,7 +134,7 @@ class Doctor {
   readonly #dependencies: DoctorDependencies;
   readonly problems: string[] = [];
   readonly warnings: string[] = [];
-  #gpu: Gpu | null = null;
+  #gpus: readonly Gpu[] = [];
 
   constructor(config: Config, dependencies: DoctorDependencies) {
     this.#config = config;
@@ -185,7 +186,7 @@ class Doctor {
         : [];
     this.#compare(measured);
     if (native && libraries && hasRuntime && !measure && config.device !== 'cpu')
-      await this.#try(() => this.#lookForGpu(native, libraries));
+      await this.#try(() => this.#lookForGpus(native, libraries));
     const second = await this.#try(() => this.#lookForSecond());
     const inUse = measured.find(({ used }) => used);
     const install = await checkInstall(this.#config);
@@ -222,7 +223,7 @@ class Doctor {
           }
         : null,
       second: second ?? null,
-      gpu: this.#gpu,
+      gpus: this.#gpus,
       threads,
       measured,
       install,
@@ -288,8 +289,9 @@ class Doctor {
   }
 
   #engine(native: NativeModule, libraries: Libraries, observer: Observer): Engine {
-    const { device, deviceId } = this.#config.engine;
-    const options = { provider: device, deviceId, queueLimit: 1, idleReleaseMs: 0 };
+    const { device } = this.#config.engine;
+    const deviceIds = deviceIdsOf(this.#config.engine);
+    const options = { provider: device, deviceIds, queueLimit: 1, idleReleaseMs: 0 };
     return createEngine(
       native,
       { ...threadsOf(this.#config.engine), ...libraries, ...options },
@@ -298,13 +300,13 @@ class Doctor {
   }
 
   /** Opens the device alone. Rejects with EngineError if it cannot be used. */
-  async #lookForGpu(native: NativeModule, libraries: Libraries): Promise<void> {
+  async #lookForGpus(native: NativeModule, libraries: Libraries): Promise<void> {
     const engine = this.#engine(
       native,
       libraries,
       progressOn(this.#dependencies.err, this.#config.engine.model),
     );
-    this.#gpu = engine.gpu();
+    this.#gpus = engine.gpus();
     await engine.close(0);
   }
 
@@ -327,7 +329,7 @@ class Doctor {
     const before = process.memoryUsage.rss();
     const engine = this.#engine(native, libraries, observer);
     try {
-      this.#gpu = engine.gpu();
+      this.#gpus = engine.gpus();
       const { loadMs, warmUpMs } = await engine.load(network);
       const size = { width: 64, height: 64 };
       const runs: number[] = [];
@@ -402,12 +404,10 @@ function describe(report: Report): string {
   if (second)
     lines.push(['Second network', `${second.name}${second.state === 'ok' ? '' : ` (${second.state})`}`]);
   if (network && network.device !== 'cpu') {
-    const { gpu } = report;
-    if (gpu) {
-      const { name, computeCapability, memoryBytes, driver, cuda, tensorrt } = gpu;
+    for (const { id, name, computeCapability, memoryBytes, driver, cuda, tensorrt } of report.gpus) {
       lines.push([
         'GPU',
-        `${gpu.id}: ${name}, compute capability ${computeCapability}, ${megabytes(memoryBytes)}, driver ${driver}, CUDA ${cuda}${tensorrt ? `, TensorRT ${tensorrt}` : ''}`,
+        `${id}: ${name}, compute capability ${computeCapability}, ${megabytes(memoryBytes)}, driver ${driver}, CUDA ${cuda}${tensorrt ? `, TensorRT ${tensorrt}` : ''}`,
       ]);
     }
     lines.push(['', NOT_RUN]);

@@ -26,7 +26,7 @@ import { verifyPrepared, verifySource } from '../models/verify.ts';
 import { onStopSignal } from '../ops/stop.ts';
 import { type AddOptions, addNetwork, askOnTerminal, parseSize } from './modelsAdd.ts';
 import { compareNetworks } from './modelsCompare.ts';
-import { buildEngines, type Open } from './modelsEngine.ts';
+import { type Open, openOnDevice } from './modelsEngine.ts';
 import { listNetworks, listTable, preparedIn } from './modelsList.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
 import { table } from './table.ts';
@@ -38,7 +38,7 @@ interface ModelsCommandDependencies {
   readonly secondNetwork: () => Promise<string | undefined>;
   /** What decides the form of a network. A function, because it loads the addon and only some commands need it. */
   readonly target: () => PrecisionQuestion;
-  /** Opens the engine that `prepare --device tensorrt` builds. */
+  /** Opens the engine that `prepare` runs on a GPU. */
   readonly open?: Open;
   readonly stdin: NodeJS.ReadStream;
   readonly out: NodeJS.WriteStream;
@@ -177,7 +177,7 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     .addOption(
       new Option(
         '--device <device>',
-        'device to prepare it for (default: CUTOUT_DEVICE); for tensorrt its engines are built too, which takes minutes',
+        'device to prepare it for (default: CUTOUT_DEVICE); for a GPU it is opened and run there, and for tensorrt its engines are built, which takes minutes',
       )
         .choices(['cpu', 'cuda', 'tensorrt'] satisfies Provider[])
         .conflicts('precision'),
@@ -185,9 +185,10 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     .action(async (name: string, options: { precision?: Form; device?: Provider }) => {
       const { role } = (await entryOf(name)).manifest;
       printReady(name, await run(name, options, prepareAgain));
+      const prepared = options.device ?? device;
       // Other networks run on the CPU.
-      if ((options.device ?? device) !== 'tensorrt' || role !== 'matte') return;
-      await buildEngines(name, config, { out, signal: stopSignal(), open: dependencies.open });
+      if (prepared === 'cpu' || role !== 'matte') return;
+      await openOnDevice(name, prepared, config, { out, signal: stopSignal(), open: dependencies.open });
     });
 
   command

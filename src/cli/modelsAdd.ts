@@ -26,7 +26,7 @@ import { type Trial, tryNetwork } from '../models/trial.ts';
 import { RequestTelemetry } from '../ops/telemetry.ts';
 import { configureLocalImages } from '../server/images.ts';
 import { openCutout } from '../server/openCutout.ts';
-import { librariesOf, threadsOf } from '../server/openEngine.ts';
+import { deviceIdsOf, librariesOf, threadsOf } from '../server/openEngine.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
 import { photoFault } from './photoFault.ts';
 import { readInput } from './run/files.ts';
@@ -183,7 +183,7 @@ async function check(
     ...threadsOf(config),
     ...(await librariesOf(config)),
     provider: config.device,
-    deviceId: config.deviceId,
+    deviceIds: deviceIdsOf(config).slice(0, 1),
     queueLimit: 1,
     idleReleaseMs: 0,
   });

@@ -1,5 +1,6 @@
 import type { Config } from '../config/readConfig.ts';
 import { PROFILES } from '../cutout/qualityProfile.ts';
+import type { Provider } from '../engine/types.ts';
 import { type OpenedEngine, openEngine } from '../server/openEngine.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
 
@@ -9,17 +10,19 @@ export type Open = (
 ) => Promise<Pick<OpenedEngine, 'engine' | 'threads'>>;
 
 /**
- * Builds the TensorRT engines of a prepared network, one for each size of batch that a server with these settings
- * opens, so that its start finds them. Rejects with ModelError or EngineError.
+ * Opens a prepared network on the GPUs and runs it once in each size of batch that a server with these settings opens.
+ * For TensorRT that builds its engines, so that the server's start finds them. Rejects with ModelError or EngineError,
+ * so that a network which is said to be prepared for a GPU has run on it.
  */
-export async function buildEngines(
+export async function openOnDevice(
   name: string,
+  device: Exclude<Provider, 'cpu'>,
   { engine, cutout }: Pick<Config, 'engine' | 'cutout'>,
   { out, signal, open = openEngine }: { out: Output; signal: AbortSignal; open?: Open | undefined },
 ): Promise<void> {
   const alone = {
     ...engine,
-    device: 'tensorrt',
+    device,
     model: name,
     secondModel: 'off',
     subjectTypes: 'off',
@@ -29,10 +32,11 @@ export async function buildEngines(
   const started = performance.now();
   try {
     const opened = await open(alone, PROFILES[cutout.profile], { pull: false, observer, signal });
-    const gpu = opened.engine.gpu()?.name ?? 'the GPU';
+    const gpus = opened.engine.gpus().map(({ id, name }) => `GPU ${id} (${name})`);
     await opened.engine.close(0);
     const seconds = ((performance.now() - started) / 1000).toFixed(1);
-    out.write(`The TensorRT engines of ${name} for ${gpu} are ready (${seconds} s).\n`);
+    const what = device === 'tensorrt' ? `The TensorRT engines of ${name} are ready and have` : `${name} has`;
+    out.write(`${what} run on ${gpus.join(', ')} (${seconds} s).\n`);
   } finally {
     observer.done();
   }

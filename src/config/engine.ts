@@ -1,11 +1,19 @@
 import { UserError } from '../errors.ts';
-import { auto, folder, integer, oneOf, optional } from './parsers.ts';
+import { auto, bytes, folder, integer, list, oneOf, optional, showBytes } from './parsers.ts';
 import { type Settings, setting, type Values } from './types.ts';
 
 const networkName = (text: string): string => {
   if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(text))
     throw new Error('the name of a network (cutout models list)');
   return text;
+};
+
+const devices = (text: string): 'all' | readonly number[] => {
+  if (text === 'all') return 'all';
+  const wanted = 'all, or different numbers from 0 to 63 separated by commas';
+  const numbers = list(integer(0, 63), wanted)(text);
+  if (numbers.length === 0 || new Set(numbers).size < numbers.length) throw new Error(wanted);
+  return numbers;
 };
 
 export const engineSettings = {
@@ -40,7 +48,21 @@ export const engineSettings = {
     oneOf('cpu', 'cuda', 'tensorrt'),
     'Device that runs the network: cpu, cuda or tensorrt. If it cannot be used, the start fails.',
   ),
-  deviceId: setting('CUTOUT_DEVICE_ID', '0', integer(0, 63), 'Number of the GPU.'),
+  deviceIds: setting(
+    'CUTOUT_DEVICE_ID',
+    '0',
+    devices,
+    'Numbers of the GPUs, for example 0 or 0,1; all: every GPU that the driver shows. Each gets a copy of the networks, and images go to the first that is idle.',
+  ),
+  deviceMemory: {
+    ...setting(
+      'CUTOUT_DEVICE_MEMORY',
+      'auto',
+      auto(bytes),
+      'Memory of each GPU that the networks may take, for example 20G; sizes of batches that do not fit are left out, and a network that does not fit ends the start. auto: nine tenths of the GPU.',
+    ),
+    show: showBytes,
+  },
   precision: setting(
     'CUTOUT_PRECISION',
     'auto',

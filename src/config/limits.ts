@@ -1,13 +1,5 @@
-import { auto, integer } from './parsers.ts';
+import { auto, bytes, integer, showBytes } from './parsers.ts';
 import { type Settings, setting } from './types.ts';
-
-/** Bytes: 4G, 1500M; M and G are 2^20 and 2^30, as for containers. */
-const bytes = (text: string): number => {
-  const [, number, unit] = /^(\d{1,9})(m|g)i?b?$/i.exec(text) ?? [];
-  const value = Number(number) * (unit?.toLowerCase() === 'g' ? 2 ** 30 : 2 ** 20);
-  if (!(value > 0)) throw new Error('an amount of memory like 4G or 1500M');
-  return value;
-};
 
 export const limitsSettings = {
   queueSeconds: setting(
@@ -23,7 +15,7 @@ export const limitsSettings = {
       auto(bytes),
       'Memory that the process may use, for example 4G or 1500M; requests that do not fit are answered with 503. auto: the limit of its control group, else three quarters of the machine.',
     ),
-    show: (value: number | 'auto') => (value === 'auto' ? value : `${Math.round(value / 2 ** 20)}M`),
+    show: showBytes,
   },
   accountConcurrency: setting(
     'CUTOUT_ACCOUNT_CONCURRENCY',

@@ -32,6 +32,18 @@ export const oneOf =
     return word;
   };
 
+/** Bytes: 4G, 1500M; M and G are 2^20 and 2^30, as for containers. */
+export const bytes = (text: string): number => {
+  const [, number, unit] = /^(\d{1,9})(m|g)i?b?$/i.exec(text) ?? [];
+  const value = Number(number) * (unit?.toLowerCase() === 'g' ? 2 ** 30 : 2 ** 20);
+  if (!(value > 0)) throw new Error('an amount of memory like 4G or 1500M');
+  return value;
+};
+
+/** `bytes` backwards. */
+export const showBytes = (value: number | 'auto'): string =>
+  value === 'auto' ? value : `${Math.round(value / 2 ** 20)}M`;
+
 export const list =
   <T>(parse: (text: string) => T, what: string) =>
   (text: string): readonly T[] => {

@@ -58,8 +58,8 @@ export interface Engine {
   /** NativeEngine.encodePng: reads `pixels.data`, which must not change until the promise settles. */
   encodePng(pixels: Pixels, options: PngOptions, control?: JobControl): Promise<Buffer>;
   stats(): EngineStats;
-  /** NativeEngine.gpu. */
-  gpu(): Gpu | null;
+  /** NativeEngine.gpus. */
+  gpus(): readonly Gpu[];
   /** Refuses new jobs, lets the others finish for `graceMs` milliseconds, cancels the rest with ENGINE_CLOSED. */
   close(graceMs: number): Promise<void>;
 }
@@ -151,8 +151,8 @@ class NativeEngineAdapter implements Engine {
     return this.#native.stats();
   }
 
-  gpu(): Gpu | null {
-    return this.#native.gpu();
+  gpus(): readonly Gpu[] {
+    return this.#native.gpus();
   }
 
   close(graceMs: number): Promise<void> {

@@ -18,6 +18,8 @@ interface ThreadSettings {
   readonly provider?: 'cpu' | 'cuda' | 'tensorrt' | undefined;
   /** EngineOptions.maxBatch. */
   readonly maxBatch?: number | undefined;
+  /** EngineOptions.deviceIds. */
+  readonly devices?: number | undefined;
 }
 
 /**
@@ -60,9 +62,10 @@ export function chooseThreads(requested: ThreadSettings = {}, cores: number = av
       ? Math.round(cores / coresOfOneRun)
       : Math.floor(cores / threadsPerRun),
   );
-  const { maxBatch = 1 } = requested;
-  // While one batch runs, the images of the next one are prepared.
-  const workers = requested.workers ?? (maxBatch > 1 ? Math.max(usual, 2 * maxBatch) : usual);
+  const { maxBatch = 1, devices = 1 } = requested;
+  // While one batch runs on each device, the images of the next one are prepared.
+  const batches = maxBatch > 1 || devices > 1 ? 2 * maxBatch * devices : 1;
+  const workers = requested.workers ?? Math.max(usual, batches);
   return {
     workers,
     intraOpThreads: threadsPerRun ?? Math.max(1, Math.floor(cores / workers)),

@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const ABI = 15;
+export const ABI = 16;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -65,7 +65,11 @@ export interface EngineOptions {
   /** File of the ONNX Runtime library, opened with dlopen. */
   readonly runtimePath: string;
   readonly provider: Provider;
-  readonly deviceId: number;
+  /**
+   * Numbers of the GPUs, at least one, all different; each gets the networks, and what waits goes to the first that is
+   * idle. With the provider `cpu` so many copies of the networks run beside each other.
+   */
+  readonly deviceIds: readonly number[];
   /**
    * Files of CUDA and TensorRT for a GPU, each after those it needs; opened before the provider, which then finds
    * them outside the loader's search path.
@@ -89,6 +93,11 @@ export interface EngineOptions {
    * as far as their files have a free batch and the device has memory; the fastest for what waits is used.
    */
   readonly maxBatch?: number;
+  /**
+   * Bytes of each GPU that the networks may take; default 0: nine tenths of it. Sizes of batches that would take more are
+   * left out; a network of which not even single images fit rejects with ENGINE_DEVICE_MEMORY.
+   */
+  readonly deviceMemoryBytes?: number;
   /** Milliseconds that an idle device may wait for more images of a batch, at most 1000; default 0. */
   readonly batchDelayMs?: number;
 }
@@ -110,7 +119,7 @@ export interface NetworkSpec {
   /** Whether TensorRT may compute in float16; a file in float16 needs it. */
   readonly fp16?: boolean;
   /**
-   * Folder of TensorRT's engines, valid for this network and `NativeEngine.gpu` only; without, an engine is built
+   * Folder of TensorRT's engines, valid for this network and GPUs like those of `NativeEngine.gpus` only; without, an engine is built
    * at each load.
    */
   readonly engineCache?: string;
@@ -466,8 +475,24 @@ export interface EngineStats {
   readonly cancelled: number;
   /** Bytes that networks on the CPU hold between runs for their next one. */
   readonly keptBytes: number;
-  /** Batches by the number of their images; index 0 is unused. Empty without `maxBatch`. */
+  /** In the order of `deviceIds`, of the loaded networks. With the provider `cpu` empty without `maxBatch` and copies. */
+  readonly devices: readonly DeviceStats[];
+}
+
+/** What a device has done since its networks were loaded. */
+export interface DeviceStats {
+  readonly id: number;
+  /** Why the device takes no work now; absent: it does. A lost device is checked again after 5 s to 5 minutes. */
+  readonly lost?: string;
+  readonly losses: number;
+  /** Batches by the number of their images; index 0 is unused. */
   readonly batches: readonly number[];
+  /** Images by how long they waited for their batch: at most so many milliseconds and more than those before; the last is Infinity. */
+  readonly waits: readonly (readonly [upToMs: number, images: number])[];
+  readonly waitedMs: number;
+  /** Memory of the GPU that the loaded networks take, measured, and how much they may; 0: not known. Absent on the CPU. */
+  readonly memoryBytes?: number;
+  readonly memoryLimitBytes?: number;
 }
 
 /**
@@ -523,8 +548,8 @@ export interface NativeEngine {
   /** True if the job was still waiting or running; its promise then rejects with ENGINE_CANCELLED. */
   cancel(id: number): boolean;
   stats(): EngineStats;
-  /** Null with the provider `cpu`. */
-  gpu(): Gpu | null;
+  /** In the order of `deviceIds`; empty with the provider `cpu`. */
+  gpus(): readonly Gpu[];
   /**
    * Refuses new jobs, lets the others finish for `graceMs` milliseconds, cancels the rest with ENGINE_CLOSED,
    * joins all threads and frees the networks. May be called again; the shortest grace period counts.
@@ -548,6 +573,8 @@ export interface NativeModule {
     readonly operators: readonly string[];
     readonly refusedOperators: readonly string[];
   };
+  /** GPUs that the driver shows to this process; 0 without a usable driver. */
+  gpuCount(): number;
   /**
    * Warnings and errors of ONNX Runtime since the last call, in this process, the oldest first. With the provider
    * `cpu` only those of the library itself; failures are errors in any case.

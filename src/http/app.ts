@@ -35,7 +35,7 @@ import { billingRoutes } from './route/billing/route.ts';
 import { type ConsoleParts, consoleRoutes } from './route/console/route.ts';
 import { cutoutRoute } from './route/cutout/route.ts';
 import { docsRoutes } from './route/docs/route.ts';
-import { healthRoutes } from './route/health/route.ts';
+import { type Devices, healthRoutes } from './route/health/route.ts';
 import { improveRoute } from './route/improve/route.ts';
 import { metricsRoute } from './route/metrics/route.ts';
 import { pagesRoutes } from './route/pages/route.ts';
@@ -49,6 +49,7 @@ interface AppParts {
   /** Whether database and Redis can be reached; without them every image is answered with 503. */
   readonly storesReachable: () => boolean;
   readonly networkUsable: () => boolean;
+  readonly devices: () => Devices;
   /** Called for every request, in addition to the log. */
   readonly recorders?: readonly Recorder[];
   /** Time limit of a request in seconds. */

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { type DeviceSource, registerDevices } from './deviceMetrics.ts';
 import type { Recorder, RequestRecord } from './record.ts';
 import type { RequestAttributes } from './telemetry.ts';
 
@@ -42,7 +43,7 @@ export interface Sources {
     readonly failed: number;
     readonly cancelled: number;
     readonly keptBytes: number;
-    readonly batches: readonly number[];
+    readonly devices: readonly DeviceSource[];
   };
   readonly results: () => { readonly results: number; readonly bytes: number; readonly inFlight: number };
   readonly reservations: () => number | Promise<number>;
@@ -299,17 +300,7 @@ export class Metrics {
         for (const outcome of ['done', 'failed', 'cancelled'] as const) this.inc({ outcome }, stats[outcome]);
       },
     });
-    new Counter({
-      name: 'cutout_engine_batches_total',
-      help: 'Runs of the network in batches, by the number of images.',
-      labelNames: ['images'],
-      registers,
-      collect() {
-        this.reset();
-        for (const [images, count] of (sources.engine?.().batches ?? []).entries())
-          if (images > 0) this.inc({ images }, count);
-      },
-    });
+    registerDevices(registers, () => sources.engine?.().devices ?? []);
   }
 }
 

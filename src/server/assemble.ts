@@ -2,7 +2,9 @@ import { serveStores } from '../billing/stores.ts';
 import { bookPurchase } from '../commands/bookPurchase.ts';
 import type { Config } from '../config/readConfig.ts';
 import type { Cutout } from '../cutout/cutout.ts';
+import type { EngineStats } from '../engine/types.ts';
 import { createApp } from '../http/app.ts';
+import type { Devices } from '../http/route/health/route.ts';
 import { listen } from '../http/server.ts';
 import { keepSwept, openImprove } from '../improve/open.ts';
 import { createTakeImage } from '../improve/takeImage.ts';
@@ -20,6 +22,12 @@ import { openObservation } from './openObservation.ts';
 import { openSharedState } from './openSharedState.ts';
 import { billingOf, improveOf, purchasesOf } from './options.ts';
 import type { Overrides, Server, StartOptions } from './serverTypes.ts';
+
+/** How many GPUs work. */
+const countDevices = ({ devices }: Pick<EngineStats, 'devices'>): Devices => {
+  const lost = devices.filter((device) => device.lost !== undefined).length;
+  return { ready: devices.length - lost, lost };
+};
 
 interface AssembleOptions extends StartOptions, Overrides {
   /** The engine, whose network is loading. */
@@ -73,6 +81,8 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
     const { rate, attempts, idempotency } = shared;
     const storesReachable = () => stores.isReachable() && shared.isReachable();
     let networkUsable = () => true;
+    let devices: () => Devices = () => ({ ready: 0, lost: 0 });
+    const hasDevice = () => devices().lost === 0 || devices().ready > 0;
     const observation = await openObservation(config.observe, { logger, attempts });
     closers.push(() => observation.close());
     const { metrics } = observation;
@@ -81,7 +91,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
         ledger,
         idempotency,
         droppedLines: () => log.dropped(),
-        isReady: () => health.phase === 'ready' && storesReachable() && networkUsable(),
+        isReady: () => health.phase === 'ready' && storesReachable() && networkUsable() && hasDevice(),
       });
     const purchases = await openPurchases(config, stores, options.stripe);
     const people = await openConsole(config, {
@@ -130,6 +140,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
       };
       const { cutout, stop, ...metered } = meteredCutout(network, config, parts);
       networkUsable = metered.networkUsable;
+      devices = () => countDevices(network.engine.stats());
       closers.push(stop);
       return options.wrapCutout ? options.wrapCutout(cutout) : cutout;
     };
@@ -143,6 +154,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
       health,
       storesReachable,
       networkUsable: () => networkUsable(),
+      devices: () => devices(),
       recorders: [...(options.recorders ?? []), ...observation.recorders],
       timeout,
       authenticate: (hash) => accounts.authenticateHash(hash),

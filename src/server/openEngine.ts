@@ -46,12 +46,24 @@ const unlessAuto = (value: number | 'auto') => (value === 'auto' ? undefined : v
 export const maxBatchOf = ({ batchMax, device }: Pick<EngineConfig, 'batchMax' | 'device'>): number =>
   unlessAuto(batchMax) ?? (device === 'cpu' ? 1 : 8);
 
-export function threadsOf({ workers, threads, device, batchMax }: EngineConfig): Threads {
+/** The GPUs of the settings. Where the driver shows none, number 0: opening it says why. */
+export function deviceIdsOf({
+  device,
+  deviceIds,
+}: Pick<EngineConfig, 'device' | 'deviceIds'>): readonly number[] {
+  if (device === 'cpu') return [0];
+  if (deviceIds !== 'all') return deviceIds;
+  return Array.from({ length: Math.max(1, loadAddon().gpuCount()) }, (_, id) => id);
+}
+
+export function threadsOf(config: EngineConfig): Threads {
+  const { workers, threads, device, batchMax } = config;
   return chooseThreads({
     workers: unlessAuto(workers),
     intraOpThreads: unlessAuto(threads),
     provider: device,
     maxBatch: maxBatchOf({ batchMax, device }),
+    devices: deviceIdsOf(config).length,
   });
 }
 
@@ -203,7 +215,7 @@ export async function openEngine(
   start: StartOptions,
 ): Promise<OpenedEngine> {
   const { observer, signal } = start;
-  const { modelsDir, device, deviceId, model } = config;
+  const { modelsDir, device, model } = config;
   const native = loadAddon();
   const versions = native.versions();
   const first = await locate(model, config, versions);
@@ -218,11 +230,12 @@ export async function openEngine(
       ...threads,
       ...(await librariesOf(config)),
       provider: device,
-      deviceId,
+      deviceIds: deviceIdsOf(config),
       // The scheduler before it (`FairScheduler`) admits far fewer.
       queueLimit: 10_000,
       idleReleaseMs: config.idleRelease * 1000,
       maxBatch: maxBatchOf(config),
+      ...(config.deviceMemory !== 'auto' && { deviceMemoryBytes: config.deviceMemory }),
       batchDelayMs: config.batchDelay,
     },
     device === 'cpu' ? undefined : relayTo(observer),
@@ -234,7 +247,7 @@ export async function openEngine(
     // Networks compiled by a GPU's provider cannot be saved in this form.
     const processor = device === 'cpu' ? await processorKey() : undefined;
     const { onnxruntime } = native.versions();
-    const opener = { load: loadWithNotices(engine, maxBatchOf(config), observer), gpu: () => engine.gpu() };
+    const opener = { load: loadWithNotices(engine, maxBatchOf(config), observer), gpus: () => engine.gpus() };
     const openIt = ({ located, form, choice }: Located, pull: boolean) => {
       const operators = choice.operators ?? '';
       const maker = processor ? { onnxruntime, processor, operators } : undefined;

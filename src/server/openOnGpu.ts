@@ -1,5 +1,5 @@
 import type { EngineConfig } from '../config/engine.ts';
-import type { NetworkInfo, NetworkSpec } from '../engine/types.ts';
+import { EngineError, type Gpu, type NetworkInfo, type NetworkSpec } from '../engine/types.ts';
 import { preparedFacts } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
 import type { Opening } from './opening.ts';
@@ -11,7 +11,10 @@ interface GpuOpening {
   readonly onnxruntime: string;
 }
 
-/** Opens the network on a GPU; for TensorRT with its cached engine, or building one. */
+/** What engines depend on that may differ between the GPUs of a machine. */
+const engineFor = ({ name, computeCapability }: Gpu) => `${name} (compute capability ${computeCapability})`;
+
+/** Opens the network on the GPUs; for TensorRT with its cached engine, or building one. */
 export async function openOnGpu(
   opening: Opening,
   config: EngineConfig,
@@ -22,8 +25,15 @@ export async function openOnGpu(
   const { ensure, observer, onnxruntime } = given;
   const network = { ...located, ...(await ensure()), fp16: form === 'fp16' };
   signal.throwIfAborted();
-  const gpu = engine.gpu();
+  const gpus = engine.gpus();
+  const [gpu] = gpus;
   if (device !== 'tensorrt' || !gpu) return engine.load(network);
+  const other = gpus.find((each) => engineFor(each) !== engineFor(gpu));
+  if (other)
+    throw new EngineError(
+      'ENGINE_DEVICE',
+      `TensorRT's engines are built for one kind of GPU, and ${gpu.id} is ${engineFor(gpu)} and ${other.id} is ${engineFor(other)}. Name GPUs of one kind in CUTOUT_DEVICE_ID and run a process for each kind, or set CUTOUT_DEVICE=cuda.`,
+    );
   const { sha256 } = await preparedFacts(located.name, { modelsDir, device, form });
   const { openEngineCache } = await import('../models/engineCache.ts');
   const maker = { network: sha256, fp16: network.fp16, onnxruntime, gpu };

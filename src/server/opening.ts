@@ -5,7 +5,7 @@ import type { Maker } from '../models/optimised.ts';
 
 /** A network being opened from any of its files. */
 export interface Opening {
-  readonly engine: Pick<Engine, 'load' | 'gpu'>;
+  readonly engine: Pick<Engine, 'load' | 'gpus'>;
   readonly located: NetworkSpec;
   readonly form: Form;
   readonly maker: Maker | undefined;

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
-import { buildEngines, type Open } from '../../src/cli/modelsEngine.ts';
+import { type Open, openOnDevice } from '../../src/cli/modelsEngine.ts';
 import { loadConfig } from '../../src/config/readConfig.ts';
 import { EngineError } from '../../src/engine/types.ts';
 import { FakeEngine } from '../fixtures/fakeEngine.ts';
@@ -10,11 +10,11 @@ import { gpu } from '../fixtures/gpu.ts';
 const signal = new AbortController().signal;
 
 /** What is printed when the engines of IS-Net are built by `open`; rejects as it does. */
-async function built(open: Open): Promise<string> {
+async function built(open: Open, device: 'cuda' | 'tensorrt' = 'tensorrt'): Promise<string> {
   const out = new PassThrough();
   const printed = text(out);
   try {
-    await buildEngines('isnet', loadConfig({ CUTOUT_BATCH_MAX: '4' }), { out, signal, open });
+    await openOnDevice('isnet', device, loadConfig({ CUTOUT_BATCH_MAX: '4' }), { out, signal, open });
   } finally {
     out.end();
   }
@@ -25,7 +25,7 @@ test('engines are built with the settings of a server, for this network alone', 
   let closed = 0;
   const engine = {
     ...new FakeEngine().asEngine(),
-    gpu: () => gpu,
+    gpus: () => [gpu],
     close: async () => {
       closed += 1;
     },
@@ -41,9 +41,18 @@ test('engines are built with the settings of a server, for this network alone', 
   });
   t.regex(
     printed,
-    /^TensorRT builds\.\nThe TensorRT engines of isnet for NVIDIA L4 are ready \(\d+\.\d s\)\.\n$/,
+    /^TensorRT builds\.\nThe TensorRT engines of isnet are ready and have run on GPU 0 \(NVIDIA L4\) \(\d+\.\d s\)\.\n$/,
   );
   t.is(closed, 1);
+});
+
+test('for CUDA the network is run on every GPU', async (t) => {
+  const engine = { ...new FakeEngine().asEngine(), gpus: () => [gpu, { ...gpu, id: 3 }] };
+  const printed = await built(async (config) => {
+    t.is(config.device, 'cuda');
+    return { engine, threads: { workers: 1, intraOpThreads: 1, pixelThreads: 1 } };
+  }, 'cuda');
+  t.regex(printed, /^isnet has run on GPU 0 \(NVIDIA L4\), GPU 3 \(NVIDIA L4\) \(\d+\.\d s\)\.\n$/);
 });
 
 test('what keeps an engine from being built reaches the operator', async (t) => {

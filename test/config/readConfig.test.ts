@@ -34,6 +34,14 @@ test('a set variable is parsed, trimmed and marked', (t) => {
   t.is(config.sources['CUTOUT_HOST'], 'default');
 });
 
+test('GPUs are named by one number, several, or all', (t) => {
+  const read = (value: string) => loadConfig({ CUTOUT_DEVICE_ID: value }).engine.deviceIds;
+  t.deepEqual(read(''), [0]);
+  t.deepEqual(read('3'), [3]);
+  t.deepEqual(read('2, 0'), [2, 0]);
+  t.is(read('all'), 'all');
+});
+
 test('a variable that is set but empty counts as not set', (t) => {
   const config = loadConfig({ CUTOUT_PORT: '', CUTOUT_API_KEY: ' ' });
   t.is(config.http.port, 8080);
@@ -124,6 +132,11 @@ for (const [name, value] of [
   ['CUTOUT_WORKERS', '0'],
   ['CUTOUT_THREADS', 'many'],
   ['CUTOUT_DEVICE', 'npu'],
+  ['CUTOUT_DEVICE_ID', '0,0'],
+  ['CUTOUT_DEVICE_MEMORY', '20'],
+  ['CUTOUT_DEVICE_ID', '0;1'],
+  ['CUTOUT_DEVICE_ID', ','],
+  ['CUTOUT_DEVICE_ID', '64'],
   ['CUTOUT_MODEL', '../escape'],
   ['CUTOUT_INPUT_FORMATS', 'avif,svg'],
   ['CUTOUT_FETCH', 'private'],

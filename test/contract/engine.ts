@@ -116,7 +116,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
       ['cuda', 'CUDA'],
       ['tensorrt', 'TensorRT'],
     ] as const) {
-      t.throws(() => start(t, { provider, deviceId: 1023 }), {
+      t.throws(() => start(t, { provider, deviceIds: [1023] }), {
         code: 'ENGINE_PROVIDER',
         message: new RegExp(
           `^${title} was asked for and cannot be used: .*Run \`cutout runtime install cuda\``,
@@ -127,7 +127,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
         message: /libcublas\.so\.13/,
       });
     }
-    t.is(start(t).gpu(), null);
+    t.deepEqual(start(t).gpus(), []);
   });
 
   test('load: a name loaded again is replaced', async (t) => {
@@ -805,7 +805,11 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
       [{ idleReleaseMs: -1 }, RangeError, /idleReleaseMs/],
       [{ maxBatch: 0 }, RangeError, /from 1 to 64 for maxBatch/],
       [{ batchDelayMs: 1001 }, RangeError, /batchDelayMs/],
-      [{ deviceId: undefined }, TypeError, /deviceId but received undefined/],
+      [{ deviceMemoryBytes: -1 }, RangeError, /deviceMemoryBytes/],
+      [{ deviceIds: undefined }, TypeError, /an array of numbers for deviceIds but received undefined/],
+      [{ deviceIds: [] }, RangeError, /at least one number for deviceIds/],
+      [{ deviceIds: [0, 1, 0] }, RangeError, /a number that is there once for deviceIds but received 0/],
+      [{ deviceIds: [0, -1] }, RangeError, /an integer from 0 to 1023 for deviceIds but received -1/],
       [{ provider: 'gpu' }, RangeError, /one of 'cpu' 'cuda' 'tensorrt' for provider but received 'gpu'/],
       [{ provider: 3 }, TypeError, /provider/],
       [{ runtimePath: '' }, RangeError, /runtimePath/],

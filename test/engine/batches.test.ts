@@ -52,10 +52,14 @@ test('images in batches get the bytes that they get alone', async (t) => {
     for (const [i, bytes] of first.entries()) t.true(second[i]?.equals(bytes), `round ${round}: ${i}`);
     t.false(first[0]?.equals(first[1] ?? Buffer.alloc(0)));
   }
-  t.deepEqual(alone.stats().batches, []);
-  const { batches } = batched.stats();
+  t.deepEqual(alone.stats().devices, []);
+  const { batches = [], waits = [] } = batched.stats().devices[0] ?? {};
   t.is(batches.length, 5);
   t.is(imagesOf(batches), 6 * WORKERS);
+  t.is(
+    waits.reduce((sum, [, count]) => sum + count, 0),
+    6 * WORKERS,
+  );
   t.true(
     batches.slice(2).some((count) => count > 0),
     `${batches}`,
@@ -89,7 +93,7 @@ test('an image that is cancelled in a batch or before it does not disturb the ot
 test('an image that the device cannot finish in time is refused before its run', async (t) => {
   const spec = networks.spec('late', { width: 256, height: 256, convolutions: 5, batch: true });
   const engine = await open(t, spec, { maxBatch: 2, batchDelayMs: 0 });
-  const ran = () => imagesOf(engine.stats().batches);
+  const ran = () => imagesOf(engine.stats().devices[0]?.batches ?? []);
   const pixels = image(1);
   await engine.matte(pixels, planFor(spec.name, pixels));
   t.is(ran(), 1);
@@ -116,7 +120,7 @@ test('the second runs of previews with ambiguous answers take part in batches', 
     results.map(({ runs }) => runs),
     results.map((_, i) => (i % 2 === 0 ? 2 : 1)),
   );
-  t.is(imagesOf(engine.stats().batches), WORKERS);
+  t.is(imagesOf(engine.stats().devices[0]?.batches ?? []), WORKERS);
 });
 
 test('a network of one image at a time is used without batches', async (t) => {
@@ -124,5 +128,53 @@ test('a network of one image at a time is used without batches', async (t) => {
   const engine = await open(t, spec, { maxBatch: 4 });
   const pixels = image(1);
   await engine.matte(pixels, planFor(spec.name, pixels));
-  t.deepEqual(engine.stats().batches, []);
+  t.deepEqual(engine.stats().devices, []);
+});
+
+test('several devices share the images, whose bytes are those of one', async (t) => {
+  const spec = networks.spec('several', { width: 64, height: 64, batch: true, convolutions: 3 });
+  const alone = await open(t, spec, {});
+  const several = await open(t, spec, { deviceIds: [0, 1, 2], maxBatch: 2, batchDelayMs: 1 });
+  for (let round = 0; round < 5; round++) {
+    const [first = [], second = []] = await Promise.all(
+      [alone, several].map((engine) =>
+        Promise.all(
+          Array.from({ length: WORKERS }, async (_, i) => {
+            const pixels = image(round * WORKERS + i);
+            await engine.matte(pixels, planFor(spec.name, pixels));
+            return Buffer.from(pixels.data);
+          }),
+        ),
+      ),
+    );
+    for (const [i, bytes] of first.entries()) t.true(second[i]?.equals(bytes), `round ${round}: ${i}`);
+  }
+  const { devices } = several.stats();
+  t.deepEqual(
+    devices.map(({ id, lost, losses }) => ({ id, lost, losses })),
+    [0, 1, 2].map((id) => ({ id, lost: undefined, losses: 0 })),
+  );
+  const images = devices.map(({ batches }) => imagesOf(batches));
+  t.is(
+    images.reduce((sum, count) => sum + count),
+    5 * WORKERS,
+  );
+  t.true(
+    images.every((count) => count > 0),
+    `${images}`,
+  );
+  t.deepEqual(alone.stats().devices, []);
+});
+
+test('several devices without batches take one image at a time each', async (t) => {
+  const spec = networks.spec('pair');
+  const engine = await open(t, spec, { deviceIds: [0, 1] });
+  await Promise.all(
+    Array.from({ length: WORKERS }, (_, i) => {
+      const pixels = image(i);
+      return engine.matte(pixels, planFor(spec.name, pixels));
+    }),
+  );
+  const sizes = engine.stats().devices.map(({ batches }) => batches.length);
+  t.deepEqual(sizes, [2, 2]);
 });

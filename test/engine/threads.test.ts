@@ -33,6 +33,8 @@ test('with batches there are workers for two of them', (t) => {
   t.is(chooseThreads({ provider: 'cuda', maxBatch: 8 }, 16).workers, 16);
   t.is(chooseThreads({ provider: 'cuda', maxBatch: 1 }, 16).workers, 2);
   t.is(chooseThreads({ provider: 'cuda', maxBatch: 8, workers: 5 }, 16).workers, 5);
+  t.is(chooseThreads({ provider: 'cuda', maxBatch: 8, devices: 2 }, 16).workers, 32);
+  t.is(chooseThreads({ provider: 'cuda', maxBatch: 1, devices: 2 }, 16).workers, 4);
 });
 
 test('the start-up line names every number', (t) => {

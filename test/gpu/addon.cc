@@ -1,16 +1,20 @@
 #include <napi.h>
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/cancel.h"
 #include "core/thread_pool.h"
+#include "ort/memory_budget.h"
 #include "ort/driver.h"
 #include "ort/failure.h"
 #include "ort/network.h"
 #include "ort/options.h"
 #include "ort/runtime.h"
+#include "pipeline/replicas.h"
 
 /// What test/gpu/*.test.ts need of native/ort: the parts of the GPU path that run without a GPU.
 namespace cutout::test {
@@ -40,6 +44,11 @@ Napi::Value find(const Napi::CallbackInfo& info) {
   return result;
 }
 
+/// (library) → number of GPUs
+Napi::Value count(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), ort::device_count(text(info[0]).c_str()));
+}
+
 /// (driverCuda, computeMajor, computeMinor, cudaRuntime, tensorrt) → status
 Napi::Value check(const Napi::CallbackInfo& info) {
   ort::Device device;
@@ -67,9 +76,10 @@ Napi::Value from_options(Napi::Env env, const ort::ProviderOptions& options) {
   return result;
 }
 
-/// (tensorrt, deviceId, fp16, engineCache) → names and values
+/// (tensorrt, deviceId, fp16, engineCache, memoryLimit) → names and values
 Napi::Value options(const Napi::CallbackInfo& info) {
-  const ort::GpuOptions gpu{number(info[1]), info[2].As<Napi::Boolean>().Value(), text(info[3])};
+  const auto limit = static_cast<std::uint64_t>(info[4].As<Napi::Number>().Int64Value());
+  const ort::GpuOptions gpu{number(info[1]), limit, info[2].As<Napi::Boolean>().Value(), text(info[3])};
   return from_options(info.Env(), info[0].As<Napi::Boolean>().Value() ? ort::tensorrt_options(gpu)
                                                                        : ort::cuda_options(gpu));
 }
@@ -144,7 +154,7 @@ Napi::Value run_batches(const Napi::CallbackInfo& info) {
       size = timing.size;
       if (size >= count) break;
     }
-    check(network->run_batch(size, slots, token, pool));
+    check(network->run_batch(size, slots, *network, token, pool));
     for (std::uint32_t i = 0; i < count; ++i) {
       const std::span<float> output = network->output(slots[i]);
       Napi::Float32Array copy = Napi::Float32Array::New(info.Env(), output.size());
@@ -155,6 +165,129 @@ Napi::Value run_batches(const Napi::CallbackInfo& info) {
   return results;
 }
 
+/// (library, number) → [used, total] in bytes, or undefined
+Napi::Value use(const Napi::CallbackInfo& info) {
+  const std::string library = text(info[0]);
+  const std::array names{library.c_str()};
+  const std::optional<ort::DeviceUse> found = ort::device_use(number(info[1]), names);
+  if (!found) return info.Env().Undefined();
+  Napi::Array result = Napi::Array::New(info.Env(), 2);
+  result.Set(0U, static_cast<double>(found->used));
+  result.Set(1U, static_cast<double>(found->total));
+  return result;
+}
+
+/// (runtimePath, file, width, height, batches: number[], limit, total, uses: number[]) → status of opening the network
+/// while the device's use is one of `uses` after the other, the sizes that were opened, and what was booked then, and
+/// after the network was closed.
+Napi::Value open_within(const Napi::CallbackInfo& info) {
+  const Status runtime = ort::open_runtime(text(info[0]));
+  if (!runtime.ok()) return from_status(info.Env(), runtime);
+  ort::NetworkOptions options;
+  options.path = text(info[1]);
+  options.width = number(info[2]);
+  options.height = number(info[3]);
+  const Napi::Array batches = info[4].As<Napi::Array>();
+  for (std::uint32_t i = 0; i < batches.Length(); ++i)
+    options.batches.push_back(number(batches.Get(i)));
+  options.timed = true;
+  const auto limit = static_cast<std::uint64_t>(info[5].As<Napi::Number>().Int64Value());
+  const auto total = static_cast<std::uint64_t>(info[6].As<Napi::Number>().Int64Value());
+  const Napi::Array uses = info[7].As<Napi::Array>();
+  std::uint32_t asked = 0;
+  const auto measure = [&]() -> std::optional<ort::DeviceUse> {
+    if (asked == uses.Length()) return {};
+    const double used = uses.Get(asked++).As<Napi::Number>().DoubleValue();
+    return ort::DeviceUse{static_cast<std::uint64_t>(used), total};
+  };
+  const auto memory = std::make_shared<ort::MemoryBudget>(limit, measure);
+  options.budget = memory;
+  std::unique_ptr<ort::Network> network;
+  const Status status = ort::Network::open(options, CancelToken(), network);
+  Napi::Object result = from_status(info.Env(), status).As<Napi::Object>();
+  Napi::Array sizes = Napi::Array::New(info.Env());
+  if (network != nullptr) {
+    for (const ort::BatchTiming& timing : network->timings())
+      sizes.Set(sizes.Length(), static_cast<double>(timing.size));
+  }
+  result.Set("sizes", sizes);
+  result.Set("booked", static_cast<double>(memory->booked()));
+  result.Set("limit", static_cast<double>(memory->limit()));
+  result.Set("asked", asked);
+  network.reset();
+  result.Set("after", static_cast<double>(memory->booked()));
+  return result;
+}
+
+/// (runtimePath, file, width, height, batches: number[], inputs: Float32Array[]) → for each step the outputs of
+/// both inputs as one batch: on device 0, on device 1, then as before after each has been checked and opened again.
+Napi::Value replicas(const Napi::CallbackInfo& info) {
+  const auto check = [&info](const Status& status) {
+    if (!status.ok()) throw Napi::Error::New(info.Env(), status.message());
+  };
+  check(ort::open_runtime(text(info[0])));
+  ort::NetworkOptions options;
+  options.path = text(info[1]);
+  options.width = number(info[2]);
+  options.height = number(info[3]);
+  const Napi::Array batches = info[4].As<Napi::Array>();
+  for (std::uint32_t i = 0; i < batches.Length(); ++i)
+    options.batches.push_back(number(batches.Get(i)));
+  options.timed = true;
+  const CancelToken token;
+  ort::NetworkOptions of_first = options;
+  of_first.slots = 3;
+  std::unique_ptr<ort::Network> first;
+  check(ort::Network::open(of_first, token, first));
+  ThreadPool pool(1);
+  int opened = 0;
+  const auto open = [&](std::size_t, const CancelToken& stop, std::unique_ptr<ort::Network>& network) {
+    ++opened;
+    return ort::Network::open(options, stop, network);
+  };
+  std::unique_ptr<Replicas> replicas;
+  check(Replicas::open(*first, 2, open, pool, token, replicas));
+  const Napi::Array inputs = info[5].As<Napi::Array>();
+  Napi::Array steps = Napi::Array::New(info.Env());
+  const auto step = [&](std::size_t device) {
+    Napi::Array outputs = Napi::Array::New(info.Env(), 2);
+    const std::size_t size = replicas->buckets().back().size;
+    for (int slot = 0; slot < 2; ++slot) {
+      const Napi::Float32Array values = inputs.Get(static_cast<std::uint32_t>(slot)).As<Napi::Float32Array>();
+      std::copy_n(values.Data(), values.ElementLength(), first->input(slot).begin());
+      std::ranges::fill(first->output(slot), -1.0F);
+    }
+    const std::vector<std::vector<int>> runs =
+        size > 1 ? std::vector<std::vector<int>>{{0, 1}} : std::vector<std::vector<int>>{{0}, {1}};
+    for (const std::vector<int>& slots : runs) check(replicas->run(device, size, slots, token));
+    for (int slot = 0; slot < 2; ++slot) {
+      const std::span<float> output = first->output(slot);
+      Napi::Float32Array copy = Napi::Float32Array::New(info.Env(), output.size());
+      std::ranges::copy(output, copy.Data());
+      outputs.Set(static_cast<std::uint32_t>(slot), copy);
+    }
+    steps.Set(steps.Length(), outputs);
+  };
+  for (const std::size_t device : {0, 1}) step(device);
+  for (const std::size_t device : {0, 1}) {
+    check(replicas->recover(device, token));
+    step(device);
+  }
+  const int before = opened;
+  for (const std::size_t device : {0, 1}) {
+    check(replicas->reopen(device, token));
+    step(device);
+  }
+  Napi::Object result = Napi::Object::New(info.Env());
+  result.Set("steps", steps);
+  result.Set("openedByCheck", before - 1);
+  result.Set("opened", opened);
+  // A size that could not be opened is a lack of memory, so that the batcher goes on with smaller ones.
+  const std::vector<int> slots{0, 1};
+  result.Set("tooLarge", static_cast<int>(replicas->run(0, 64, slots, token).code()));
+  return result;
+}
+
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("find", Napi::Function::New<&find>(env));
   exports.Set("check", Napi::Function::New<&check>(env));
@@ -162,6 +295,10 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("nodes", Napi::Function::New<&nodes>(env));
   exports.Set("options", Napi::Function::New<&options>(env));
   exports.Set("run", Napi::Function::New<&run>(env));
+  exports.Set("replicas", Napi::Function::New<&replicas>(env, "replicas"));
+  exports.Set("use", Napi::Function::New<&use>(env, "use"));
+  exports.Set("openWithin", Napi::Function::New<&open_within>(env, "openWithin"));
+  exports.Set("count", Napi::Function::New<&count>(env, "count"));
   exports.Set("runBatches", Napi::Function::New<&run_batches>(env));
   return exports;
 }

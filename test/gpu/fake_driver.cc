@@ -45,3 +45,20 @@ EXPORTED int cuDeviceTotalMem_v2(std::size_t* bytes, int) {
   *bytes = std::size_t{80} << 30;
   return 0;
 }
+
+/// Of the CUDA runtime, for native/ort/memory_budget.cc.
+static int current = 7;
+EXPORTED int cudaGetDevice(int* device) {
+  *device = current;
+  return 0;
+}
+EXPORTED int cudaSetDevice(int device) {
+  current = device;
+  return answer("set", 0);
+}
+EXPORTED int cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  *total = std::size_t{80} << 30;
+  *free = static_cast<std::size_t>(answer("free", 64)) << 30;
+  // Of a device alone, so that the test sees which one was asked.
+  return current == answer("device", current) ? 0 : 101;
+}

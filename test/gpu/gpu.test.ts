@@ -34,7 +34,13 @@ interface GpuTestAddon {
   check(driverCuda: number, major: number, minor: number, cudaRuntime: number, tensorrt: boolean): Status;
   failure(message: string): Status;
   nodes(log: string, limit: number): string;
-  options(tensorrt: boolean, deviceId: number, fp16: boolean, engineCache: string): Record<string, string>;
+  options(
+    tensorrt: boolean,
+    deviceId: number,
+    fp16: boolean,
+    engineCache: string,
+    memoryLimit: number,
+  ): Record<string, string>;
   run(
     runtimePath: string,
     file: string,
@@ -43,6 +49,37 @@ interface GpuTestAddon {
     bind: boolean,
     inputs: readonly Float32Array[],
   ): readonly Float32Array[];
+  replicas(
+    runtimePath: string,
+    file: string,
+    width: number,
+    height: number,
+    batches: readonly number[],
+    inputs: readonly Float32Array[],
+  ): {
+    readonly steps: readonly (readonly Float32Array[])[];
+    readonly openedByCheck: number;
+    readonly opened: number;
+    readonly tooLarge: number;
+  };
+  count(library: string): number;
+  use(library: string, device: number): readonly [used: number, total: number] | undefined;
+  openWithin(
+    runtimePath: string,
+    file: string,
+    width: number,
+    height: number,
+    batches: readonly number[],
+    limit: number,
+    total: number,
+    uses: readonly number[],
+  ): Status & {
+    readonly sizes: readonly number[];
+    readonly booked: number;
+    readonly limit: number;
+    readonly asked: number;
+    readonly after: number;
+  };
   /** As `run`, `members` inputs at a time as one batch of the smallest of these sizes that holds them. */
   runBatches(
     runtimePath: string,
@@ -95,7 +132,12 @@ test.serial('find_device: each answer of the driver is a code and a remedy', (t)
     compute: 86,
     memoryBytes: 80 * 2 ** 30,
   });
+  process.env['CUTOUT_TEST_CUDA'] = 'count=5';
+  t.is(addon.count(driver), 5);
+  process.env['CUTOUT_TEST_CUDA'] = 'init=100 count=5';
+  t.is(addon.count(driver), 0);
   delete process.env['CUTOUT_TEST_CUDA'];
+  t.is(addon.count('libcutout-no-such-driver.so.1'), 0);
 });
 
 test('check_device: the driver has to support the major version of CUDA, the GPU the code in it', (t) => {
@@ -192,13 +234,13 @@ test('nodes_on_cpu: names what ONNX Runtime placed on the CPU, up to a limit', (
 });
 
 test('options of the providers', (t) => {
-  t.deepEqual(addon.options(false, 3, true, '/cache'), {
+  t.deepEqual(addon.options(false, 3, true, '/cache', 0), {
     device_id: '3',
     arena_extend_strategy: 'kSameAsRequested',
     cudnn_conv_algo_search: 'HEURISTIC',
   });
-  t.deepEqual(addon.options(true, 0, false, ''), { device_id: '0', trt_fp16_enable: '0' });
-  t.deepEqual(addon.options(true, 1, true, '/cache'), {
+  t.deepEqual(addon.options(true, 0, false, '', 0), { device_id: '0', trt_fp16_enable: '0' });
+  t.deepEqual(addon.options(true, 1, true, '/cache', 0), {
     device_id: '1',
     trt_fp16_enable: '1',
     trt_layer_norm_fp32_fallback: '1',
@@ -207,6 +249,8 @@ test('options of the providers', (t) => {
     trt_timing_cache_enable: '1',
     trt_timing_cache_path: '/cache',
   });
+  t.like(addon.options(false, 0, false, '', 5e9), { gpu_mem_limit: '5000000000' });
+  t.like(addon.options(true, 0, false, '', 5e9), { trt_max_workspace_size: '5000000000' });
 });
 
 test('runs with bound inputs and outputs give the same values as others, run after run', (t) => {
@@ -256,4 +300,71 @@ test('a network of a fixed batch is opened without batches', (t) => {
     addon.runBatches(defaultRuntimePath(), file, 64, 64, [2, 4], 1, inputs),
     addon.run(defaultRuntimePath(), file, 64, 64, false, inputs),
   );
+});
+
+test('a network on two devices: each computes the same bytes, also after it was checked and opened again', (t) => {
+  const networks = new Networks();
+  t.teardown(() => networks.remove());
+  const inputs = [1, 2].map((seed) =>
+    Float32Array.from({ length: 3 * 64 * 64 }, (_, at) => Math.sin(seed * 12.9898 + at * 0.017)),
+  );
+  const bytes = (values: Float32Array = new Float32Array()) =>
+    Buffer.from(values.buffer, values.byteOffset, values.byteLength);
+  for (const batch of [false, true]) {
+    const { path: file } = networks.spec(`replicas-${batch}`, { convolutions: 2, batch });
+    const alone = addon.run(defaultRuntimePath(), file, 64, 64, false, inputs);
+    const { steps, ...counts } = addon.replicas(defaultRuntimePath(), file, 64, 64, [2], inputs);
+    t.is(steps.length, 6);
+    for (const [step, outputs] of steps.entries())
+      for (const [at, values] of outputs.entries())
+        t.true(bytes(values).equals(bytes(alone[at])), `step ${step}, ${at}`);
+    // A device that works is not opened again.
+    t.deepEqual(counts, { openedByCheck: 0, opened: 3, tooLarge: CODES.deviceMemory });
+  }
+});
+
+test.serial('device_use: the CUDA runtime is asked for one device, and only if it is loaded', (t) => {
+  t.is(addon.use('libcutout-no-such-runtime.so.13', 0), undefined);
+  t.is(addon.count(driver), 1, 'loads the stand-in');
+  process.env['CUTOUT_TEST_CUDA'] = 'free=60 device=3';
+  t.deepEqual(addon.use(driver, 3), [20 * 2 ** 30, 80 * 2 ** 30]);
+  t.is(addon.use(driver, 2), undefined);
+  process.env['CUTOUT_TEST_CUDA'] = 'set=101';
+  t.is(addon.use(driver, 3), undefined);
+  delete process.env['CUTOUT_TEST_CUDA'];
+});
+
+test('device memory: a network is opened for the batches that fit, and gives back what it took', (t) => {
+  const networks = new Networks();
+  t.teardown(() => networks.remove());
+  const { path: file } = networks.spec('within', { batch: true });
+  const megabyte = 1e6;
+  const open = (limit: number, ...uses: number[]) =>
+    addon.openWithin(
+      defaultRuntimePath(),
+      file,
+      64,
+      64,
+      [2, 4],
+      limit * megabyte,
+      1000 * megabyte,
+      uses.map((use) => use * megabyte),
+    );
+  // Other processes use 100; the batches take 50, 70 and 90.
+  const all = open(300, 100, 150, 150, 220, 220, 310);
+  t.like(all, { code: CODES.ok, sizes: [1, 2, 4], booked: 210 * megabyte, after: 0 });
+  // 4 is opened, takes 90 of the 80 that are left, and is closed.
+  t.like(open(200, 100, 150, 150, 220, 220, 310), { sizes: [1, 2], booked: 120 * megabyte });
+  // 2 takes at least what 1 takes, which is more than what is left: it is not opened.
+  t.like(open(90, 100, 150, 150), { sizes: [1], booked: 50 * megabyte, asked: 3 });
+  const none = open(40, 100, 150);
+  t.like(none, { code: CODES.deviceMemory, sizes: [], booked: 0 });
+  t.regex(
+    none.message,
+    /: 50 MB of device memory are needed, and 40 MB of 40 MB are left\. .*CUTOUT_DEVICE_MEMORY/,
+  );
+  // Without a limit nine tenths of the device.
+  t.like(open(0, 100, 150, 150, 220, 220, 310), { sizes: [1, 2, 4], limit: 900 * megabyte });
+  // What cannot be measured fits.
+  t.like(open(40), { code: CODES.ok, sizes: [1, 2, 4], booked: 0 });
 });

@@ -101,7 +101,7 @@ const engineErrors = [
   ['ENGINE_DEADLINE', 504, 'timeout', false],
   ['ENGINE_OUT_OF_MEMORY', 503, 'service_unavailable', true],
   ['ENGINE_DEVICE_MEMORY', 503, 'service_unavailable', true],
-  ['ENGINE_DEVICE', 500, 'internal_error', true],
+  ['ENGINE_DEVICE', 503, 'service_unavailable', true],
   ['ENGINE_CLOSED', 503, 'service_unavailable', false],
   ['ENGINE_MODEL', 500, 'internal_error', true],
   ['ENGINE_RUNTIME', 500, 'internal_error', true],

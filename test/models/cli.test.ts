@@ -193,7 +193,7 @@ test('two concurrent pulls do the work once', async (t) => {
   t.deepEqual(await place.files(), READY);
 });
 
-test('prepare --device tensorrt builds engines too, and takes no precision', async (t) => {
+test('prepare --device runs the network on the GPU, fails where that fails, and takes no precision', async (t) => {
   const place = await workplace(t);
   await place.entry({ kind: 'file', path: 'published.onnx' });
   t.is((await cli(place, 'pull')).status, 0);
@@ -201,7 +201,9 @@ test('prepare --device tensorrt builds engines too, and takes no precision', asy
   t.is(prepared.status, 1);
   t.regex(prepared.out, /tiny is ready: 0 MB/);
   t.is(prepared.errors, 'An engine of tiny is built on tensorrt.\n');
-  t.is((await cli(place, 'prepare', 'tiny', '--device', 'cuda')).errors, '');
+  const cuda = await cli(place, 'prepare', 'tiny', '--device', 'cuda');
+  t.deepEqual([cuda.status, cuda.errors], [1, 'An engine of tiny is built on cuda.\n']);
+  t.is((await cli(place, 'prepare', 'tiny', '--device', 'cpu')).status, 0);
   const both = await cli(place, 'prepare', 'tiny', '--device', 'tensorrt', '--precision', 'int8');
   t.not(both.status, 0);
   t.regex(both.errors, /--device.*cannot be used with.*--precision/);

@@ -229,7 +229,16 @@ test('a token applies to the separate port as well', async (t) => {
 test('sources are read at a scrape; a missing source has no value', async (t) => {
   const seen = samplesOf(await everyMetric().text());
   t.is(seen.get('cutout_engine_jobs_total{outcome="done"}'), 5);
-  t.is(seen.get('cutout_engine_batches_total{images="2"}'), 2);
+  t.is(seen.get('cutout_engine_batches_total{device="0",images="2"}'), 2);
+  const wait = (le: string) => seen.get(`cutout_engine_batch_wait_seconds_bucket{device="0",le="${le}"}`);
+  t.deepEqual(['0.0005', '0.001', '0.512', '1.024', '+Inf'].map(wait), [1, 3, 3, 6, 7]);
+  t.is(seen.get('cutout_engine_batch_wait_seconds_sum{device="0"}'), 2.5);
+  t.is(seen.get('cutout_engine_batch_wait_seconds_count{device="0"}'), 7);
+  t.is(seen.get('cutout_device_up{device="0"}'), 1);
+  t.is(seen.get('cutout_device_up{device="1"}'), 0);
+  t.is(seen.get('cutout_device_losses_total{device="1"}'), 2);
+  t.is(seen.get('cutout_device_memory_bytes{device="0"}'), 3e9);
+  t.is(seen.get('cutout_device_memory_limit_bytes{device="0"}'), 20e9);
   t.is(seen.get('cutout_open_reservations'), 3);
   t.is(seen.get('cutout_admission_wait_seconds'), 6);
   t.is(seen.get('cutout_engine_kept_bytes'), 6e8);

@@ -57,7 +57,10 @@ class Queue : public Napi::ObjectWrap<Queue> {
                         InstanceMethod<&Queue::cancel>("cancel"),
                         InstanceMethod<&Queue::next>("next"),
                         InstanceMethod<&Queue::finish>("finish"),
-                        InstanceMethod<&Queue::lose>("lose")});
+                        InstanceMethod<&Queue::lose>("lose"),
+                        InstanceMethod<&Queue::restore>("restore"),
+                        InstanceMethod<&Queue::shrink>("shrink"),
+                        InstanceMethod<&Queue::retry>("retry")});
   }
 
  private:
@@ -121,8 +124,23 @@ class Queue : public Napi::ObjectWrap<Queue> {
   }
 
   Napi::Value lose(const Napi::CallbackInfo& info) {
-    return from_ended(info.Env(), queue_.lose(index(info[0])));
+    const BatchQueue::Lost lost = queue_.lose(index(info[0]));
+    Napi::Object result = Napi::Object::New(info.Env());
+    result.Set("failed", array(info.Env(), lost.failed));
+    result.Set("cancelled", array(info.Env(), lost.cancelled));
+    result.Set("retried", array(info.Env(), lost.retried));
+    return result;
   }
+
+  Napi::Value shrink(const Napi::CallbackInfo& info) {
+    return Napi::Boolean::New(info.Env(), queue_.shrink(index(info[0]), index(info[1])));
+  }
+
+  Napi::Value retry(const Napi::CallbackInfo& info) {
+    return from_ended(info.Env(), queue_.retry(index(info[0])));
+  }
+
+  void restore(const Napi::CallbackInfo& info) { queue_.restore(index(info[0])); }
 
   BatchQueue queue_;
 };

@@ -4,7 +4,7 @@ import { type Batch, type BatchQueue, type Bucket, Queue } from './schedAddon.ts
 
 const DELAY = 20;
 const PATIENCE = 3000;
-const DEVICES = 2;
+const DEVICES = 3;
 /** Runs that wait at most; more are not pushed. */
 const ROOM = 60;
 const SHAPES: readonly (readonly Bucket[])[] = [
@@ -29,6 +29,8 @@ interface Run {
   readonly shape: number;
   readonly arrival: number;
   readonly deadline: number;
+  /** Whether a device was lost while it ran. */
+  retried: boolean;
   state: 'waiting' | 'running' | 'cancelled' | 'answered';
   answer?: Answer;
 }
@@ -112,11 +114,35 @@ class Oracle {
     if (device) Object.assign(device, { batch, startedAt: now, endsAt: now + latency });
   }
 
-  ended(device: number, answer: 'done' | 'lost'): void {
+  ended(device: number): void {
     const state = this.devices[device];
     for (const id of state?.batch?.members ?? [])
-      this.answer(id, this.runs.get(id)?.state === 'cancelled' ? 'cancelled' : answer);
+      this.answer(id, this.runs.get(id)?.state === 'cancelled' ? 'cancelled' : 'done');
     if (state) delete state.batch;
+  }
+
+  /** The device stops working. Returns what becomes of its runs, and of those that wait if none is left. */
+  lost(device: number): { failed: number[]; cancelled: number[]; retried: number[] } {
+    const state = this.devices[device];
+    const outcome = { failed: [] as number[], cancelled: [] as number[], retried: [] as number[] };
+    if (!state) return outcome;
+    state.up = false;
+    const last = this.devices.every(({ up }) => !up);
+    for (const run of last ? this.waiting() : []) outcome.failed.push(run.id);
+    for (const id of state.batch?.members ?? []) {
+      const run = this.runs.get(id);
+      if (!run) continue;
+      if (run.state === 'cancelled') outcome.cancelled.push(id);
+      else if (last || run.retried) outcome.failed.push(id);
+      else {
+        outcome.retried.push(id);
+        Object.assign(run, { state: 'waiting', retried: true });
+      }
+    }
+    delete state.batch;
+    for (const id of outcome.failed) this.answer(id, 'lost');
+    for (const id of outcome.cancelled) this.answer(id, 'cancelled');
+    return outcome;
   }
 
   /** After a step in which the queue said when it wants to be asked again. */
@@ -176,7 +202,7 @@ function drive(oracle: Oracle, { below, next: chance, count }: ReturnType<typeof
     const { completed, cancelled } = queue.finish(device);
     compare('completed', completed, expected[0]);
     compare('cancelled', cancelled, expected[1]);
-    oracle.ended(device, 'done');
+    oracle.ended(device);
     ask();
   };
   /** Lets the time pass to the next event before `until`. */
@@ -200,7 +226,15 @@ function drive(oracle: Oracle, { below, next: chance, count }: ReturnType<typeof
     const shape = below(4) === 0 ? 1 : 0;
     const slack = [Number.POSITIVE_INFINITY, below(60), 100 + below(400)][below(3)] ?? 0;
     const flow = below(3) === 0 ? below(5) : 0;
-    const run: Run = { id, flow, shape, arrival: now, deadline: now + slack, state: 'waiting' };
+    const run: Run = {
+      id,
+      flow,
+      shape,
+      arrival: now,
+      deadline: now + slack,
+      retried: false,
+      state: 'waiting',
+    };
     const taken = queue.push(id, flow, shape, now, Number.isFinite(slack) ? run.deadline : undefined);
     if (taken !== oracle.devices.some(({ up }) => up))
       oracle.faults.push('taken without a device, or refused');
@@ -233,27 +267,40 @@ function drive(oracle: Oracle, { below, next: chance, count }: ReturnType<typeof
     ask();
   };
   const lose = () => {
-    const device = below(DEVICES);
+    // Half the time one that runs what another one lost.
+    const again = oracle.devices.findIndex(({ batch }) =>
+      batch?.members.some((id) => oracle.runs.get(id)?.retried),
+    );
+    const device = again >= 0 && chance() < 0.5 ? again : below(DEVICES);
     const state = oracle.devices[device];
     if (!state?.up) return;
-    const others = oracle.devices.some(({ up }, other) => up && other !== device);
-    const waiting = others ? [] : oracle.waiting().map(({ id }) => id);
-    const expected = [[...members(device, false), ...waiting], members(device, true)] as const;
-    const { completed, cancelled } = queue.lose(device);
-    compare('lost', completed, expected[0]);
-    compare('cancelled on a lost device', cancelled, expected[1]);
-    oracle.ended(device, 'lost');
-    for (const id of waiting) oracle.answer(id, 'lost');
-    state.up = false;
-    count(others ? 'lose' : 'lose the last');
+    const given = queue.lose(device);
+    const expected = oracle.lost(device);
+    for (const what of ['failed', 'cancelled', 'retried'] as const)
+      compare(`${what} on a lost device`, given[what], expected[what]);
+    if (expected.retried.length > 0) count('retried');
+    const last = oracle.devices.every(({ up }) => !up);
+    if (!last && expected.failed.length > 0) count('lost twice');
+    count(last ? 'lose the last' : 'lose');
+    ask();
+    // An image that no device survives.
+    if (expected.retried.length > 0 && chance() < 0.3) lose();
+  };
+  const restore = () => {
+    const device = below(DEVICES);
+    const state = oracle.devices[device];
+    if (!state || state.up) return;
+    count(oracle.devices.some(({ up }) => up) ? 'restore' : 'restore the first');
+    queue.restore(device);
+    state.up = true;
     ask();
   };
-  /** When all devices are lost, everything was handed back: goes on with a new queue and new devices. */
-  const replace = () => {
+  /** The process starts again while all devices are lost: nothing was left to do. */
+  const restart = () => {
     if (oracle.devices.some(({ up }) => up)) return;
     queue = open();
     for (const device of oracle.devices) device.up = true;
-    count('replace');
+    count('restart');
     ask();
   };
 
@@ -262,8 +309,9 @@ function drive(oracle: Oracle, { below, next: chance, count }: ReturnType<typeof
       const dice = chance();
       if (dice < 0.5) push();
       else if (dice < 0.6) cancel();
-      else if (dice < 0.61) lose();
-      else if (dice < 0.62) replace();
+      else if (dice < 0.63) lose();
+      else if (dice < 0.65) restore();
+      else if (dice < 0.652) restart();
       else pass(now + below(below(10) === 0 ? 400 : 25));
     },
     drain() {
@@ -288,7 +336,11 @@ test('10,000 random steps: no run is lost, answered twice, starved or late', (t)
     'cancel: batch abandoned',
     'lose the last',
     'no device',
-    'replace',
+    'retried',
+    'lost twice',
+    'restore',
+    'restore the first',
+    'restart',
   ])
     t.true((steps.seen.get(what) ?? 0) > 0, `${what}: seed ${steps.seed}`);
   t.log(Object.fromEntries(oracle.answers), Object.fromEntries(steps.seen));

@@ -178,12 +178,48 @@ test('the last member that is cancelled says that nobody wants the batch', (t) =
   t.is(queue.cancel(1), 'batch abandoned');
 });
 
-test('a lost device hands its members back; the last one everything, and nothing is taken from then on', (t) => {
+test("a lost device's members wait again, for another device; when it was the last one, everything has failed", (t) => {
   const { queue, shape } = open({ devices: 2, delay: 0 });
   for (let id = 0; id < 17; id++) queue.push(id, 0, shape, 0);
   t.is(queue.next(0).started.length, 2);
-  t.deepEqual(queue.lose(1).completed, [8, 9, 10, 11, 12, 13, 14, 15]);
-  t.deepEqual(queue.lose(0), { completed: [0, 1, 2, 3, 4, 5, 6, 7, 16], cancelled: [] });
+  t.deepEqual(queue.lose(1), { failed: [], cancelled: [], retried: [8, 9, 10, 11, 12, 13, 14, 15] });
+  queue.finish(0);
+  // Those of the lost device came before the one that waited.
+  t.deepEqual(queue.next(1).started[0]?.members, [8, 9, 10, 11, 12, 13, 14, 15]);
+  t.deepEqual(queue.lose(0), {
+    failed: [8, 9, 10, 11, 12, 13, 14, 15, 16],
+    cancelled: [],
+    retried: [],
+  });
   t.false(queue.push(20, 0, shape, 1));
   t.deepEqual(queue.next(1), { refused: [], started: [] });
+});
+
+test('a run whose second device is lost has failed, so that one input cannot take down all devices', (t) => {
+  const { queue, shape } = open({ devices: 3, delay: 0 });
+  queue.push(1, 0, shape, 0);
+  t.is(queue.next(0).started[0]?.device, 0);
+  t.deepEqual(queue.lose(0).retried, [1]);
+  t.is(queue.next(1).started[0]?.device, 1);
+  t.deepEqual(queue.lose(1), { failed: [1], cancelled: [], retried: [] });
+});
+
+test('a device that works again takes runs', (t) => {
+  const { queue, shape } = open({ devices: 1, delay: 0 });
+  queue.lose(0);
+  t.false(queue.push(1, 0, shape, 0));
+  queue.restore(0);
+  t.true(queue.push(2, 0, shape, 1));
+  t.deepEqual(queue.next(1).started[0]?.members, [2]);
+});
+
+test('a batch that is too large for a device is tried again in smaller ones, without its cancelled members', (t) => {
+  const { queue, shape } = open({ delay: 0 });
+  for (let id = 1; id <= 8; id++) queue.push(id, 0, shape, 0);
+  t.is(queue.next(0).started[0]?.members.length, 8);
+  queue.cancel(3);
+  t.true(queue.shrink(shape, 8));
+  t.deepEqual(queue.retry(0), { completed: [1, 2, 4, 5, 6, 7, 8], cancelled: [3] });
+  t.deepEqual(queue.next(1).started[0]?.members, [1, 2, 4, 5]);
+  t.false(queue.shrink(shape, 1), 'the smallest is kept');
 });

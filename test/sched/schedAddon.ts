@@ -24,6 +24,12 @@ export interface Ended {
   readonly cancelled: readonly number[];
 }
 
+export interface Lost {
+  readonly failed: readonly number[];
+  readonly cancelled: readonly number[];
+  readonly retried: readonly number[];
+}
+
 /** BatchQueue of native/sched/batch_queue.h. Times and durations are nanoseconds. */
 export interface BatchQueue {
   addShape(buckets: readonly Bucket[]): number;
@@ -31,7 +37,11 @@ export interface BatchQueue {
   cancel(id: number): 'unknown' | 'removed' | 'in batch' | 'batch abandoned';
   next(now: number): Step;
   finish(device: number): Ended;
-  lose(device: number): Ended;
+  lose(device: number): Lost;
+  restore(device: number): void;
+  shrink(shape: number, size: number): boolean;
+  /** `completed` wait again. */
+  retry(device: number): Ended;
 }
 
 interface SchedAddon {

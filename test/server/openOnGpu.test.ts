@@ -3,13 +3,13 @@ import os from 'node:os';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { loadConfig } from '../../src/config/readConfig.ts';
-import { EngineError, type NetworkInfo, type NetworkSpec } from '../../src/engine/types.ts';
+import { EngineError, type Gpu, type NetworkInfo, type NetworkSpec } from '../../src/engine/types.ts';
 import { openOnGpu } from '../../src/server/openOnGpu.ts';
 import { FakeEngine } from '../fixtures/fakeEngine.ts';
 import { gpu } from '../fixtures/gpu.ts';
 
 /** Opens IS-Net on a GPU whose engine does what `load` says; collects what the operator is told. */
-async function place(t: ExecutionContext, device: 'cuda' | 'tensorrt') {
+async function place(t: ExecutionContext, device: 'cuda' | 'tensorrt', gpus: readonly Gpu[] = [gpu]) {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'cutout-gpu-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const located: NetworkSpec = {
@@ -27,7 +27,7 @@ async function place(t: ExecutionContext, device: 'cuda' | 'tensorrt') {
     const notices: string[] = [];
     const engine = {
       ...new FakeEngine().asEngine(),
-      gpu: () => gpu,
+      gpus: () => gpus,
       load: async (spec: NetworkSpec): Promise<NetworkInfo> => {
         loads.push(spec);
         await load(spec);
@@ -85,4 +85,21 @@ test('TensorRT: a cached engine that cannot be opened is built again, once', asy
   t.is(second, fails);
   // The stale engine and the failed build are both gone.
   t.deepEqual(await engines(), []);
+});
+
+test('several GPUs: TensorRT takes those of one kind, CUDA any', async (t) => {
+  const second = { ...gpu, id: 1 };
+  const other = { ...gpu, id: 1, name: 'Tesla T4', computeCapability: '7.5' };
+  const alike = await place(t, 'tensorrt', [gpu, second]);
+  await alike.open(build);
+  t.is((await alike.engines()).length, 1);
+  const mixed = await place(t, 'tensorrt', [gpu, other]);
+  await t.throwsAsync(mixed.open(build), {
+    code: 'ENGINE_DEVICE',
+    message: /0 is NVIDIA L4 \(compute capability 8\.9\) and 1 is Tesla T4 .*CUTOUT_DEVICE_ID/,
+  });
+  t.is(mixed.loads.length, 0);
+  const cuda = await place(t, 'cuda', [gpu, other]);
+  await cuda.open(async () => {});
+  t.is(cuda.loads.length, 1);
 });

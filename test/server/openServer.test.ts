@@ -89,6 +89,39 @@ test('while an unloaded network cannot be loaded again, requests get 503 and the
   t.deepEqual([await ask.cutout(), await ask.ready()], [200, 200]);
 });
 
+test('the server is ready while one of its GPUs works, and says how many do', async (t) => {
+  const lost = new Set<number>();
+  const fake = network();
+  const device = (id: number) => ({
+    id,
+    losses: lost.has(id) ? 1 : 0,
+    batches: [0, 1],
+    waits: [],
+    waitedMs: 0,
+    ...(lost.has(id) && { lost: 'The GPU has stopped working.' }),
+  });
+  const engine = {
+    ...fake,
+    engine: { ...fake.engine, stats: () => ({ ...fake.engine.stats(), devices: [device(0), device(1)] }) },
+  };
+  const server = await openServer(configOf(temporaryFolder(t)), start(), { engine });
+  const ask = await asker(t, server);
+  await server.ready();
+  const ready = async () => {
+    const answer = await fetch(`http://127.0.0.1:${server.http.address.port}/health/ready`);
+    return [answer.status, JSON.stringify(await answer.json())] as const;
+  };
+  t.deepEqual(await ready(), [200, '{"status":"ready","devices":{"ready":2,"lost":0}}']);
+  lost.add(1);
+  t.deepEqual(await ready(), [200, '{"status":"ready","devices":{"ready":1,"lost":1}}']);
+  lost.add(0);
+  const [status, body] = await ready();
+  t.is(status, 503);
+  t.regex(body, /The GPUs of the service do not answer/);
+  lost.delete(0);
+  t.is(await ask.ready(), 200);
+});
+
 test('if the network cannot be loaded, the server is never ready and everything is closed', async (t) => {
   const dataDir = temporaryFolder(t);
   const engine = Promise.reject(new UserError('no network'));

@@ -19,7 +19,7 @@ export async function describer(threads = 1) {
   const engine = createEngine(loadAddon(), {
     runtimePath: defaultRuntimePath(),
     provider: 'cpu',
-    deviceId: 0,
+    deviceIds: [0],
     workers: 1,
     intraOpThreads: threads,
     pixelThreads: threads,

@@ -79,7 +79,16 @@ export const components: Readonly<Record<string, Schema>> = {
     }),
   }),
   Improve: object({ id: { type: 'string', format: 'uuid' } }),
-  Health: object({ status: { type: 'string', enum: ['live', 'ready'] } }),
+  Health: {
+    ...object({ status: { type: 'string', enum: ['live', 'ready'] } }),
+    properties: {
+      status: { type: 'string', enum: ['live', 'ready'] },
+      devices: {
+        ...object({ ready: { type: 'integer' }, lost: { type: 'integer' } }),
+        description: 'GPUs that work and GPUs that stopped working; only of a service that runs on GPUs.',
+      },
+    },
+  },
 };
 
 const ref = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` });

@@ -7,13 +7,20 @@ interface Parts {
   readonly storesReachable: () => boolean;
   /** False while a network that was unloaded cannot be loaded again. */
   readonly networkUsable: () => boolean;
+  readonly devices: () => Devices;
+}
+
+/** GPUs that take images and GPUs that were lost; none of both without a GPU. */
+export interface Devices {
+  readonly ready: number;
+  readonly lost: number;
 }
 
 /**
- * `live`: the process answers. `ready`: the network is warmed up and usable, the stores can be reached, and new work is
- * accepted. Neither needs a key.
+ * `live`: the process answers. `ready`: the network is warmed up and usable, a GPU works where there are any, the stores
+ * can be reached, and new work is accepted. Neither needs a key.
  */
-export function healthRoutes(health: Health, { storesReachable, networkUsable }: Parts): Route[] {
+export function healthRoutes(health: Health, { storesReachable, networkUsable, devices }: Parts): Route[] {
   const live: Middleware = (ctx) => {
     ctx.body = { status: 'live' };
   };
@@ -24,7 +31,10 @@ export function healthRoutes(health: Health, { storesReachable, networkUsable }:
       throw fail('service_unavailable', { detail: 'The service cannot reach a store that it needs.' });
     if (!networkUsable())
       throw fail('service_unavailable', { detail: 'The service cannot load its network again.' });
-    ctx.body = { status: 'ready' };
+    const { ready, lost } = devices();
+    if (lost > 0 && ready === 0)
+      throw fail('service_unavailable', { detail: 'The GPUs of the service do not answer.' });
+    ctx.body = { status: 'ready', ...(ready > 0 && { devices: { ready, lost } }) };
   };
   return [
     { method: 'GET', paths: ['/health/live'], handlers: [live] },

@@ -1,0 +1,106 @@
+#include "ort/memory_budget.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace cutout::ort {
+
+namespace {
+
+constexpr int kSuccess = 0;
+
+std::string megabytes(std::uint64_t bytes) {
+  return std::to_string((bytes + 500'000) / 1'000'000) + " MB";
+}
+
+}  // namespace
+
+std::optional<DeviceUse> device_use(int number, std::span<const char* const> libraries) {
+  for (const char* library : libraries) {
+    void* const opened = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+    if (opened == nullptr) continue;
+    const auto set = reinterpret_cast<int (*)(int)>(dlsym(opened, "cudaSetDevice"));
+    const auto get = reinterpret_cast<int (*)(int*)>(dlsym(opened, "cudaGetDevice"));
+    const auto info =
+        reinterpret_cast<int (*)(std::size_t*, std::size_t*)>(dlsym(opened, "cudaMemGetInfo"));
+    if (set == nullptr || get == nullptr || info == nullptr) continue;
+    // The calling thread's device is left as it was.
+    int before = 0;
+    if (get(&before) != kSuccess || set(number) != kSuccess) return {};
+    std::size_t free = 0;
+    std::size_t total = 0;
+    const bool known = info(&free, &total) == kSuccess;
+    set(before);
+    if (!known) return {};
+    return DeviceUse{total - free, total};
+  }
+  return {};
+}
+
+MemoryBudget::Booking& MemoryBudget::Booking::operator=(Booking&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  memory_ = std::move(other.memory_);
+  bytes_ = std::exchange(other.bytes_, 0);
+  return *this;
+}
+
+void MemoryBudget::Booking::release() {
+  if (memory_ == nullptr) return;
+  const std::lock_guard lock(memory_->mutex_);
+  memory_->booked_ -= bytes_;
+  memory_.reset();
+}
+
+std::uint64_t MemoryBudget::booked() const {
+  const std::lock_guard lock(mutex_);
+  return booked_;
+}
+
+std::uint64_t MemoryBudget::limit() const {
+  const std::lock_guard lock(mutex_);
+  return limit_;
+}
+
+std::uint64_t MemoryBudget::left() const {
+  const std::lock_guard lock(mutex_);
+  return limit_ > booked_ ? limit_ - booked_ : 0;
+}
+
+Status MemoryBudget::book(const std::shared_ptr<MemoryBudget>& memory, const std::string& what,
+                          std::uint64_t expected, const std::function<Status()>& open,
+                          Booking& booking) {
+  if (memory == nullptr) return open();
+  return memory->book(memory, what, expected, open, booking, memory->measure_());
+}
+
+Status MemoryBudget::book(const std::shared_ptr<MemoryBudget>& self, const std::string& what,
+                          std::uint64_t expected, const std::function<Status()>& open,
+                          Booking& booking, const std::optional<DeviceUse>& before) {
+  if (!before) return open();
+  const auto refuse = [&](std::uint64_t bytes) -> Status {
+    return {Code::kDeviceMemory,
+            what + ": " + megabytes(bytes) + " of device memory are needed, and " +
+                megabytes(left()) + " of " + megabytes(limit()) +
+                " are left. Raise CUTOUT_DEVICE_MEMORY, or use a GPU with more memory."};
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    if (limit_ == 0) limit_ = before->total / 10 * 9;
+  }
+  if (expected > left()) return refuse(expected);
+  CUTOUT_RETURN_IF_ERROR(open());
+  const std::optional<DeviceUse> after = measure_();
+  if (!after) return {};
+  const std::uint64_t taken = after->used - std::min(after->used, before->used);
+  if (taken > left()) return refuse(taken);
+  const std::lock_guard lock(mutex_);
+  booked_ += taken;
+  booking.memory_ = self;
+  booking.bytes_ = taken;
+  return {};
+}
+
+}  // namespace cutout::ort

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "core/status.h"
+
+namespace cutout::ort {
+
+/// Bytes of a device that are in use, by any process, and how many it has.
+struct DeviceUse {
+  std::uint64_t used = 0;
+  std::uint64_t total = 0;
+};
+
+/// Names of the CUDA runtime's library, the newest first.
+inline constexpr std::array kCudaRuntimes{"libcudart.so.13", "libcudart.so.12",
+                                          "libcudart.so.11.0"};
+
+/// Asks the CUDA runtime that the provider has loaded; none without one. Makes a CUDA context.
+std::optional<DeviceUse> device_use(int number,
+                                    std::span<const char* const> libraries = kCudaRuntimes);
+
+/// The memory that networks take on one device, against a limit. A session takes its memory
+/// (weights, and what one run of its batch needs) when it is opened and run for the first time, and
+/// keeps it, so that no later run needs more. What it takes is measured, as the growth of the
+/// device's use; sessions of one device are opened one after the other. Thread-safe.
+class MemoryBudget {
+ public:
+  using Measure = std::function<std::optional<DeviceUse>()>;
+
+  /// `limit` in bytes; 0: nine tenths of what the device has. What cannot be measured fits.
+  MemoryBudget(std::uint64_t limit, Measure measure)
+      : limit_(limit), measure_(std::move(measure)) {}
+
+  /// What a session has taken; given back when this is destroyed.
+  class Booking {
+   public:
+    Booking() = default;
+    ~Booking() { release(); }
+    Booking(Booking&& other) noexcept { *this = std::move(other); }
+    Booking& operator=(Booking&& other) noexcept;
+    [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+
+   private:
+    friend class MemoryBudget;
+    void release();
+    std::shared_ptr<MemoryBudget> memory_;
+    std::uint64_t bytes_ = 0;
+  };
+
+  /// Opens a session and books what it takes. kDeviceMemory when that is more than is left: before
+  /// `open` if already `expected`, what it takes at least, is; else after it, and the caller closes
+  /// what was opened. `what` begins the message. Without a memory it is only opened.
+  static Status book(const std::shared_ptr<MemoryBudget>& memory, const std::string& what,
+                     std::uint64_t expected, const std::function<Status()>& open, Booking& booking);
+
+  [[nodiscard]] std::uint64_t booked() const;
+  /// 0: not known yet.
+  [[nodiscard]] std::uint64_t limit() const;
+  [[nodiscard]] std::uint64_t left() const;
+
+ private:
+  Status book(const std::shared_ptr<MemoryBudget>& self, const std::string& what,
+              std::uint64_t expected, const std::function<Status()>& open, Booking& booking,
+              const std::optional<DeviceUse>& before);
+
+  mutable std::mutex mutex_;  // guards limit_ and booked_
+  std::uint64_t limit_;
+  std::uint64_t booked_ = 0;
+  const Measure measure_;
+};
+
+}  // namespace cutout::ort
