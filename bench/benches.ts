@@ -1,4 +1,5 @@
 import * as batching from './batching.ts';
+import * as gpu from './gpu.ts';
 import * as kernels from './kernels.ts';
 import type { BenchModule } from './lib/command.ts';
 import * as load from './load.ts';
@@ -34,6 +35,7 @@ export const benches: readonly BenchModule[] = [
   png,
   threads,
   batching,
+  gpu,
   subject,
   selection,
   repeats,

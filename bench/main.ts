@@ -1,5 +1,6 @@
 // npm run bench -- NAME [options]: measures, prints a table, and writes JSON and an HTML page on request.
 import { benches } from './benches.ts';
+import { BenchFailure } from './lib/failure.ts';
 import { createProgram } from './program.ts';
 
 // Processes started here end with the bench: see startServer.
@@ -11,5 +12,5 @@ try {
 } catch (error) {
   process.stderr.write(`bench: ${error instanceof Error ? error.message : String(error)}\n`);
   if (process.env['DEBUG'] !== undefined) console.error(error);
-  process.exitCode = 1;
+  process.exitCode = error instanceof BenchFailure ? error.exitCode : 1;
 }

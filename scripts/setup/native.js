@@ -116,6 +116,9 @@ export async function buildNative({ tests, packages }) {
       'test/faults',
       'test/gpu/addon.cc',
       'test/gpu/fake_driver.cc',
+      'test/gpu_check',
+      'test/sched/addon.cc',
+      'test/sched/simulation.cc',
     ]);
     await buildKernelsForGpu();
   }
