@@ -118,8 +118,10 @@ void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
             loaded->network->load_ms(), loaded->network->warm_up_ms()};
     // Memory of the warm-up run is kept for the first request.
     ort::trim_heap();
+    // Closed without the lock: a check of a lost device may be opening the old one.
+    std::shared_ptr<LoadedNetwork> replaced = loaded;
     const std::lock_guard lock(mutex_);
-    networks_[spec.name] = loaded;
+    loaded_.networks[spec.name].swap(replaced);
     return {};
   };
   push<NetworkInfo>({}, Executor::kPixels, {}, work, std::move(done));
@@ -154,7 +156,7 @@ Status Engine::open_batcher(LoadedNetwork& loaded, const CancelToken& token) {
 std::vector<DeviceWork> Engine::device_work() {
   const std::lock_guard lock(mutex_);
   std::vector<DeviceWork> sum;
-  for (const auto& [name, loaded] : networks_) {
+  for (const auto& [name, loaded] : loaded_.networks) {
     if (!loaded->batcher) continue;
     const std::vector<DeviceWork> stats = loaded->batcher->stats();
     sum.resize(stats.size());
@@ -175,7 +177,7 @@ void Engine::load_subject_types(const SubjectTypesSpec& spec, Done<SubjectTypesI
     CUTOUT_RETURN_IF_ERROR(fit_subject_types(*types));
     info = {feature_count(types->shape), types->detector->load_ms(), types->detector->warm_up_ms()};
     const std::lock_guard lock(mutex_);
-    subject_types_ = types;
+    loaded_.subject_types = types;
     return {};
   };
   push<SubjectTypesInfo>({}, Executor::kPixels, {}, work, std::move(done));
@@ -190,25 +192,19 @@ void Engine::load_selector(const SelectorSpec& spec, Done<SelectorInfo> done) {
     info = {opened->embedding_size() * sizeof(float), milliseconds(start, Clock::now())};
     ort::trim_heap();
     const std::lock_guard lock(mutex_);
-    selector_ = opened;
+    loaded_.selector = opened;
     return {};
   };
   push<SelectorInfo>({}, Executor::kPixels, {}, work, std::move(done));
 }
 
+Engine::Loaded Engine::take_loaded() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(loaded_, {});
+}
+
 void Engine::unload(std::function<void(Status)> done) {
-  struct Loaded {
-    std::map<std::string, std::shared_ptr<LoadedNetwork>> networks;
-    std::shared_ptr<const SubjectTypes> subject_types;
-    std::shared_ptr<const SubjectSelector> selector;
-  };
-  const auto loaded = std::make_shared<Loaded>();
-  {
-    const std::lock_guard lock(mutex_);
-    loaded->networks.swap(networks_);
-    loaded->subject_types.swap(subject_types_);
-    loaded->selector.swap(selector_);
-  }
+  const auto loaded = std::make_shared<Loaded>(take_loaded());
   // Closing a session takes tens of milliseconds: not on the caller's thread.
   const auto work = [loaded](int, const CancelToken&, std::monostate&) -> Status {
     *loaded = {};
@@ -223,7 +219,7 @@ std::size_t Engine::kept_bytes() { return ort::kept_bytes(); }
 
 std::shared_ptr<const SubjectTypes> Engine::subject_types() {
   const std::lock_guard lock(mutex_);
-  return subject_types_;
+  return loaded_.subject_types;
 }
 
 void Engine::describe(std::uint64_t id, const DescribeJob& job, Deadline deadline,
@@ -248,8 +244,8 @@ void Engine::describe(std::uint64_t id, const DescribeJob& job, Deadline deadlin
 
 std::shared_ptr<LoadedNetwork> Engine::find_network(const std::string& name) {
   const std::lock_guard lock(mutex_);
-  const auto found = networks_.find(name);
-  return found == networks_.end() ? nullptr : found->second;
+  const auto found = loaded_.networks.find(name);
+  return found == loaded_.networks.end() ? nullptr : found->second;
 }
 
 template <typename Result>
@@ -257,7 +253,7 @@ std::shared_ptr<const SubjectSelector> Engine::selector(const Done<Result>& done
   std::shared_ptr<const SubjectSelector> found;
   {
     const std::lock_guard lock(mutex_);
-    found = selector_;
+    found = loaded_.selector;
   }
   if (found == nullptr) done({Code::kModel, "No selector is loaded."}, {});
   return found;
@@ -347,10 +343,8 @@ void Engine::encode_png(std::uint64_t id, PngJob job, Deadline deadline,
 
 void Engine::close(std::chrono::milliseconds grace) {
   scheduler_.close(grace);
-  const std::lock_guard lock(mutex_);
-  networks_.clear();
-  subject_types_.reset();
-  selector_.reset();
+  // Closes what it returns.
+  static_cast<void>(take_loaded());
   ort::release_memory();
 }
 

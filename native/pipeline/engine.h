@@ -177,6 +177,12 @@ class Engine {
   void close(std::chrono::milliseconds grace);
 
  private:
+  struct Loaded {
+    std::map<std::string, std::shared_ptr<LoadedNetwork>> networks;
+    std::shared_ptr<const SubjectTypes> subject_types;
+    std::shared_ptr<const SubjectSelector> selector;
+  };
+
   Engine(const EngineOptions& options, std::vector<ort::GpuRuntime> gpus);
 
   template <typename Result>
@@ -186,6 +192,9 @@ class Engine {
   /// Of a network that mattes are made with, on a device.
   [[nodiscard]] ort::NetworkOptions matting_options(const NetworkSpec& spec,
                                                     std::size_t device) const;
+  /// Everything that is loaded. To be closed without the lock: a check of a lost device may take as
+  /// long as opening a network.
+  Loaded take_loaded();
   std::shared_ptr<const SubjectTypes> subject_types();
   /// Null when no network of that name is loaded.
   std::shared_ptr<LoadedNetwork> find_network(const std::string& name);
@@ -199,10 +208,8 @@ class Engine {
   const std::vector<ort::GpuRuntime> gpus_;
   std::vector<std::shared_ptr<ort::MemoryBudget>> budgets_;
   std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<LoadedNetwork>> networks_;  // guarded by mutex_
-  std::shared_ptr<const SubjectTypes> subject_types_;               // guarded by mutex_
-  std::shared_ptr<const SubjectSelector> selector_;                 // guarded by mutex_
-  std::unique_ptr<Backend> backend_;                                // on the scheduler's pool
+  Loaded loaded_;                     // guarded by mutex_
+  std::unique_ptr<Backend> backend_;  // on the scheduler's pool
   Scheduler scheduler_;
 };
 

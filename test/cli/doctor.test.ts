@@ -7,9 +7,10 @@ import { freePort } from '../../bench/lib/freePort.ts';
 import { doctor, type Report } from '../../src/cli/doctor.ts';
 import { type Environment, loadConfig } from '../../src/config/readConfig.ts';
 import { loadAddon } from '../../src/engine/addon.ts';
-import { EngineError, type NativeModule } from '../../src/engine/types.ts';
+import { EngineError, type EngineOptions, type NativeModule } from '../../src/engine/types.ts';
 import { dotProductOf, operatorsOf } from '../../src/models/preparedForm.ts';
 import { pullNetwork } from '../../src/models/pull.ts';
+import { gpu } from '../fixtures/gpu.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { NetworkBuilder } from '../fixtures/lowPrecisionNetworks.ts';
 import { sha256, type Workplace, workplace } from '../fixtures/networks.ts';
@@ -110,6 +111,30 @@ test.serial('a GPU: what is missing and how to get it, and that it was not run o
   t.false(healthy);
   t.regex(out, /^Problem: CUDA was asked for and cannot be used: .*Run `cutout runtime install cuda`/m);
   t.regex(out, /not run on a GPU\. .*`npm run bench -- gpu` proves it on one \(docs\/gpu\.md\)/);
+});
+
+test.serial('several GPUs: each of the settings is opened and has a line', async (t) => {
+  const place = await pulled(t);
+  const opened: (readonly number[])[] = [];
+  class TwoGpus {
+    readonly #ids: readonly number[];
+    constructor({ deviceIds }: EngineOptions) {
+      opened.push(deviceIds);
+      this.#ids = deviceIds;
+    }
+    gpus = () => this.#ids.map((id) => ({ ...gpu, id }));
+    close = async () => {};
+  }
+  const load = () => ({ ...loadAddon(), gpuCount: () => 2, Engine: TwoGpus }) as unknown as NativeModule;
+  const environment = { CUTOUT_DEVICE: 'cuda', CUTOUT_DEVICE_ID: '0,3' };
+  const { out } = await examine(place, environment, { json: false, measure: false, load });
+  t.deepEqual(opened, [[0, 3]]);
+  t.regex(out, /^GPU +0: NVIDIA L4, compute capability 8\.9, .*\nGPU +3: NVIDIA L4, /m);
+  const found = await examine(place, environment, { measure: false, load });
+  t.deepEqual(
+    report(found).gpus.map(({ id }) => id),
+    [0, 3],
+  );
 });
 
 /** A models folder with a network that Cutout's operators support. */
