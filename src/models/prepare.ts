@@ -12,7 +12,7 @@ import { asBf16Products, isMostlyProducts } from './lowPrecision/products.ts';
 import type { Manifest } from './manifest.ts';
 import { freeBatch } from './onnx/batch.ts';
 import { restoreConvolutions } from './onnx/dynamic.ts';
-import { allTensors } from './onnx/graph.ts';
+import { allTensors, sortNodes } from './onnx/graph.ts';
 import { floatReader, halfWidener } from './onnx/half.ts';
 import { type ModelProto, ModelProtoSchema, type TensorProto } from './onnx/onnx_pb.ts';
 import { raiseOperatorSet } from './onnx/operatorSet.ts';
@@ -29,6 +29,10 @@ import { tfjsToOnnx } from './tfjs/convert.ts';
 
 /** Incremented whenever preparation produces different files; older ones are then prepared again. */
 export const PREPARER_VERSION = 5;
+/** The same for the form that only GPUs use. */
+const HALF_VERSION = 6;
+
+export const preparerOf = (form: Form): number => (form === 'fp16' ? HALF_VERSION : PREPARER_VERSION);
 
 export const preparedRecordSchema = z.strictObject({
   preparer: z.number().int(),
@@ -123,7 +127,10 @@ export function rewrite(
   const widenBytes = halfWidener();
   let widened = new Set<TensorProto>();
   if (half && precision !== 'fp16') widened = widen(graph, widenBytes);
-  else if (half) floatBorders(graph);
+  else if (half) {
+    floatBorders(graph);
+    sortNodes(graph);
+  }
   const floats = floatReader(widened, widenBytes);
   if (precision === 'bf16') restoreConvolutions(graph, floats);
   dropUnused(graph);
@@ -240,7 +247,7 @@ export async function prepareNetwork(
   await rm(files.record, { force: true });
   const written = await writeNetworkFile(files.prepared, rewritten.pieces);
   const record: PreparedRecord = {
-    preparer: PREPARER_VERSION,
+    preparer: preparerOf(form),
     sourceSha256,
     ...written,
     precision,

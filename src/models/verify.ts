@@ -4,7 +4,7 @@ import { digestFile } from './files.ts';
 import { type Form, type NetworkFiles, networkFiles, precisionOfForm } from './layout.ts';
 import { floatFormFor, type Place } from './locate.ts';
 import type { Manifest } from './manifest.ts';
-import { PREPARER_VERSION, type PreparedRecord, preparedRecordSchema } from './prepare.ts';
+import { type PreparedRecord, preparedRecordSchema, preparerOf } from './prepare.ts';
 import { tableSum } from './quantise/table.ts';
 
 /** Matches its checksum; missing; or present with other bytes. */
@@ -43,7 +43,7 @@ async function isCurrent(record: PreparedRecord, entry: CatalogueEntry, form: Fo
   const { manifest } = entry;
   const precision = precisionOfForm(form);
   return (
-    record.preparer === PREPARER_VERSION &&
+    record.preparer === preparerOf(form) &&
     record.sourceSha256 === manifest.file.sha256 &&
     record.precision === precision &&
     record.outputs[1] === manifest.features &&

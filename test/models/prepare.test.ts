@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
-import { elementType } from '../../src/models/onnx/graph.ts';
+import { elementType, sortNodes } from '../../src/models/onnx/graph.ts';
 import {
   AttributeProtoSchema,
   type GraphProto,
@@ -166,6 +166,41 @@ test('for a GPU 16-bit weights remain, and input and outputs are 32-bit floats',
   }
 });
 
+/** The 16-bit network with one operator in 32 bits, whose casts are behind all other nodes, as converters write it. */
+const unsorted = (sizes: Sizes = 'constant') =>
+  fileOf(
+    (graph) => {
+      const relu = graph.node.find(({ opType }) => opType === 'LeakyRelu');
+      const [from = '', to = ''] = [relu?.input[0], relu?.output[0]];
+      if (relu) Object.assign(relu, { input: ['wide_in'], output: ['wide_out'] });
+      graph.node.push(
+        node('Cast', ['wide_out'], [to], [int('to', FLOAT16)]),
+        node('Cast', [from], ['wide_in'], [int('to', FLOAT)]),
+      );
+    },
+    tinyNetwork('fp16', sizes),
+  );
+
+test('for a GPU nodes that are out of order are sorted, and the batch is freed', (t) => {
+  const rewritten = rewrite(unsorted(), undefined, 'fp16');
+  const graph = graphOf(bytesOf(rewritten.pieces));
+  t.true(rewritten.freeBatch);
+  const made = new Set([...graph.input, ...graph.initializer].map(({ name }) => name));
+  for (const each of graph.node) {
+    for (const name of each.input) t.true(name === '' || made.has(name), `${name} is read before it is made`);
+    for (const name of each.output) made.add(name);
+  }
+  // What is in order stays as it is.
+  const sorted = graphOf(bytesOf(rewrite(tinyNetwork('fp16'), undefined, 'fp16').pieces));
+  const again = { ...sorted, node: [...sorted.node] } as GraphProto;
+  sortNodes(again);
+  t.deepEqual(again.node, sorted.node);
+  const circle = create(GraphProtoSchema, {
+    node: [node('Relu', ['b'], ['a']), node('Relu', ['a'], ['b'])],
+  });
+  t.throws(() => sortNodes(circle), { instanceOf: RangeError, message: /circle/ });
+});
+
 test('the batch dimension is freed, and Reshape and Resize no longer fix it at 1', (t) => {
   const rewritten = rewrite(tinyNetwork('fp32'), 'deep', 'fp32');
   const graph = graphOf(bytesOf(rewritten.pieces));
@@ -275,12 +310,17 @@ test('bytes that are not a network are refused', (t) => {
   t.throws(() => rewrite(empty, undefined, 'fp32'), { message: /no output/ });
 });
 
-async function sameAsPublished(t: ExecutionContext, published: Uint8Array, tolerance: number): Promise<void> {
+async function sameAsPublished(
+  t: ExecutionContext,
+  published: Uint8Array,
+  tolerance: number,
+  form: 'fp32' | 'fp16' = 'fp32',
+): Promise<void> {
   const folder = await mkdtemp(path.join(tmpdir(), 'cutout-prepare-'));
   t.teardown(() => rm(folder, { recursive: true }));
   const [before, after] = [path.join(folder, 'before.onnx'), path.join(folder, 'after.onnx')];
   await writeFile(before, published);
-  await writeFile(after, bytesOf(rewrite(published, 'deep', 'fp32').pieces));
+  await writeFile(after, bytesOf(rewrite(published, 'deep', form).pieces));
   const inputs = Float32Array.from({ length: 3 * 3 * SIDE * SIDE }, (_, at) => Math.sin(at * 0.7) * 2);
   const expected = await runNetwork(before, inputs, 1);
   const single = await runNetwork(after, inputs, 1);
@@ -296,3 +336,7 @@ for (const sizes of ['constant', 'computed'] satisfies Sizes[]) {
   test(`a 16-bit network with ${sizes} sizes runs as before, alone and in a batch`, (t) =>
     sameAsPublished(t, tinyNetwork('fp16', sizes), 1e-3));
 }
+
+for (const sizes of ['constant', 'computed'] satisfies Sizes[])
+  test(`for a GPU a 16-bit network with ${sizes} sizes and nodes out of order runs as before`, (t) =>
+    sameAsPublished(t, unsorted(sizes), 1e-3, 'fp16'));

@@ -119,6 +119,38 @@ export function constants(graph: GraphProto): Map<string, TensorProto> {
   return found;
 }
 
+/**
+ * Puts every node behind those whose outputs it reads, and otherwise keeps their order. ONNX requires it, and converters to
+ * float16 append their casts instead. Throws a RangeError where nodes read each other in a circle.
+ */
+export function sortNodes(graph: GraphProto): void {
+  const producers = new Map(graph.node.flatMap((node) => node.output.map((name) => [name, node] as const)));
+  // The name of an optional value that is left out.
+  producers.delete('');
+  const read = (node: NodeProto) => [node, ...subgraphs(node).flatMap((inner) => [...allNodes(inner)])];
+  const sorted = new Set<NodeProto>();
+  const waiting = new Set<NodeProto>();
+  for (const first of graph.node) {
+    const stack = [first];
+    for (let node = stack.at(-1); node !== undefined; node = stack.at(-1)) {
+      const before = read(node)
+        .flatMap(({ input }) => input)
+        .flatMap((name) => producers.get(name) ?? [])
+        .filter((producer) => producer !== node && !sorted.has(producer));
+      if (before.length === 0) {
+        sorted.add(node);
+        stack.pop();
+      } else if (waiting.has(node)) {
+        throw new RangeError('its nodes read each other in a circle');
+      } else {
+        waiting.add(node);
+        stack.push(...before.reverse());
+      }
+    }
+  }
+  graph.node = [...sorted];
+}
+
 /** Finds the node that alone reads a tensor of the outermost graph; undefined for an output of the graph. */
 export function onlyConsumerOf(graph: GraphProto): (name: string) => NodeProto | undefined {
   const consumers = consumersOf(graph);
