@@ -26,6 +26,11 @@ constexpr float kUnitsOfHighByte = 256;
 
 /// Transformed weights of one convolution that are kept at a time, unless one group has more.
 constexpr std::size_t kTransformedBytes = std::size_t{8} << 20;
+/// Largest map whose parts transform their own weights, and how many parts these are at most. Its
+/// weights outnumber its values by far: handing them from one processor to another costs more than
+/// transforming the inputs once for every pair of groups.
+constexpr int kSmallMapPixels = 48 * 48;
+constexpr int kTransformingParts = 4;
 
 /// Of a group, for an output map.
 std::size_t transformed_bytes(const Kernel& kernel, const Conv& conv, const Map& output) {
@@ -38,6 +43,21 @@ std::size_t transformed_bytes(const Kernel& kernel, const Conv& conv, const Map&
 int groups_together(const Conv& conv, std::size_t bytes) {
   const auto fitting = static_cast<int>(kTransformedBytes / bytes);
   return std::clamp(fitting / 2 * 2, 1, conv.groups());
+}
+
+/// Groups are multiplied in pairs.
+int pairs_of(int groups) { return (groups + 1) / 2; }
+
+/// Parts of a convolution with transformed weights that transform their own, one pair of groups at
+/// a time, at most; 0: the weights are transformed for all parts together.
+int transforming_parts(const Conv& conv, const Map& output) {
+  const bool small = output.width * output.height <= kSmallMapPixels;
+  return small && conv.groups() >= 4 ? std::min(pairs_of(conv.groups()), kTransformingParts) : 0;
+}
+
+double multiplications_of(const Conv& conv, const Map& output, int groups) {
+  return static_cast<double>(output.width) * output.height * groups * kLanes * conv.panels() *
+         static_cast<double>(conv.chunks.size()) * kChunkInputs / conv.element();
 }
 
 /// Splits `length` into `parts` nearly equal pieces.
@@ -277,6 +297,10 @@ class Runner {
       return;
     }
     const std::span<std::uint8_t> scratch = buffers_.memory.subspan(plan_.bytes());
+    if (transforming_parts(conv, task.output) > 0) {
+      convolve_pairs(task, scratch);
+      return;
+    }
     task.transformed = scratch;
     const int together = groups_together(conv, task.transformed_bytes);
     for (int first = 0; first < conv.groups() && !stopped(); first += together) {
@@ -292,13 +316,32 @@ class Runner {
     }
   }
 
+  /// Every part transforms and multiplies pairs of groups, one after the other in the same memory.
+  void convolve_pairs(const ConvTask& task, std::span<std::uint8_t> scratch) {
+    const Conv& conv = *task.conv;
+    const int pairs = pairs_of(conv.groups());
+    const auto parts = static_cast<std::size_t>(
+        parts_for(multiplications_of(conv, task.output, conv.groups()), kMinPartMultiplications,
+                  transforming_parts(conv, task.output)));
+    each(parts, [&](std::size_t part) {
+      ConvTask own = task;
+      const std::span<std::uint8_t> weights =
+          scratch.subspan(part * 2 * task.transformed_bytes, 2 * task.transformed_bytes);
+      own.transformed = weights;
+      const int last_pair = begin_of(pairs, part + 1, parts);
+      for (int pair = begin_of(pairs, part, parts); pair < last_pair && !stopped(); ++pair) {
+        const int last = std::min(2 * pair + 2, conv.groups());
+        own.transformed_from = 2 * pair;
+        kernel_.transform(conv, 2 * pair, last, weights.data());
+        kernel_.run(own, 0, task.output.height, 2 * pair, last);
+      }
+    });
+  }
+
   void convolve(const ConvTask& task, int first_group, int last_group) {
     const Conv& conv = *task.conv;
     const int groups = last_group - first_group;
-    const double multiplications = static_cast<double>(task.output.width) * task.output.height *
-                                   groups * kLanes * static_cast<double>(task.panels()) *
-                                   static_cast<double>(conv.chunks.size()) * kChunkInputs /
-                                   conv.element();
+    const double multiplications = multiplications_of(conv, task.output, groups);
     const int height = task.output.height;
     // Rows that are computed together, where weights are transformed, are not split, and a part has
     // enough of them to use their weights often.
@@ -309,7 +352,7 @@ class Runner {
     // Large maps are split by rows, small ones by output channel, because their weights outnumber
     // their values.
     const bool by_rows = groups < 4 || (tiles ? row_units / tall >= 2 : height >= kMaxParts);
-    const int units = by_rows ? row_units : (groups + 1) / 2;
+    const int units = by_rows ? row_units : pairs_of(groups);
     const auto parts = static_cast<std::size_t>(
         parts_for(multiplications, kMinPartMultiplications, by_rows ? units / tall : units));
     each(parts, [&](std::size_t part) {
@@ -373,8 +416,9 @@ std::size_t bytes_of_run(const Program& program, const Plan& plan, const Kernel&
     const Map output = plan.map(operation.output, nullptr);
     const std::size_t bytes = transformed_bytes(kernel, operation.conv, output);
     if (bytes == 0) continue;
-    const auto together = static_cast<std::size_t>(groups_together(operation.conv, bytes));
-    most = std::max(most, together * bytes);
+    const int parts = transforming_parts(operation.conv, output);
+    const int groups = parts > 0 ? 2 * parts : groups_together(operation.conv, bytes);
+    most = std::max(most, static_cast<std::size_t>(groups) * bytes);
   }
   return plan.bytes() + most;
 }

@@ -63,9 +63,15 @@ const apart = (a: ArrayLike<number>, b: ArrayLike<number>, scale: number): numbe
 };
 
 /** Runs it with every kernel, on one thread and on several; all must give the same bytes. */
-function runEverywhere(t: ExecutionContext, { program }: Made, image: Float32Array, size: [number, number]) {
+function runEverywhere(
+  t: ExecutionContext,
+  { program }: Made,
+  image: Float32Array,
+  size: [number, number],
+  pools: readonly number[] = [0, 3],
+) {
   const results = kernels.flatMap((kernel) =>
-    [0, 3].map((threads) => runProgram(program, image, ...size, kernel, threads)[0] ?? new Float32Array()),
+    pools.map((threads) => runProgram(program, image, ...size, kernel, threads)[0] ?? new Float32Array()),
   );
   const [first = new Float32Array()] = results;
   for (const [i, each] of results.entries()) t.is(apart(each, first, 1), 0, `run ${i}`);
@@ -136,6 +142,12 @@ test('a convolution of many channels, whose weights a kernel may transform part 
     [9, 7],
     [22, 17],
   ]);
+  // An odd number of groups in several parts.
+  checkAll(t, (b) => b.conv(b.conv('image', { channels: 256 }), { channels: 80 }), [[22, 17]]);
+  // A map too large for parts to transform their own weights, which are more than fit at a time.
+  const [width, height] = [52, 47];
+  const large = make((b) => b.conv(b.conv('image', { channels: 1024 }), { channels: 112 }), width, height);
+  runEverywhere(t, large, imageOf(width, height), [width, height], [3]);
 });
 
 test('a convolution may read the input of the network, at every size', (t) => {
@@ -225,6 +237,16 @@ test('sums of two maps are rounded once', (t) => {
     (b) => {
       const stem = b.conv('image', { channels: 32 });
       return b.add(b.conv(stem, { channels: 32 }), stem);
+    },
+    sizes,
+    'a level',
+  );
+  checkAll(
+    t,
+    (b) => {
+      const stem = b.conv('image', { channels: 32 });
+      const sum = b.add(b.conv(stem, { channels: 32 }), stem);
+      return b.conv(b.concat(sum, stem), { channels: 16 });
     },
     sizes,
     'a level',
