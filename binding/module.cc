@@ -5,8 +5,8 @@
 #include "core/simd.h"
 #include "engine.h"
 #include "instance.h"
-#include "low_precision/conv.h"
 #include "ort/driver.h"
+#include "low_precision/kernels.h"
 #include "ort/runtime.h"
 
 namespace cutout::binding {

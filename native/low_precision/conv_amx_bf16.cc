@@ -1,4 +1,4 @@
-#include "low_precision/conv.h"
+#include "low_precision/kernels.h"
 
 #if defined(__x86_64__)
 

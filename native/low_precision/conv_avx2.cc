@@ -1,10 +1,11 @@
-#include "low_precision/conv.h"
+#include "low_precision/kernels.h"
 
 #if defined(__x86_64__)
 
 #define CUTOUT_TARGET __attribute__((target("avx2")))
 #include "low_precision/conv_avx2.h"
 #include "low_precision/winograd_avx2.h"
+#include "low_precision/winograd_kernel.h"
 
 namespace cutout::low_precision {
 
@@ -34,19 +35,9 @@ struct Avx2 {
   }
 };
 
-void run(const ConvTask& task, int first_row, int last_row, int first_group, int last_group) {
-  if (task.transformed.empty()) {
-    convolve<Avx2>(task, first_row, last_row, first_group, last_group);
-  } else {
-    convolve_tiles<Vector256>(task, first_row, last_row, first_group, last_group);
-  }
-}
-
 }  // namespace
 
-Kernel avx2_kernel() {
-  return {&run, false, &winograd_bytes, &transform_weights<Vector256>, kOutputs};
-}
+Kernel conv_avx2() { return winograd_kernel<Avx2, Vector256>(); }
 
 }  // namespace cutout::low_precision
 

@@ -1,4 +1,4 @@
-#include "low_precision/conv.h"
+#include "low_precision/kernels.h"
 
 #if defined(__x86_64__)
 
@@ -6,6 +6,7 @@
 #include "low_precision/conv_avx512.h"
 #include "low_precision/requantise_avx512.h"
 #include "low_precision/winograd_avx512.h"
+#include "low_precision/winograd_kernel.h"
 
 namespace cutout::low_precision {
 
@@ -27,21 +28,10 @@ struct Bytes : RequantisedSums {
     return Words::dot(sums, _mm512_srli_epi16(inputs, 8), _mm512_srai_epi16(weights, 8));
   }
 };
-using Vector = Vector512<Words>;
-
-void run(const ConvTask& task, int first_row, int last_row, int first_group, int last_group) {
-  if (task.transformed.empty()) {
-    convolve<Bytes>(task, first_row, last_row, first_group, last_group);
-  } else {
-    convolve_tiles<Vector>(task, first_row, last_row, first_group, last_group);
-  }
-}
 
 }  // namespace
 
-Kernel avx512_kernel() {
-  return {&run, false, &winograd_bytes, &transform_weights<Vector>, kOutputs};
-}
+Kernel conv_avx512() { return winograd_kernel<Bytes, Vector512<Words>>(); }
 
 }  // namespace cutout::low_precision
 

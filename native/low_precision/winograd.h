@@ -24,11 +24,13 @@
 // | map        | large enough for the transforms to be worth it                         |
 //
 // A Vector has registers of kWords 16-bit numbers and of half as many 32-bit ones, and
-//   kTiles                               whose sums with two registers of weights fill the
-//   registers widened(bytes), words: plus, minus, four, six; sums: add, subtract, doubled, times,
-//   shifted dot(sums, pairs, weights)            adds the products of two neighbouring 16-bit
-//   numbers Finisher, finisher(task, group), finish(sums, finisher, output), and with 16-bit
-//   weights finish(high, low, finisher, output)
+//   kTiles                       whose sums with two registers of weights fill the registers
+//   widened(bytes), two_of_four(packed, last)
+//   words: plus, minus, load, store, pair
+//   sums: zero, add, subtract, times, shifted, load_sums, store
+//   dot(sums, pairs, weights)    adds the products of two neighbouring 16-bit numbers
+//   Finisher, finisher(task, group), finish(sums, finisher, output), and with 16-bit weights
+//   finish(high, low, finisher, output)
 #pragma once
 
 #include <algorithm>
@@ -132,21 +134,38 @@ int channels_together(const Conv& conv) {
   return conv.largest_sum < kLimit ? conv.channels : std::min(conv.channels, kSafeChannels);
 }
 
+template <typename Vector, typename Words = typename Vector::Words>
+CUTOUT_TARGET inline __attribute__((always_inline)) Words twice(Words a) {
+  return Vector::plus(a, a);
+}
+template <typename Vector, typename Words = typename Vector::Words>
+CUTOUT_TARGET inline __attribute__((always_inline)) Words four(Words a) {
+  return twice<Vector>(twice<Vector>(a));
+}
+template <typename Vector, typename Words = typename Vector::Words>
+CUTOUT_TARGET inline __attribute__((always_inline)) Words six(Words a) {
+  return Vector::plus(twice<Vector>(a), four<Vector>(a));
+}
+template <typename Vector, typename Sums = typename Vector::Sums>
+CUTOUT_TARGET inline __attribute__((always_inline)) Sums doubled(Sums a) {
+  return Vector::add(a, a);
+}
+
 /// A column of B d.
 template <typename Vector>
 CUTOUT_TARGET inline __attribute__((always_inline)) void transform_inputs(
     const typename Vector::Words (&d)[kSide], typename Vector::Words (&to)[kSide]) {
   using Words = typename Vector::Words;
-  const Words even = Vector::minus(d[4], Vector::four(d[2]));
-  const Words odd = Vector::minus(d[3], Vector::four(d[1]));
+  const Words even = Vector::minus(d[4], four<Vector>(d[2]));
+  const Words odd = Vector::minus(d[3], four<Vector>(d[1]));
   const Words near = Vector::minus(d[4], d[2]);
-  const Words far = Vector::twice(Vector::minus(d[3], d[1]));
-  to[0] = Vector::plus(Vector::four(Vector::minus(d[0], d[2])), near);
+  const Words far = twice<Vector>(Vector::minus(d[3], d[1]));
+  to[0] = Vector::plus(four<Vector>(Vector::minus(d[0], d[2])), near);
   to[1] = Vector::plus(even, odd);
   to[2] = Vector::minus(even, odd);
   to[3] = Vector::plus(near, far);
   to[4] = Vector::minus(near, far);
-  to[5] = Vector::minus(Vector::minus(d[5], d[3]), Vector::twice(far));
+  to[5] = Vector::minus(Vector::minus(d[5], d[3]), twice<Vector>(far));
 }
 
 /// B d Bᵀ for every channel of a tile, [position][block of kWords channels][tile][kWords], of which
@@ -276,10 +295,10 @@ CUTOUT_TARGET inline __attribute__((always_inline)) void transform_products(
   const Sums near_difference = Vector::subtract(m[1], m[2]);
   const Sums far = Vector::add(m[3], m[4]);
   const Sums far_difference = Vector::subtract(m[3], m[4]);
-  to[0] = Vector::add(m[0], Vector::subtract(far, Vector::doubled(Vector::doubled(near))));
-  to[1] = Vector::subtract(far_difference, Vector::doubled(near_difference));
+  to[0] = Vector::add(m[0], Vector::subtract(far, doubled<Vector>(doubled<Vector>(near))));
+  to[1] = Vector::subtract(far_difference, doubled<Vector>(near_difference));
   to[2] = Vector::subtract(far, near);
-  to[3] = Vector::add(m[5], Vector::subtract(Vector::doubled(far_difference), near_difference));
+  to[3] = Vector::add(m[5], Vector::subtract(doubled<Vector>(far_difference), near_difference));
 }
 
 /// The outputs of a tile for one register of output channels, row by row.
@@ -371,14 +390,14 @@ CUTOUT_TARGET inline __attribute__((always_inline)) void transform_taps(
     const typename Vector::Words (&g)[kTaps], typename Vector::Words (&to)[kSide]) {
   using Words = typename Vector::Words;
   const Words ends = Vector::plus(g[0], g[2]);
-  const Words far = Vector::plus(g[0], Vector::four(g[2]));
-  const Words two = Vector::twice(g[1]);
-  to[0] = Vector::six(g[0]);
+  const Words far = Vector::plus(g[0], four<Vector>(g[2]));
+  const Words two = twice<Vector>(g[1]);
+  to[0] = six<Vector>(g[0]);
   to[1] = Vector::plus(ends, g[1]);
   to[2] = Vector::minus(ends, g[1]);
   to[3] = Vector::plus(far, two);
   to[4] = Vector::minus(far, two);
-  to[5] = Vector::six(g[2]);
+  to[5] = six<Vector>(g[2]);
 }
 
 /// Transforms the weights of groups [first_group, last_group) to `to`, aligned to 64 bytes.

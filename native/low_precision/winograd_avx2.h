@@ -32,9 +32,6 @@ struct Vector256 {
   }
   CUTOUT_AVX2 static inline Words plus(Words a, Words b) { return _mm256_add_epi16(a, b); }
   CUTOUT_AVX2 static inline Words minus(Words a, Words b) { return _mm256_sub_epi16(a, b); }
-  CUTOUT_AVX2 static inline Words twice(Words a) { return _mm256_add_epi16(a, a); }
-  CUTOUT_AVX2 static inline Words four(Words a) { return twice(twice(a)); }
-  CUTOUT_AVX2 static inline Words six(Words a) { return plus(twice(a), four(a)); }
   CUTOUT_AVX2 static inline Words load(const std::int16_t* from) {
     return _mm256_load_si256(reinterpret_cast<const __m256i*>(from));
   }
@@ -56,7 +53,6 @@ struct Vector256 {
   }
   CUTOUT_AVX2 static inline Sums add(Sums a, Sums b) { return _mm256_add_epi32(a, b); }
   CUTOUT_AVX2 static inline Sums subtract(Sums a, Sums b) { return _mm256_sub_epi32(a, b); }
-  CUTOUT_AVX2 static inline Sums doubled(Sums a) { return add(a, a); }
   CUTOUT_AVX2 static inline Sums times(Sums a, int factor) {
     return _mm256_mullo_epi32(a, _mm256_set1_epi32(factor));
   }

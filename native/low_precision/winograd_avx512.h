@@ -38,9 +38,6 @@ struct Vector512 {
   }
   CUTOUT_AVX512 static inline Words plus(Words a, Words b) { return _mm512_add_epi16(a, b); }
   CUTOUT_AVX512 static inline Words minus(Words a, Words b) { return _mm512_sub_epi16(a, b); }
-  CUTOUT_AVX512 static inline Words twice(Words a) { return _mm512_add_epi16(a, a); }
-  CUTOUT_AVX512 static inline Words four(Words a) { return twice(twice(a)); }
-  CUTOUT_AVX512 static inline Words six(Words a) { return plus(twice(a), four(a)); }
   CUTOUT_AVX512 static inline Words load(const std::int16_t* from) {
     return _mm512_load_si512(from);
   }
@@ -61,7 +58,6 @@ struct Vector512 {
   }
   CUTOUT_AVX512 static inline Sums add(Sums a, Sums b) { return _mm512_add_epi32(a, b); }
   CUTOUT_AVX512 static inline Sums subtract(Sums a, Sums b) { return _mm512_sub_epi32(a, b); }
-  CUTOUT_AVX512 static inline Sums doubled(Sums a) { return add(a, a); }
   CUTOUT_AVX512 static inline Sums times(Sums a, int factor) {
     return _mm512_mullo_epi32(a, _mm512_set1_epi32(factor));
   }

@@ -8,7 +8,7 @@
 
 #include "core/cancel.h"
 #include "core/status.h"
-#include "low_precision/conv.h"
+#include "low_precision/kernels.h"
 
 namespace cutout::ort {
 

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "low_precision/conv.h"
+#include "low_precision/kernels.h"
 
 namespace cutout::ort {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "low_precision/conv.h"
+#include "low_precision/kernels.h"
 
 namespace cutout::low_precision {
 

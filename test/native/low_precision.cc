@@ -12,6 +12,7 @@
 #include "emulated_tiles.h"
 #include "images.h"
 #include "low_precision/attention.h"
+#include "low_precision/kernels.h"
 #include "low_precision/product.h"
 #include "low_precision/run.h"
 #include "low_precision/self_check.h"
