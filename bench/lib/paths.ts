@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadAddon } from '../../src/engine/addon.ts';
-import { dotProductOf, fasterOperators, operatorsOf } from '../../src/models/preparedForm.ts';
+import { dotProductOf, fasterOperators, operatorsOf } from '../../src/models/precision.ts';
 
 /** Root of the repository; this file runs as build/ts/bench/lib/paths.js. */
 export const root = fileURLToPath(new URL('../../../../', import.meta.url));
@@ -51,7 +51,7 @@ export const bareNetwork = (): string =>
     ? eightBitNetwork()
     : preparedNetwork();
 
-/** The file that a server uses on this machine (src/models/preparedForm.ts). */
+/** The file that a server uses on this machine (src/models/precision.ts). */
 export function usedNetwork(): string {
   const own = process.env['CUTOUT_PRECISION'] !== 'fp32' && usedOperators() !== undefined;
   return own ? operatorsNetwork() : bareNetwork();

@@ -4,7 +4,7 @@ import type { Config } from '../config/readConfig.ts';
 import { describeThreads } from '../engine/threads.ts';
 import { SUBJECT_TYPES } from '../engine/types.ts';
 import type { HttpServer } from '../http/server.ts';
-import { operatorsText } from '../models/preparedForm.ts';
+import { operatorsText } from '../models/precision.ts';
 import { version } from '../server/installation.ts';
 import type { OpenedEngine } from '../server/openEngine.ts';
 import type { Server } from '../server/serverTypes.ts';

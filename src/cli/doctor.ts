@@ -24,7 +24,7 @@ import {
   operatorsText,
   type PrecisionChoice,
   refusedText,
-} from '../models/preparedForm.ts';
+} from '../models/precision.ts';
 import { type SourceState, verifySource } from '../models/verify.ts';
 import { RuntimeError } from '../runtime/error.ts';
 import { commit, version } from '../server/installation.ts';

@@ -7,13 +7,13 @@ import { ModelError } from '../models/error.ts';
 import { NORMALISATIONS } from '../models/guess.ts';
 import { FORMS, type Form, networkFiles } from '../models/layout.ts';
 import type { Observer } from '../models/observer.ts';
-import type { PreparedRecord } from '../models/prepare.ts';
 import {
   choosePrecision,
   chooseSelectorPrecision,
   formFor,
   type PrecisionQuestion,
-} from '../models/preparedForm.ts';
+} from '../models/precision.ts';
+import type { PreparedRecord } from '../models/prepare.ts';
 import {
   type PullDependencies,
   type PullOptions,

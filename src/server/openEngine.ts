@@ -15,7 +15,7 @@ import {
 } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
 import { draftOptimised, findOptimised, processorKey } from '../models/optimised.ts';
-import { choosePrecision, formFor, type PrecisionChoice, refusedText } from '../models/preparedForm.ts';
+import { choosePrecision, formFor, type PrecisionChoice, refusedText } from '../models/precision.ts';
 import { loadWithNotices } from './loadNotices.ts';
 import type { Opening } from './opening.ts';
 import { openSelector } from './openSelector.ts';

@@ -6,7 +6,7 @@ import { exists } from '../files.ts';
 import { networkFiles } from '../models/layout.ts';
 import { findFor, SUBJECT_DECODER, SUBJECT_ENCODER } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
-import { chooseSelectorPrecision, formFor } from '../models/preparedForm.ts';
+import { chooseSelectorPrecision, formFor } from '../models/precision.ts';
 
 interface OpenOptions {
   /** Fetches missing networks at the first use. */

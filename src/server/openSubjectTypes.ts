@@ -6,7 +6,7 @@ import { networkFiles } from '../models/layout.ts';
 import { findFor, SUBJECT_DETECTOR, specOf } from '../models/locate.ts';
 import type { Manifest } from '../models/manifest.ts';
 import type { Observer } from '../models/observer.ts';
-import { choosePrecision, formFor, type PrecisionChoice } from '../models/preparedForm.ts';
+import { choosePrecision, formFor, type PrecisionChoice } from '../models/precision.ts';
 import { readSubjectHead } from '../models/subjectHead.ts';
 
 interface OpenOptions {

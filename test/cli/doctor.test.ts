@@ -8,7 +8,7 @@ import { doctor, type Report } from '../../src/cli/doctor.ts';
 import { type Environment, loadConfig } from '../../src/config/readConfig.ts';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { EngineError, type EngineOptions, type NativeModule } from '../../src/engine/types.ts';
-import { dotProductOf, operatorsOf } from '../../src/models/preparedForm.ts';
+import { dotProductOf, operatorsOf } from '../../src/models/precision.ts';
 import { pullNetwork } from '../../src/models/pull.ts';
 import { gpu } from '../fixtures/gpu.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';

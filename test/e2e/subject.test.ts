@@ -9,7 +9,7 @@ import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import { type MatteMap, type Pixels, SUBJECT_TYPES } from '../../src/engine/types.ts';
 import { ModelError } from '../../src/models/error.ts';
 import { locateNetwork, preparedFacts } from '../../src/models/locate.ts';
-import { operatorsOf } from '../../src/models/preparedForm.ts';
+import { operatorsOf } from '../../src/models/precision.ts';
 import { readSubjectHead } from '../../src/models/subjectHead.ts';
 import { openSubjectTypes } from '../../src/server/openSubjectTypes.ts';
 import { engineOptions, planFor } from '../fixtures/engineSetup.ts';

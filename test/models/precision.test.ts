@@ -10,7 +10,7 @@ import {
   operatorsText,
   type PrecisionQuestion,
   refusedText,
-} from '../../src/models/preparedForm.ts';
+} from '../../src/models/precision.ts';
 import { tinyManifest } from '../fixtures/networks.ts';
 
 const plain = tinyManifest({ kind: 'file', path: 'published.onnx' });
