@@ -69,8 +69,8 @@ class Worker {
         output_(output),
         places_(attention),
         memory_(memory),
-        scores_conv_(product_conv((attention.channels + 1) / 2 * 2, places_.key_groups * kLanes)),
-        result_conv_(product_conv((attention.keys + 1) / 2 * 2, places_.value_groups * kLanes)) {
+        scores_conv_(matmul_conv((attention.channels + 1) / 2 * 2, places_.key_groups * kLanes)),
+        result_conv_(matmul_conv((attention.keys + 1) / 2 * 2, places_.value_groups * kLanes)) {
     const std::span<const float> zeros(at<float>(places_.zeros), places_.zero_count());
     std::fill_n(at<float>(places_.zeros), zeros.size(), 0.0F);
     const auto packed = [](const Bf16* from, std::size_t values) {

@@ -46,7 +46,7 @@ Status for_each_part(std::size_t units, const Parallel& parallel, const CancelTo
 
 /// A product with `inputs` rows of packed weights in bf16 and `outputs` columns, as the convolution
 /// of one row of pixels.
-inline Conv product_conv(int inputs, int outputs) {
+inline Conv matmul_conv(int inputs, int outputs) {
   Conv conv;
   conv.kernel_height = 1;
   conv.kernel_width = 1;

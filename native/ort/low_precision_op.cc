@@ -11,7 +11,7 @@
 #include "low_precision/program.h"
 #include "low_precision/run.h"
 #include "ort/custom_op.h"
-#include "ort/product_ops.h"
+#include "ort/matmul_ops.h"
 
 namespace cutout::ort {
 
@@ -128,7 +128,7 @@ struct LowPrecisionDomain::Operator {
     if (kernel.bf16) products.emplace(kernel);
   }
   LowPrecisionNetwork network;
-  std::optional<ProductOperators> products;
+  std::optional<MatMulOperators> products;
 };
 
 LowPrecisionDomain::LowPrecisionDomain(low_precision::Kernel kernel)

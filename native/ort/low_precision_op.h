@@ -40,7 +40,7 @@ class RunToken {
 ///
 /// Outputs: float32 [batch, channels, height, width] each. It runs on the session's threads; its
 /// memory comes from the session's allocator, for the time of a run. With a kernel in bf16 the
-/// domain has the operators of product_ops.h too.
+/// domain has the operators of matmul_ops.h too.
 class LowPrecisionDomain {
  public:
   /// `kernel` computes the convolutions and decides which operator it is. A session that knows the

@@ -8,7 +8,7 @@ import { writeNetworkFile } from './files.ts';
 import { type Form, networkFiles, type Precision, precisionOfForm } from './layout.ts';
 import { asBf16Network } from './lowPrecision/bf16.ts';
 import { asIntegerNetwork } from './lowPrecision/convert.ts';
-import { asBf16Products, isMostlyProducts } from './lowPrecision/products.ts';
+import { asBf16MatMuls, isMostlyMatMuls } from './lowPrecision/matmul.ts';
 import type { Manifest } from './manifest.ts';
 import { freeBatch } from './onnx/batch.ts';
 import { restoreConvolutions } from './onnx/dynamic.ts';
@@ -66,7 +66,7 @@ interface Rewritten {
 
 /** Makes the products of a transformer, or else the convolutions of a network, operators of Cutout in bf16. */
 function inBf16(model: ModelProto, floats: (tensor: TensorProto) => Float32Array): void {
-  if (isMostlyProducts(model)) asBf16Products(model, floats);
+  if (isMostlyMatMuls(model)) asBf16MatMuls(model, floats);
   else asBf16Network(model, floats);
 }
 
@@ -103,7 +103,7 @@ function refuseExternalData(model: ModelProto): void {
  *   something that this operator does not support: the result is then the same as for `int8`;
  * - for `bf16`, makes convolutions of floats of those that round their inputs in every run (onnx/dynamic.ts), and the
  *   convolutional part one operator (lowPrecision/bf16.ts), of a transformer its matrix products operators
- *   (lowPrecision/products.ts).
+ *   (lowPrecision/matmul.ts).
  *
  * `file` is borrowed until the pieces are read. Throws a RangeError for an unsupported network, an Error of
  * the protobuf reader for bytes that are not an ONNX file.
@@ -183,7 +183,7 @@ function resizeSelector(
   if (role === 'encoder') {
     const encoder = buildEncoder(readOrtWeights(source), width);
     if (precision === 'bf16') {
-      asBf16Products(encoder, floatReader(new Set(), widenBytes));
+      asBf16MatMuls(encoder, floatReader(new Set(), widenBytes));
       if (encoder.graph) dropUnused(encoder.graph);
     }
     return encodeModel(encoder, new Set(), widenBytes);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
-import { asBf16Products } from '../../src/models/lowPrecision/products.ts';
+import { asBf16MatMuls } from '../../src/models/lowPrecision/matmul.ts';
 import { buildNode, floatValue } from '../../src/models/onnx/build.ts';
 import { floatTensor } from '../../src/models/onnx/graph.ts';
 import { floatReader, halfWidener } from '../../src/models/onnx/half.ts';
@@ -244,7 +244,7 @@ test('tokens see their window of 8 x 8 and later of 14 x 14, and in three blocks
 test('all products and attentions of the encoder become operators in bf16', (t) => {
   t.timeout(120_000);
   const model = buildEncoder(emptyWeights(passing), SIDE);
-  asBf16Products(model, floatReader(new Set(), halfWidener()));
+  asBf16MatMuls(model, floatReader(new Set(), halfWidener()));
   const count = (type: string) => model.graph?.node.filter(({ opType }) => opType === type).length;
   // Of each of 12 blocks: queries, keys and values together, what is behind the attention, two of the branch; four of the neck.
   t.is(count('Bf16Product'), 12 * 4 + 4);

@@ -10,8 +10,8 @@ export interface Program {
   readonly weights: Int8Array;
 }
 
-/** Input of native/low_precision/product.h. */
-export interface Product {
+/** Input of native/low_precision/matmul.h. */
+export interface MatMul {
   readonly inputs: number;
   readonly columns: readonly number[];
   readonly gelu: boolean;
@@ -31,8 +31,8 @@ export interface LowPrecisionAddon {
     threads: number,
   ) => Float32Array[];
   /** What each matrix gives, row after row. Throws an Error for a product that does not fit together, or if `stopped`. */
-  readonly runProduct: (
-    product: Product,
+  readonly runMatMul: (
+    matmul: MatMul,
     rows: Float32Array,
     kernel: string,
     threads: number,
@@ -68,9 +68,9 @@ export interface LowPrecisionAddon {
 
 /** Runs on every level of the other loops too (levels.ts). */
 export const lowPrecisionAddon = onEveryLevel(
-  ({ runProgram, runProduct, runAttention, planBytes, programKernels, passesSelfCheck }) => ({
+  ({ runProgram, runMatMul, runAttention, planBytes, programKernels, passesSelfCheck }) => ({
     runProgram,
-    runProduct,
+    runMatMul,
     runAttention,
     planBytes,
     programKernels,

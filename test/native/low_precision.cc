@@ -13,7 +13,7 @@
 #include "images.h"
 #include "low_precision/attention.h"
 #include "low_precision/kernels.h"
-#include "low_precision/product.h"
+#include "low_precision/matmul.h"
 #include "low_precision/run.h"
 #include "low_precision/self_check.h"
 #include "registry.h"
@@ -194,17 +194,17 @@ std::span<std::uint8_t> stale(const GuardedBytes& memory, std::size_t bytes) {
   return {memory.data(), bytes};
 }
 
-/// runProduct({inputs, columns, gelu, bias, weights}, rows, kernel, threads, stopped): the rows of
+/// runMatMul({inputs, columns, gelu, bias, weights}, rows, kernel, threads, stopped): the rows of
 /// each output.
-Napi::Value run_product_js(const Napi::CallbackInfo& info) {
+Napi::Value run_matmul_js(const Napi::CallbackInfo& info) {
   const auto given = info[0].As<Napi::Object>();
   const std::vector<std::int64_t> columns = integers_of(given.Get("columns"));
   const GuardedCopy<float> bias(given.Get("bias"));
   const GuardedCopy<std::int8_t> weights(given.Get("weights"));
-  low_precision::Product product;
-  check(info.Env(), low_precision::Product::make(given.Get("inputs").ToNumber().Int64Value(),
-                                                 columns, given.Get("gelu").ToBoolean(),
-                                                 bias.span(), weights.span(), product));
+  low_precision::MatMul product;
+  check(info.Env(), low_precision::MatMul::make(given.Get("inputs").ToNumber().Int64Value(),
+                                                columns, given.Get("gelu").ToBoolean(), bias.span(),
+                                                weights.span(), product));
   const GuardedCopy<float> input(info[1]);
   const std::size_t rows = input.span().size() / static_cast<std::size_t>(product.inputs());
   std::vector<std::vector<float>> values;
@@ -281,7 +281,7 @@ Napi::Value passes_self_check_js(const Napi::CallbackInfo& info) {
 
 CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
   exports.Set("planBytes", Napi::Function::New(env, plan_bytes_js));
-  exports.Set("runProduct", Napi::Function::New(env, run_product_js));
+  exports.Set("runMatMul", Napi::Function::New(env, run_matmul_js));
   exports.Set("runAttention", Napi::Function::New(env, run_attention_js));
   exports.Set("runProgram", Napi::Function::New(env, run_program_js));
   exports.Set("programKernels", Napi::Function::New(env, kernels_js));

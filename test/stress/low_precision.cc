@@ -29,7 +29,7 @@
 #include "core/thread_pool.h"
 #include "low_precision/attention.h"
 #include "low_precision/bf16.h"
-#include "low_precision/product.h"
+#include "low_precision/matmul.h"
 #include "low_precision/run.h"
 #include "ort/network.h"
 #include "ort/runtime.h"
@@ -190,10 +190,9 @@ void check_product(ThreadPool& pool) {
   weights.shrink_to_fit();
   const std::vector<float> bias = whole_numbers(groups * lanes);
   const std::vector<float> input = whole_numbers(rows * static_cast<std::size_t>(inputs));
-  low_precision::Product product;
-  expect(
-      low_precision::Product::make(inputs, columns, pick(0, 1) == 1, bias, weights, product).ok(),
-      "a product is refused");
+  low_precision::MatMul product;
+  expect(low_precision::MatMul::make(inputs, columns, pick(0, 1) == 1, bias, weights, product).ok(),
+         "a product is refused");
   const auto outputs_with = [&](const low_precision::Kernel& kernel, ThreadPool& threads) {
     Outputs outputs;
     std::vector<float*> places;
@@ -215,8 +214,8 @@ void check_product(ThreadPool& pool) {
     }
   }
   weights.resize(weights.size() - 1);
-  low_precision::Product none;
-  expect(!low_precision::Product::make(inputs, columns, false, bias, weights, none).ok(),
+  low_precision::MatMul none;
+  expect(!low_precision::MatMul::make(inputs, columns, false, bias, weights, none).ok(),
          "a product without all of its weights is accepted");
 }
 

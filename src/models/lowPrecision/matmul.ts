@@ -15,8 +15,8 @@ const MICROSOFT = 'com.microsoft';
 /** Largest difference of a constant from the number that it stands for. */
 const NEARLY = 1e-4;
 
-/** A product of the rows of `from` with a constant matrix, and what follows it. */
-interface Product {
+/** A matmul of the rows of `from` with a constant matrix, and what follows it. */
+interface MatMul {
   readonly from: string;
   readonly to: string;
   readonly inputs: number;
@@ -38,7 +38,7 @@ function transposed(values: Float32Array, rows: number, columns: number): Float3
 }
 
 /** Rows and columns of zeros around a matrix [columns, inputs]: whole groups of outputs, pairs of inputs. */
-function padded({ matrix, columns, inputs }: Product, made: number, read: number): Float32Array {
+function padded({ matrix, columns, inputs }: MatMul, made: number, read: number): Float32Array {
   if (made === columns && read === inputs) return matrix;
   const all = new Float32Array(made * read);
   for (let row = 0; row < columns; row++)
@@ -60,7 +60,7 @@ function joined<T extends Float32Array | Int8Array>(parts: readonly T[], all: T)
 const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array | Int8Array) =>
   new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
 
-/** The size of a constant matrix that is worth a product in bf16, and whether it is stored with its columns first. */
+/** The size of a constant matrix that is worth a matmul in bf16, and whether it is stored with its columns first. */
 function sizeOf(node: NodeProto, matrix: TensorProto | undefined) {
   const [rows = 0, across = 0, ...rest] = matrix?.dims.map(Number) ?? [];
   const turned = node.opType === 'Gemm' && attribute(node, 'transB')?.i === 1n;
@@ -69,8 +69,8 @@ function sizeOf(node: NodeProto, matrix: TensorProto | undefined) {
   return rest.length === 0 && large ? { inputs, columns, turned } : undefined;
 }
 
-/** Finds the products and attentions of a network that can be computed in bf16, and replaces them. */
-class Bf16ProductsConverter {
+/** Finds the matmuls and attentions of a network that can be computed in bf16, and replaces them. */
+class Bf16MatMulsConverter {
   readonly #graph: GraphProto;
   readonly #floatsOf: FloatsOf;
   readonly #constants: ReadonlyMap<string, TensorProto>;
@@ -87,29 +87,29 @@ class Bf16ProductsConverter {
   }
 
   run(): void {
-    const products = new Map<NodeProto, Product>();
+    const matmuls = new Map<NodeProto, MatMul>();
     for (const node of this.#graph.node) {
-      const product = this.#product(node);
-      if (product) products.set(node, product);
+      const matmul = this.#matMul(node);
+      if (matmul) matmuls.set(node, matmul);
     }
     const attentions = this.#graph.node.filter((node) => this.#isAttention(node));
-    if (products.size + attentions.length === 0)
+    if (matmuls.size + attentions.length === 0)
       throw new Unsupported('it has no matrix products with constant weights');
     // Rows that several matrices multiply are rounded once.
-    const sharing = new Map<string, Product[]>();
-    for (const product of products.values()) {
-      if (product.gelu || product.columns % LANES !== 0) continue;
-      const known = sharing.get(product.from);
-      if (known) known.push(product);
-      else sharing.set(product.from, [product]);
+    const sharing = new Map<string, MatMul[]>();
+    for (const matmul of matmuls.values()) {
+      if (matmul.gelu || matmul.columns % LANES !== 0) continue;
+      const known = sharing.get(matmul.from);
+      if (known) known.push(matmul);
+      else sharing.set(matmul.from, [matmul]);
     }
     const replaced = new Map<NodeProto, NodeProto | undefined>();
-    for (const [first, product] of products) {
+    for (const [first, matmul] of matmuls) {
       if (replaced.has(first)) continue;
-      const group = sharing.get(product.from);
-      const together = group?.includes(product) ? group : [product];
+      const group = sharing.get(matmul.from);
+      const together = group?.includes(matmul) ? group : [matmul];
       for (const each of together) for (const node of each.nodes) replaced.set(node, undefined);
-      replaced.set(first, this.#productNode(together));
+      replaced.set(first, this.#matMulNode(together));
     }
     for (const node of attentions) replaced.set(node, attentionNode(node));
     this.#graph.node = this.#graph.node.flatMap((node) =>
@@ -145,7 +145,7 @@ class Bf16ProductsConverter {
     return another === undefined && node?.opType === opType && node.domain === domain ? node : undefined;
   }
 
-  #product(node: NodeProto): Product | undefined {
+  #matMul(node: NodeProto): MatMul | undefined {
     if (node.domain !== '' || (node.opType !== 'MatMul' && node.opType !== 'Gemm')) return undefined;
     const [from = '', weights, offset = ''] = node.input;
     const gemm = node.opType === 'Gemm';
@@ -161,7 +161,7 @@ class Bf16ProductsConverter {
       if (bias?.length !== columns) return undefined;
     }
     const values = this.#floatsOf(tensor);
-    const plain: Product = {
+    const plain: MatMul = {
       from,
       to: node.output[0] ?? '',
       inputs,
@@ -175,38 +175,38 @@ class Bf16ProductsConverter {
   }
 
   /** With the Add of a constant row behind it. */
-  #withBias(product: Product): Product {
-    const next = this.#onlyReader(product.to, 'Add');
-    const other = next?.input.find((name) => name !== product.to);
+  #withBias(matmul: MatMul): MatMul {
+    const next = this.#onlyReader(matmul.to, 'Add');
+    const other = next?.input.find((name) => name !== matmul.to);
     const tensor = this.#constant(other);
     const sides = tensor?.dims.map(Number) ?? [];
     const row =
-      sides.length > 0 && sides.every((side, at) => side === (at < sides.length - 1 ? 1 : product.columns));
-    if (!next || !tensor || !row) return product;
+      sides.length > 0 && sides.every((side, at) => side === (at < sides.length - 1 ? 1 : matmul.columns));
+    if (!next || !tensor || !row) return matmul;
     return {
-      ...product,
+      ...matmul,
       to: next.output[0] ?? '',
       bias: this.#floatsOf(tensor),
-      nodes: [...product.nodes, next],
+      nodes: [...matmul.nodes, next],
     };
   }
 
   /** With the GELU behind it. */
-  #withGelu(product: Product): Product {
-    const with_ = (nodes: readonly NodeProto[], bias = product.bias): Product => ({
-      ...product,
+  #withGelu(matmul: MatMul): MatMul {
+    const with_ = (nodes: readonly NodeProto[], bias = matmul.bias): MatMul => ({
+      ...matmul,
       to: nodes.at(-1)?.output[0] ?? '',
       bias,
       gelu: true,
-      nodes: [...product.nodes, ...nodes],
+      nodes: [...matmul.nodes, ...nodes],
     });
-    const biased = product.bias ? undefined : this.#onlyReader(product.to, 'BiasGelu', MICROSOFT);
-    const bias = biased?.input[0] === product.to ? this.#values(biased.input[1]) : undefined;
-    if (biased && bias?.length === product.columns) return with_([biased], bias);
-    const plain = this.#onlyReader(product.to, 'Gelu', MICROSOFT) ?? this.#onlyReader(product.to, 'Gelu');
+    const biased = matmul.bias ? undefined : this.#onlyReader(matmul.to, 'BiasGelu', MICROSOFT);
+    const bias = biased?.input[0] === matmul.to ? this.#values(biased.input[1]) : undefined;
+    if (biased && bias?.length === matmul.columns) return with_([biased], bias);
+    const plain = this.#onlyReader(matmul.to, 'Gelu', MICROSOFT) ?? this.#onlyReader(matmul.to, 'Gelu');
     if (plain && (attribute(plain, 'approximate')?.s.length ?? 0) === 0) return with_([plain]);
-    const spelled = this.#gelu(product.to);
-    return spelled ? with_(spelled) : product;
+    const spelled = this.#gelu(matmul.to);
+    return spelled ? with_(spelled) : matmul;
   }
 
   /** x * (1 + Erf(x / sqrt(2))) * 0.5 in single operators, with the halving wherever exporters write it. */
@@ -250,15 +250,15 @@ class Bf16ProductsConverter {
     return simple && plain && queries !== '' && keys !== '' && values !== '';
   }
 
-  #productNode(products: readonly Product[]): NodeProto {
-    const [{ from, to, inputs, gelu }] = products as readonly [Product];
+  #matMulNode(matmuls: readonly MatMul[]): NodeProto {
+    const [{ from, to, inputs, gelu }] = matmuls as readonly [MatMul];
     const read = wholePairs(inputs);
     const taps = { kernel: [1, 1], dilation: 1 } as const;
-    const weights = products.map((each) => {
+    const weights = matmuls.map((each) => {
       const made = wholeGroups(each.columns);
       return packBf16(padded(each, made, read), made, read, taps);
     });
-    const biases = products.map(({ columns, bias }) => {
+    const biases = matmuls.map(({ columns, bias }) => {
       const all = new Float32Array(wholeGroups(columns));
       all.set(bias ?? []);
       return all;
@@ -278,10 +278,10 @@ class Bf16ProductsConverter {
         constant('biases', FLOAT, joined(biases, new Float32Array(lengthOf(biases)))),
       ],
       to,
-      { inputs, columns: products.map(({ columns }) => columns), gelu: gelu ? 1 : 0 },
+      { inputs, columns: matmuls.map(({ columns }) => columns), gelu: gelu ? 1 : 0 },
     );
     node.domain = OPERATORS_DOMAIN;
-    node.output = products.map((each) => each.to);
+    node.output = matmuls.map((each) => each.to);
     return node;
   }
 }
@@ -297,31 +297,31 @@ function attentionNode(node: NodeProto): NodeProto {
 }
 
 /** Whether more of a network's weights are in its matrix products than in its convolutions, as in a transformer. */
-export function isMostlyProducts({ graph }: ModelProto): boolean {
+export function isMostlyMatMuls({ graph }: ModelProto): boolean {
   if (!graph) return false;
   const known = constants(graph);
-  let [products, convolutions] = [0, 0];
+  let [matmuls, convolutions] = [0, 0];
   for (const node of graph.node) {
     const weights = known.get(node.input[1] ?? '');
     if (node.opType === 'MatMul' || node.opType === 'Gemm') {
       const { inputs, columns } = sizeOf(node, weights) ?? { inputs: 0, columns: 0 };
-      products += inputs * columns;
+      matmuls += inputs * columns;
     }
     if (node.opType === 'Conv' || node.opType === 'DeformConv')
       convolutions += weights?.dims.reduce((size, side) => size * Number(side), 1) ?? 0;
   }
-  return products > convolutions;
+  return matmuls > convolutions;
 }
 
 /**
  * Makes the matrix products of a float network that have constant weights, and its attentions, operators of Cutout in
- * bf16 (`Bf16Product`, `Bf16Attention`: native/ort/product_ops.h), between the operators that are left as they are.
+ * bf16 (`Bf16Product`, `Bf16Attention`: native/ort/matmul_ops.h), between the operators that are left as they are.
  * Changes `model`. Throws a RangeError, and leaves the model as it is, where there are none.
  * @param floats the numbers of a tensor of floats, however they are stored
  */
-export function asBf16Products(model: ModelProto, floats: FloatsOf): void {
+export function asBf16MatMuls(model: ModelProto, floats: FloatsOf): void {
   const { graph } = model;
   if (!graph) throw new RangeError('the file has no graph');
-  new Bf16ProductsConverter(graph, floats).run();
+  new Bf16MatMulsConverter(graph, floats).run();
   importOperators(model);
 }

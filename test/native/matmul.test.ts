@@ -10,9 +10,9 @@ import {
   type Sides,
 } from '../fixtures/productOracle.ts';
 import { random } from '../fixtures/random.ts';
-import { lowPrecisionAddon, type Product } from './lowPrecisionAddon.ts';
+import { lowPrecisionAddon, type MatMul } from './lowPrecisionAddon.ts';
 
-const { runProduct, runAttention, programKernels } = lowPrecisionAddon;
+const { runMatMul, runAttention, programKernels } = lowPrecisionAddon;
 const kernels = programKernels(true);
 
 function present(t: ExecutionContext): boolean {
@@ -41,7 +41,7 @@ function matrixOf(inputs: number, columns: number): Matrix {
 }
 
 /** As preparation does: [outputs, inputs] with zeros up to whole groups and pairs. */
-function productOf(inputs: number, matrices: readonly Matrix[], gelu: boolean): Product {
+function matMulOf(inputs: number, matrices: readonly Matrix[], gelu: boolean): MatMul {
   const weights: number[] = [];
   const bias: number[] = [];
   for (const { columns, values, bias: own } of matrices) {
@@ -81,11 +81,11 @@ function checkProduct(
   gelu: boolean,
 ) {
   const matrices = columns.map((each) => matrixOf(inputs, each));
-  const product = productOf(inputs, matrices, gelu);
+  const matmul = matMulOf(inputs, matrices, gelu);
   const given = numbers(rows * inputs);
   for (const kernel of kernels) {
-    const alone = runProduct(product, given, kernel, 0, false);
-    t.deepEqual(runProduct(product, given, kernel, 3, false), alone, 'threads change nothing');
+    const alone = runMatMul(matmul, given, kernel, 0, false);
+    t.deepEqual(runMatMul(matmul, given, kernel, 3, false), alone, 'threads change nothing');
     for (const [i, { values, bias }] of matrices.entries()) {
       const wanted = productByDefinition(given, values, bias, inputs, gelu);
       compare(t, alone[i], wanted, `${kernel}, ${rows} rows of ${inputs}, ${columns}, matrix ${i}`);
@@ -93,7 +93,7 @@ function checkProduct(
   }
 }
 
-test('products of every shape, with every kernel', (t) => {
+test('matmuls of every shape, with every kernel', (t) => {
   if (!present(t)) return;
   t.timeout(240_000);
   // One row; numbers of inputs that are no whole chunks, pairs or groups; more rows than a block, and than all blocks.
@@ -115,13 +115,13 @@ test('inputs and weights are rounded to the nearest bf16, sums and biases are no
   const values = new Float32Array(32 * 16);
   values[0] = 1 + 2 ** -8 + 2 ** -12; // rounded up
   values[16] = 1 + 2 ** -8; // a half: to the even one
-  const product = productOf(32, [{ columns: 16, values, bias: new Float32Array(16).fill(2 ** -20) }], false);
+  const matmul = matMulOf(32, [{ columns: 16, values, bias: new Float32Array(16).fill(2 ** -20) }], false);
   const row = new Float32Array(32);
   row[0] = 1;
   row[1] = -(1 + 2 ** -7);
   t.is(toBf16(values[0] as number), 1 + 2 ** -7);
   for (const kernel of kernels) {
-    t.is(runProduct(product, row, kernel, 0, false)[0]?.[0], 2 ** -20, kernel);
+    t.is(runMatMul(matmul, row, kernel, 0, false)[0]?.[0], 2 ** -20, kernel);
   }
 });
 
@@ -130,9 +130,9 @@ test('GELU is right from far below 0 to far above, and of values that are not fi
   const columns = 16;
   const values = new Float32Array(32 * columns);
   const bias = Float32Array.from([-90, -40, -10, -6, -4, -3, -1, -1e-3, 0, 1e-20, 1e-3, 0.5, 2, 5, 40, 1e30]);
-  const product = productOf(32, [{ columns, values, bias }], true);
+  const matmul = matMulOf(32, [{ columns, values, bias }], true);
   for (const kernel of kernels) {
-    const [found] = runProduct(product, new Float32Array(32), kernel, 0, false);
+    const [found] = runMatMul(matmul, new Float32Array(32), kernel, 0, false);
     for (const [i, x] of bias.entries()) {
       const wanted = (x * (1 + erf(x / Math.SQRT2))) / 2;
       t.true(
@@ -143,17 +143,17 @@ test('GELU is right from far below 0 to far above, and of values that are not fi
   }
   t.true(Math.abs(erf(0.5) - 0.5204998778130465) < 1e-12);
   t.true(Math.abs(erf(3.5) - 0.9999992569016276) < 1e-12);
-  const odd = productOf(32, [{ columns, values, bias: new Float32Array(16).fill(Number.NaN) }], true);
-  t.true(Number.isNaN(runProduct(odd, new Float32Array(32), kernels[0] ?? '', 0, false)[0]?.[0]));
+  const odd = matMulOf(32, [{ columns, values, bias: new Float32Array(16).fill(Number.NaN) }], true);
+  t.true(Number.isNaN(runMatMul(odd, new Float32Array(32), kernels[0] ?? '', 0, false)[0]?.[0]));
 });
 
-test('a product that does not fit together is refused, and a stopped run ends', (t) => {
+test('a matmul that does not fit together is refused, and a stopped run ends', (t) => {
   if (!present(t)) return;
   const [kernel = ''] = kernels;
-  const product = productOf(40, [matrixOf(40, 20)], false);
+  const matmul = matMulOf(40, [matrixOf(40, 20)], false);
   const rows = numbers(3 * 40);
-  const refused = (changes: Partial<Product>, message: RegExp) =>
-    t.throws(() => runProduct({ ...product, ...changes }, rows, kernel, 0, false), { message });
+  const refused = (changes: Partial<MatMul>, message: RegExp) =>
+    t.throws(() => runMatMul({ ...matmul, ...changes }, rows, kernel, 0, false), { message });
   refused({ inputs: 0 }, /number of inputs/);
   refused({ inputs: -1 }, /number of inputs/);
   refused({ inputs: 2 ** 40 }, /number of inputs/);
@@ -164,10 +164,10 @@ test('a product that does not fit together is refused, and a stopped run ends', 
   refused({ columns: [2 ** 40] }, /number of columns/);
   refused({ columns: [20, 20] }, /fewer weights/);
   refused({ columns: [16] }, /more weights/);
-  refused({ bias: product.bias.slice(1) }, /fewer weights or biases/);
-  refused({ weights: product.weights.slice(1) }, /fewer weights/);
+  refused({ bias: matmul.bias.slice(1) }, /fewer weights or biases/);
+  refused({ weights: matmul.weights.slice(1) }, /fewer weights/);
   refused({ weights: new Int8Array(0) }, /fewer weights/);
-  t.throws(() => runProduct(product, rows, kernel, 0, true), undefined, 'stopped before it begins');
+  t.throws(() => runMatMul(matmul, rows, kernel, 0, true), undefined, 'stopped before it begins');
 });
 
 function checkAttention(t: ExecutionContext, sides: Sides, scale: number, size = 1): void {

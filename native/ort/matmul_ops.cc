@@ -1,11 +1,11 @@
-#include "ort/product_ops.h"
+#include "ort/matmul_ops.h"
 
 #include <array>
 #include <cmath>
 #include <vector>
 
 #include "low_precision/attention.h"
-#include "low_precision/product.h"
+#include "low_precision/matmul.h"
 #include "ort/custom_op.h"
 #include "ort/low_precision_op.h"
 
@@ -23,15 +23,14 @@ std::size_t product_of(std::span<const std::int64_t> sides) {
   return product;
 }
 
-struct ProductKernel {
-  ProductKernel(const OrtKernelInfo* from, low_precision::Kernel conv_kernel)
-      : kernel(conv_kernel) {
+struct MatMulKernel {
+  MatMulKernel(const OrtKernelInfo* from, low_precision::Kernel conv_kernel) : kernel(conv_kernel) {
     const Ort::ConstKernelInfo info(from);
     const std::vector<std::int64_t> columns = info.GetAttributes<std::int64_t>("columns");
-    const Status status = low_precision::Product::make(
+    const Status status = low_precision::MatMul::make(
         info.GetAttribute<std::int64_t>("inputs"), columns,
         info.GetAttribute<std::int64_t>("gelu") != 0, constant<float>(info, 2),
-        constant<std::int8_t>(info, 1), product);
+        constant<std::int8_t>(info, 1), matmul);
     if (!status.ok()) raise(status);
     if (info.GetOutputCount() != columns.size()) {
       raise({Code::kModel, "The operator has another number of outputs than of matrices."});
@@ -45,26 +44,26 @@ struct ProductKernel {
   void compute(const Ort::KernelContext& context) const {
     const Ort::ConstValue input = context.GetInput(0);
     std::vector<std::int64_t> shape = shape_of(input);
-    if (shape.empty() || shape.back() != product.inputs()) {
+    if (shape.empty() || shape.back() != matmul.inputs()) {
       raise({Code::kModel, "The operator has rows of another length than its matrices."});
     }
     const std::size_t rows = product_of(std::span(shape).first(shape.size() - 1));
     std::vector<float*> outputs;
-    for (const int columns : product.columns()) {
+    for (const int columns : matmul.columns()) {
       shape.back() = columns;
       outputs.push_back(context.GetOutput(outputs.size(), shape.data(), shape.size())
                             .GetTensorMutableData<float>());
     }
     if (rows == 0) return;
-    const RunMemory memory(context, product.bytes_of_run(rows));
-    const Status status = product.run(
-        kernel.run,
-        {input.GetTensorData<float>(), rows * static_cast<std::size_t>(product.inputs())}, rows,
-        outputs, memory.bytes(), parallel_of(context), RunToken::current());
+    const RunMemory memory(context, matmul.bytes_of_run(rows));
+    const Status status =
+        matmul.run(kernel.run,
+                   {input.GetTensorData<float>(), rows * static_cast<std::size_t>(matmul.inputs())},
+                   rows, outputs, memory.bytes(), parallel_of(context), RunToken::current());
     if (!status.ok()) raise(status);
   }
 
-  low_precision::Product product;
+  low_precision::MatMul matmul;
   low_precision::Kernel kernel;
 };
 
@@ -135,7 +134,7 @@ struct AttentionKernel {
   low_precision::Kernel kernel;
 };
 
-class ProductOp : public CutoutOp<ProductOp, ProductKernel> {
+class MatMulOp : public CutoutOp<MatMulOp, MatMulKernel> {
  public:
   using CutoutOp::CutoutOp;
   [[nodiscard]] const char* GetName() const { return "Bf16Product"; }
@@ -155,18 +154,18 @@ class AttentionOp : public CutoutOp<AttentionOp, AttentionKernel> {
 
 }  // namespace
 
-struct ProductOperators::Operators {
-  explicit Operators(low_precision::Kernel kernel) : product(kernel), attention(kernel) {}
-  ProductOp product;
+struct MatMulOperators::Operators {
+  explicit Operators(low_precision::Kernel kernel) : matmul(kernel), attention(kernel) {}
+  MatMulOp matmul;
   AttentionOp attention;
 };
 
-ProductOperators::ProductOperators(low_precision::Kernel kernel)
+MatMulOperators::MatMulOperators(low_precision::Kernel kernel)
     : operators_(std::make_unique<Operators>(kernel)) {}
-ProductOperators::~ProductOperators() = default;
+MatMulOperators::~MatMulOperators() = default;
 
-void ProductOperators::add_to(Ort::CustomOpDomain& domain) const {
-  domain.Add(&operators_->product);
+void MatMulOperators::add_to(Ort::CustomOpDomain& domain) const {
+  domain.Add(&operators_->matmul);
   domain.Add(&operators_->attention);
 }
 

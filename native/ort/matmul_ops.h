@@ -10,7 +10,7 @@ namespace cutout::ort {
 
 /// The operators of the domain `cutout` for networks in bf16 that are no program of convolutions:
 ///
-/// `Bf16Product`: products of the same rows with constant matrices (low_precision::Product).
+/// `Bf16Product`: matmuls of the same rows with constant matrices (low_precision::MatMul).
 ///
 /// | input, attribute | type    | shape             | what                                        |
 /// |------------------|---------|-------------------|---------------------------------------------|
@@ -34,13 +34,13 @@ namespace cutout::ort {
 /// Output: float32 [batch, rows of the queries, channels of the values].
 ///
 /// Both run on the session's threads; their memory comes from the session's allocator.
-class ProductOperators {
+class MatMulOperators {
  public:
   /// `kernel` is one for bf16. A session that knows the domain must not outlive them.
-  explicit ProductOperators(low_precision::Kernel kernel);
-  ~ProductOperators();
-  ProductOperators(const ProductOperators&) = delete;
-  ProductOperators& operator=(const ProductOperators&) = delete;
+  explicit MatMulOperators(low_precision::Kernel kernel);
+  ~MatMulOperators();
+  MatMulOperators(const MatMulOperators&) = delete;
+  MatMulOperators& operator=(const MatMulOperators&) = delete;
 
   void add_to(Ort::CustomOpDomain& domain) const;
 

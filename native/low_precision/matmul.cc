@@ -1,4 +1,4 @@
-#include "low_precision/product.h"
+#include "low_precision/matmul.h"
 
 #include <algorithm>
 
@@ -22,7 +22,7 @@ std::size_t block_rows(std::size_t rows) {
 }
 
 Status refused(const char* what) {
-  return {Code::kModel, std::string("A product in bf16 of the network cannot be used: ") + what};
+  return {Code::kModel, std::string("A matmul in bf16 of the network cannot be used: ") + what};
 }
 
 constexpr std::int64_t whole_groups(std::int64_t columns) {
@@ -31,19 +31,19 @@ constexpr std::int64_t whole_groups(std::int64_t columns) {
 
 }  // namespace
 
-Status Product::make(std::int64_t inputs, std::span<const std::int64_t> columns, bool gelu,
-                     std::span<const float> bias, std::span<const std::int8_t> weights,
-                     Product& product) {
+Status MatMul::make(std::int64_t inputs, std::span<const std::int64_t> columns, bool gelu,
+                    std::span<const float> bias, std::span<const std::int8_t> weights,
+                    MatMul& matmul) {
   if (inputs < 1 || inputs > kMaxSide) return refused("its number of inputs.");
   if (columns.empty()) return refused("it has no columns.");
-  product = {};
-  product.inputs_ = static_cast<int>(inputs);
-  product.gelu_ = gelu;
+  matmul = {};
+  matmul.inputs_ = static_cast<int>(inputs);
+  matmul.gelu_ = gelu;
   for (const std::int64_t each : columns) {
     if (each < 1 || each > kMaxSide) return refused("its number of columns.");
     const auto made = static_cast<int>(whole_groups(each));
     // Pairs of inputs are multiplied.
-    Conv conv = product_conv((product.inputs_ + 1) / 2 * 2, made);
+    Conv conv = matmul_conv((matmul.inputs_ + 1) / 2 * 2, made);
     const auto biases = static_cast<std::size_t>(made);
     const std::size_t bytes =
         static_cast<std::size_t>(conv.groups()) * conv.chunks.size() * kChunkBytes;
@@ -54,8 +54,8 @@ Status Product::make(std::int64_t inputs, std::span<const std::int64_t> columns,
     conv.weights = weights.first(bytes);
     bias = bias.subspan(biases);
     weights = weights.subspan(bytes);
-    product.columns_.push_back(static_cast<int>(each));
-    product.convs_.push_back(std::move(conv));
+    matmul.columns_.push_back(static_cast<int>(each));
+    matmul.convs_.push_back(std::move(conv));
   }
   if (!bias.empty() || !weights.empty()) {
     return refused("it has more weights or biases than columns.");
@@ -63,7 +63,7 @@ Status Product::make(std::int64_t inputs, std::span<const std::int64_t> columns,
   return {};
 }
 
-std::size_t Product::block_bytes(std::size_t rows) const {
+std::size_t MatMul::block_bytes(std::size_t rows) const {
   int widest = 0;  // of those that are not written in place
   for (std::size_t i = 0; i < convs_.size(); ++i) {
     if (convs_[i].outputs != columns_[i]) widest = std::max(widest, convs_[i].outputs);
@@ -72,14 +72,14 @@ std::size_t Product::block_bytes(std::size_t rows) const {
          aligned(rows * static_cast<std::size_t>(widest) * sizeof(float));
 }
 
-std::size_t Product::bytes_of_run(std::size_t rows) const {
+std::size_t MatMul::bytes_of_run(std::size_t rows) const {
   const std::size_t block = block_rows(rows);
   return parts_of((rows + block - 1) / block) * block_bytes(block);
 }
 
-Status Product::run(ConvKernel kernel, std::span<const float> input, std::size_t rows,
-                    std::span<float* const> outputs, std::span<std::uint8_t> memory,
-                    const Parallel& parallel, const CancelToken* token) const {
+Status MatMul::run(ConvKernel kernel, std::span<const float> input, std::size_t rows,
+                   std::span<float* const> outputs, std::span<std::uint8_t> memory,
+                   const Parallel& parallel, const CancelToken* token) const {
   const std::size_t most = block_rows(rows);
   const std::size_t units = (rows + most - 1) / most;
   return for_each_part(units, parallel, token, [&](std::size_t part, const auto& each) {
@@ -91,8 +91,8 @@ Status Product::run(ConvKernel kernel, std::span<const float> input, std::size_t
   });
 }
 
-void Product::block(ConvKernel kernel, const float* input, std::size_t first, int rows,
-                    std::span<float* const> outputs, std::uint8_t* memory) const {
+void MatMul::block(ConvKernel kernel, const float* input, std::size_t first, int rows,
+                   std::span<float* const> outputs, std::uint8_t* memory) const {
   auto* const rounded = reinterpret_cast<Bf16*>(memory);
   const int padded = padded_columns(inputs_);
   round_rows({input + first * static_cast<std::size_t>(inputs_), inputs_, rows, inputs_}, rounded);

@@ -12,17 +12,17 @@
 
 namespace cutout::low_precision {
 
-/// Products of the same rows with constant matrices in bf16, each with a bias: rows and matrices
+/// MatMuls of the same rows with constant matrices in bf16, each with a bias: rows and matrices
 /// are rounded to the nearest bf16, to even; sums and biases are floats.
-class Product {
+class MatMul {
  public:
   /// `columns` are those of each matrix, `inputs` the rows of all. `weights` are the matrices as
   /// src/models/lowPrecision/pack.ts packs them (packBf16 of a 1x1 kernel), one behind the other;
   /// of columns that are no whole groups of kLanes with zeros behind them, as in `bias`. Both are
-  /// borrowed for as long as the product lives. kModel for anything that does not fit together.
+  /// borrowed for as long as the matmul lives. kModel for anything that does not fit together.
   static Status make(std::int64_t inputs, std::span<const std::int64_t> columns, bool gelu,
                      std::span<const float> bias, std::span<const std::int8_t> weights,
-                     Product& product);
+                     MatMul& matmul);
 
   [[nodiscard]] int inputs() const { return inputs_; }
   /// Columns of each matrix.
