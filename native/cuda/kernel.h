@@ -51,6 +51,35 @@ CUTOUT_HD int clamp(int value, int low, int high) {
   return value < low ? low : (value > high ? high : value);
 }
 
+/// A kernel with one thread for each element of a plane: calls `body(x, y)`.
+template <typename Body>
+struct OnPlane {
+  static constexpr int kWidth = 32;
+  static constexpr int kHeight = 8;
+  static constexpr int kPhases = 1;
+  using Shared = NothingShared;
+
+  Body body;
+  int width;
+  int height;
+
+  template <int kPhase>
+  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
+    const int x = at.block_x * kWidth + at.thread_x;
+    const int y = at.block_y * kHeight + at.thread_y;
+    if (x < width && y < height) body(x, y);
+  }
+};
+
+/// Nothing is launched for an empty plane.
+template <typename Executor, typename Body>
+void over_plane(Executor& on, int width, int height, const Body& body) {
+  using Kernel = OnPlane<Body>;
+  if (width < 1 || height < 1) return;
+  on.run(ceil_div(width, Kernel::kWidth), ceil_div(height, Kernel::kHeight),
+         Kernel{body, width, height});
+}
+
 // Changes of memory that several threads change.
 
 CUTOUT_HD void atomic_or(std::uint32_t* to, std::uint32_t bits) {

@@ -17,6 +17,24 @@ Table whole_table() {
   Table table = make_table<CudaExecutor>();
   table.error_text = [](int error) { return cudaGetErrorString(static_cast<cudaError_t>(error)); };
   table.device_count = [](int* count) { return as_int(cudaGetDeviceCount(count)); };
+  table.use_device = [](int number) { return as_int(cudaSetDevice(number)); };
+  table.create_stream = [](void** stream) {
+    cudaStream_t made = nullptr;
+    const cudaError_t error = cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
+    *stream = made;
+    return as_int(error);
+  };
+  table.destroy_stream = [](void* stream) { return as_int(cudaStreamDestroy(as_stream(stream))); };
+  table.allocate_pinned = [](std::size_t bytes, void** memory) {
+    return as_int(cudaMallocHost(memory, bytes));
+  };
+  table.release_pinned = [](void* memory) { return as_int(cudaFreeHost(memory)); };
+  table.clear = [](void* memory, std::size_t bytes, void* stream) {
+    return as_int(cudaMemsetAsync(memory, 0, bytes, as_stream(stream)));
+  };
+  table.copy_on_device = [](void* to, const void* from, std::size_t bytes, void* stream) {
+    return as_int(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, as_stream(stream)));
+  };
   table.allocate = [](std::size_t bytes, void** memory) {
     return as_int(cudaMalloc(memory, bytes));
   };

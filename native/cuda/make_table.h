@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cuda/kernels/apply_matte.h"
 #include "cuda/kernels/compose.h"
 #include "cuda/kernels/enlarge.h"
 #include "cuda/kernels/filter.h"
@@ -57,8 +58,8 @@ struct Launchers {
   static int compose(Pixels canvas, Box area, Pixels background, std::uint32_t colour, Box shadow,
                      ShadowGrid grid, const float* blocks, void* stream) {
     Executor on(stream);
-    on.run(ceil_div(area.width, Compose::kWidth), ceil_div(area.height, Compose::kHeight),
-           Compose{canvas, area, background, colour, shadow, grid, blocks});
+    over_plane(on, area.width, area.height,
+               Compose{canvas, area, background, colour, shadow, grid, blocks});
     return on.result();
   }
 
@@ -82,13 +83,22 @@ struct Launchers {
     return on.result();
   }
 
-  static int full_size(Pixels image, Box roi, GuidePlanes guide, const float* alpha,
+  static int full_size(Pixels image, Box part, Box roi, GuidePlanes guide, const float* alpha,
                        const float* confidence, const float* models, const float* colours,
                        float* channels, GuideTaps rows, GuideTaps columns,
                        std::uint32_t hidden_mask, void* stream) {
     Executor on(stream);
-    cuda::full_size(on, image, roi, guide, alpha, confidence, models, colours, channels, rows,
+    cuda::full_size(on, image, part, roi, guide, alpha, confidence, models, colours, channels, rows,
                     columns, hidden_mask);
+    return on.result();
+  }
+
+  static int apply_matte(Pixels image, Box part, Box roi, const float* p, int width, int height,
+                         GuideTaps rows, GuideTaps columns, std::uint32_t hidden_mask,
+                         void* stream) {
+    Executor on(stream);
+    over_plane(on, image.width, image.height,
+               ApplyMatte{image, part, roi, p, width, height, rows, columns, hidden_mask});
     return on.result();
   }
 };
@@ -109,6 +119,7 @@ Table make_table() {
   table.local_models = Launch::local_models;
   table.foreground_colours = Launch::foreground_colours;
   table.full_size = Launch::full_size;
+  table.apply_matte = Launch::apply_matte;
   return table;
 }
 

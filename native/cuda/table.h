@@ -9,7 +9,7 @@
 namespace cutout::cuda {
 
 /// Changes with every change of Table or of a type in it.
-inline constexpr int kTableVersion = 1;
+inline constexpr int kTableVersion = 2;
 
 // Memory of these types is the device's.
 
@@ -74,9 +74,10 @@ struct AlphaSummary {
 };
 
 /// Functions of libcutout_cuda.so, and of the host executor in the tests. Each returns 0 or an
-/// error of CUDA, whose text error_text() gives. All work is queued on `stream`, a cudaStream_t;
-/// null is the default stream. No function allocates; scratch belongs to the caller, its size is in
-/// the header of the kernel (native/cuda/kernels/).
+/// error of CUDA, whose text error_text() gives. All work is queued on `stream`; null is the
+/// default stream. Memory, streams and work belong to the device that the calling thread has named
+/// last with use_device(). No kernel allocates; scratch belongs to the caller, its size is in the
+/// header of the kernel (native/cuda/kernels/).
 ///
 /// | function           | CPU                      | agreement with the CPU                            |
 /// |--------------------|--------------------------|---------------------------------------------------|
@@ -87,10 +88,20 @@ struct Table {
 
   const char* (*error_text)(int error);
   int (*device_count)(int* count);
+  int (*use_device)(int number);
+  int (*create_stream)(void** stream);
+  int (*destroy_stream)(void* stream);
   int (*allocate)(std::size_t bytes, void** memory);
   int (*release)(void* memory);
+  /// Memory of the host that the device reads and writes by itself.
+  int (*allocate_pinned)(std::size_t bytes, void** memory);
+  int (*release_pinned)(void* memory);
+  /// Sets bytes to 0.
+  int (*clear)(void* memory, std::size_t bytes, void* stream);
   int (*copy_to_device)(void* device, const void* host, std::size_t bytes, void* stream);
   int (*copy_to_host)(void* host, const void* device, std::size_t bytes, void* stream);
+  int (*copy_on_device)(void* to, const void* from, std::size_t bytes, void* stream);
+  /// Waits for the work of the stream, and returns its first error.
   int (*synchronize)(void* stream);
 
   int (*network_input)(Pixels image, FilterTaps rows, FilterTaps columns, Normalisation how,
@@ -109,10 +120,12 @@ struct Table {
   int (*local_models)(GuidePlanes guide, const float* alpha, float* models, void* stream);
   int (*foreground_colours)(GuidePlanes guide, const float* alpha, float* pyramid, float* scratch,
                             float* colours, void* stream);
-  int (*full_size)(Pixels image, Box roi, GuidePlanes guide, const float* alpha,
+  int (*full_size)(Pixels image, Box part, Box roi, GuidePlanes guide, const float* alpha,
                    const float* confidence, const float* models, const float* colours,
                    float* channels, GuideTaps rows, GuideTaps columns, std::uint32_t hidden_mask,
                    void* stream);
+  int (*apply_matte)(Pixels image, Box part, Box roi, const float* p, int width, int height,
+                     GuideTaps rows, GuideTaps columns, std::uint32_t hidden_mask, void* stream);
 };
 
 /// The name of the function without parameters that returns the library's const Table*.

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/simd.h"
-#include "matte/certainty.h"
 #include "matte/cubic_taps.h"
+#include "matte/math/certainty.h"
 #include "matte/pixels.h"
 
 namespace cutout {

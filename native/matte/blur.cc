@@ -10,8 +10,8 @@
 #include <numbers>
 #include <vector>
 
-#include "matte/certainty.h"
 #include "matte/guide.h"
+#include "matte/math/certainty.h"
 
 namespace cutout {
 

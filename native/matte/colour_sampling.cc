@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/simd.h"
-#include "matte/certainty.h"
+#include "matte/math/certainty.h"
 #include "matte/pyramid.h"
 #include "matte/tiles.h"
 

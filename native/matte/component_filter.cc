@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
-#include "matte/certainty.h"
 #include "matte/connected_components.h"
+#include "matte/math/certainty.h"
 
 namespace cutout {
 

@@ -9,8 +9,8 @@
 
 #include "core/simd.h"
 #include "matte/blur.h"
-#include "matte/certainty.h"
 #include "matte/local_model.h"
+#include "matte/math/certainty.h"
 #include "matte/tiles.h"
 
 namespace cutout {

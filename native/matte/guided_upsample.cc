@@ -32,12 +32,6 @@ constexpr int kLanes = GuideAxis::kLanes;
 typedef float F32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef std::int32_t I32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 
-/// Width of the image over that of the guide, the geometric mean of both directions.
-float enlargement_of(const Guide& guide, int width, int height) {
-  const double pixels = static_cast<double>(width) * height;
-  return static_cast<float>(std::sqrt(pixels / static_cast<double>(guide.size())));
-}
-
 constexpr std::size_t kPixelGrain = 16384;
 
 CUTOUT_SIMD void toward_samples_row(const float* __restrict alpha,
@@ -53,12 +47,7 @@ LayerColours colours_of(const Guide& guide, const float* alpha, const std::vecto
   if (guide.sample_confidence == nullptr || tiles.empty()) {
     return estimate_colours(guide, alpha, tiles, pool);
   }
-  const auto sampled_alpha = make_large_array<float>(guide.size());
-  pool.parallel_for(guide.size(), kPixelGrain, [&](std::size_t begin, std::size_t end) {
-    toward_samples_row(alpha + begin, guide.sample_confidence + begin, guide.sampled_alpha + begin,
-                       end - begin, sampled_alpha.get() + begin);
-  });
-  return estimate_colours(guide, sampled_alpha.get(), tiles, pool);
+  return estimate_colours(guide, alpha_for_colours(guide, alpha, pool).get(), tiles, pool);
 }
 
 int tiles_across(const Guide& guide) { return (guide.width + kTile - 1) / kTile; }
@@ -368,6 +357,20 @@ void refine_tile(ImageView rgba, const SolvedEdges& edges, const GuideAxis& rows
 }
 
 }  // namespace
+
+float enlargement_of(const Guide& guide, int width, int height) {
+  const double pixels = static_cast<double>(width) * height;
+  return static_cast<float>(std::sqrt(pixels / static_cast<double>(guide.size())));
+}
+
+LargeArray<float> alpha_for_colours(const Guide& guide, const float* alpha, ThreadPool& pool) {
+  auto sampled_alpha = make_large_array<float>(guide.size());
+  pool.parallel_for(guide.size(), kPixelGrain, [&](std::size_t begin, std::size_t end) {
+    toward_samples_row(alpha + begin, guide.sample_confidence + begin, guide.sampled_alpha + begin,
+                       end - begin, sampled_alpha.get() + begin);
+  });
+  return sampled_alpha;
+}
 
 SolvedEdges solve_edges(const Guide& guide, std::span<const float> p, int width, int height,
                         ThreadPool& pool) {

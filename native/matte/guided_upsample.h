@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/image_view.h"
+#include "core/large_memory.h"
 #include "core/thread_pool.h"
 #include "matte/deblur.h"
 #include "matte/foreground_colours.h"
@@ -61,6 +62,12 @@ struct SolvedEdges {
   LayerColours colours;
   std::vector<std::uint8_t> coloured;  // for each tile 1 if its colours were estimated
 };
+
+/// The image's width over the guide's, the geometric mean of both directions.
+float enlargement_of(const Guide& guide, int width, int height);
+
+/// The alpha that step 2 is for, where colour sampling ran; `alpha` is the deblurred one.
+LargeArray<float> alpha_for_colours(const Guide& guide, const float* alpha, ThreadPool& pool);
 
 /// Steps 1 and 2, for an image of width x height.
 SolvedEdges solve_edges(const Guide& guide, std::span<const float> p, int width, int height,

@@ -1,8 +1,8 @@
 #include "pipeline/probability.h"
 
-#include <algorithm>
 #include <atomic>
-#include <cmath>
+
+#include "matte/math/probability.h"
 
 namespace cutout {
 
@@ -13,13 +13,13 @@ constexpr std::size_t kGrain = 1 << 16;  // values in a range
 }  // namespace
 
 Status to_probability(std::span<float> values, NetworkOutput output, ThreadPool& pool) {
+  const bool logit = output == NetworkOutput::kLogit;
   std::atomic<bool> all_finite{true};
   pool.parallel_for(values.size(), kGrain, [&](std::size_t begin, std::size_t end) {
     bool good = true;
     for (float& value : values.subspan(begin, end - begin)) {
-      good &= std::isfinite(value);
-      if (output == NetworkOutput::kLogit) value = 1.0F / (1.0F + std::exp(-value));
-      value = std::clamp(value, 0.0F, 1.0F);
+      good &= finite(value);
+      value = probability(value, logit);
     }
     if (!good) all_finite = false;
   });

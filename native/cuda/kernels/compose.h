@@ -17,11 +17,6 @@ namespace cutout::cuda {
 /// | shadow     | its box in the canvas; blocks null: none                                            |
 /// | agreement  | bit-equal to the layers of compose()                                                |
 struct Compose {
-  static constexpr int kWidth = 32;
-  static constexpr int kHeight = 8;
-  static constexpr int kPhases = 1;
-  using Shared = NothingShared;
-
   Pixels canvas;
   Box area;
   Pixels background;
@@ -30,11 +25,7 @@ struct Compose {
   ShadowGrid grid;
   const float* blocks;
 
-  template <int kPhase>
-  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
-    const int i = at.block_x * kWidth + at.thread_x;
-    const int j = at.block_y * kHeight + at.thread_y;
-    if (i >= area.width || j >= area.height) return;
+  CUTOUT_HD void operator()(int i, int j) const {
     const int x = area.left + i;
     const int y = area.top + j;
     const bool shaded = blocks != nullptr && x >= box.left && x < box.left + box.width &&

@@ -88,22 +88,12 @@ struct FilterRows {
 /// Horizontal pass: a thread computes an output and hands it to `store`.
 template <typename Store>
 struct FilterColumns {
-  static constexpr int kWidth = 32;
-  static constexpr int kHeight = 8;
-  static constexpr int kPhases = 1;
-  using Shared = NothingShared;
-
   const Filtered* filtered;
   int width;  // of the image
-  int height;
   FilterTaps columns;
   Store store;
 
-  template <int kPhase>
-  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
-    const int x = at.block_x * kWidth + at.thread_x;
-    const int y = at.block_y * kHeight + at.thread_y;
-    if (x >= columns.outputs || y >= height) return;
+  CUTOUT_HD void operator()(int x, int y) const {
     float sum[4];
     sum_columns(filtered[index_of(columns.first[x], y, width)].sum,
                 columns.weights + index_of(0, x, columns.stride), columns.count[x], sum);
@@ -143,9 +133,8 @@ void filter(Executor& on, Pixels image, FilterTaps rows, FilterTaps columns, flo
             const Store& store) {
   auto* filtered = reinterpret_cast<Filtered*>(scratch);
   on.run(ceil_div(image.width, kFilterTile), rows.outputs, FilterRows{image, rows, filtered});
-  using Columns = FilterColumns<Store>;
-  on.run(ceil_div(columns.outputs, Columns::kWidth), ceil_div(rows.outputs, Columns::kHeight),
-         Columns{filtered, image.width, rows.outputs, columns, store});
+  over_plane(on, columns.outputs, rows.outputs,
+             FilterColumns<Store>{filtered, image.width, columns, store});
 }
 
 }  // namespace cutout::cuda

@@ -55,14 +55,6 @@ inline std::size_t colour_scratch(int width, int height) {
          static_cast<std::size_t>(height + 2 * kColourBorder);
 }
 
-/// Threads on a plane.
-struct OnPlane {
-  static constexpr int kWidth = 32;
-  static constexpr int kHeight = 8;
-  static constexpr int kPhases = 1;
-  using Shared = NothingShared;
-};
-
 CUTOUT_HD float guide_colour(const GuidePlanes& guide, int c, std::ptrdiff_t index) {
   return guide.planes[c][index] * guide.scale[c] + guide.offset[c];
 }
@@ -93,19 +85,10 @@ struct LevelSums {
 /// Pull phase: a level from the next finer one.
 template <typename Fine>
 struct Pull {
-  static constexpr int kWidth = OnPlane::kWidth;
-  static constexpr int kHeight = OnPlane::kHeight;
-  static constexpr int kPhases = 1;
-  using Shared = NothingShared;
-
   Fine fine;
   DeviceLevel level;
 
-  template <int kPhase>
-  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
-    const int x = at.block_x * kWidth + at.thread_x;
-    const int y = at.block_y * kHeight + at.thread_y;
-    if (x >= level.width || y >= level.height) return;
+  CUTOUT_HD void operator()(int x, int y) const {
     for (int layer = 0; layer < kSums; layer += 4) {
       const float weight = sum(layer + 3, x, y);
       const float limit = limit_weight(weight);
@@ -153,19 +136,10 @@ CUTOUT_HD float from_coarse(const DeviceLevel& coarse, int plane, int x, int y) 
 
 /// Push phase: a coarser level's colours fill what a level does not know.
 struct Push {
-  static constexpr int kWidth = OnPlane::kWidth;
-  static constexpr int kHeight = OnPlane::kHeight;
-  static constexpr int kPhases = 1;
-  using Shared = NothingShared;
-
   DeviceLevel coarse;
   DeviceLevel fine;
 
-  template <int kPhase>
-  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
-    const int x = at.block_x * kWidth + at.thread_x;
-    const int y = at.block_y * kHeight + at.thread_y;
-    if (x >= fine.width || y >= fine.height) return;
+  CUTOUT_HD void operator()(int x, int y) const {
     for (int k = 0; k < kSums; ++k) {
       if (k % 4 == 3) continue;
       const float rest = 1.0F - fine.at(k / 4 * 4 + 3, x, y);
@@ -176,11 +150,6 @@ struct Push {
 
 /// First estimates on the guide with its border, six planes.
 struct FirstGuess {
-  static constexpr int kWidth = OnPlane::kWidth;
-  static constexpr int kHeight = OnPlane::kHeight;
-  static constexpr int kPhases = 1;
-  using Shared = NothingShared;
-
   GuidePlanes guide;
   const float* alpha;
   DeviceLevel coarse;
@@ -188,11 +157,7 @@ struct FirstGuess {
   int width;  // with the border
   int height;
 
-  template <int kPhase>
-  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
-    const int i = at.block_x * kWidth + at.thread_x;
-    const int j = at.block_y * kHeight + at.thread_y;
-    if (i >= width || j >= height) return;
+  CUTOUT_HD void operator()(int i, int j) const {
     const int x = clamp(i - kColourBorder, 0, guide.width - 1);
     const int y = clamp(j - kColourBorder, 0, guide.height - 1);
     const std::ptrdiff_t index = index_of(x, y, guide.width);
@@ -207,11 +172,6 @@ struct FirstGuess {
 /// A Jacobi step: writes network pixels at least `inset` inside the border to planes of `to_width`
 /// x `to_height` that begin `shift` columns and rows later.
 struct JacobiStep {
-  static constexpr int kWidth = OnPlane::kWidth;
-  static constexpr int kHeight = OnPlane::kHeight;
-  static constexpr int kPhases = 1;
-  using Shared = NothingShared;
-
   GuidePlanes guide;
   const float* alpha;
   const float* from;
@@ -223,10 +183,7 @@ struct JacobiStep {
   int to_height;
   int shift;
 
-  template <int kPhase>
-  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
-    const int x = at.block_x * kWidth + at.thread_x;
-    const int y = at.block_y * kHeight + at.thread_y;
+  CUTOUT_HD void operator()(int x, int y) const {
     if (x < inset || y < inset || x >= width - inset || y >= height - inset) return;
     const float a = alpha[guide_index(x, y)];
     const Neighbours w{weight_between(a, alpha[guide_index(x - 1, y)]),
@@ -262,37 +219,35 @@ void foreground_colours(Executor& on, GuidePlanes guide, const float* alpha, flo
                         float* scratch, float* colours) {
   constexpr int kMostLevels = 32;
   DeviceLevel levels[kMostLevels];
-  const auto over = [&](int width, int height, const auto& kernel) {
-    on.run(ceil_div(width, OnPlane::kWidth), ceil_div(height, OnPlane::kHeight), kernel);
-  };
   int top = 0;
   levels[0] = level_above(guide.width, guide.height, pyramid);
-  over(levels[0].width, levels[0].height, Pull<GuideSums>{{guide, alpha}, levels[0]});
+  over_plane(on, levels[0].width, levels[0].height, Pull<GuideSums>{{guide, alpha}, levels[0]});
   while (levels[top].width > 1 || levels[top].height > 1) {
     const DeviceLevel& fine = levels[top];
     ++top;
     levels[top] = level_above(fine.width, fine.height, fine.values + size_of(fine));
-    over(levels[top].width, levels[top].height, Pull<LevelSums>{{fine}, levels[top]});
+    over_plane(on, levels[top].width, levels[top].height, Pull<LevelSums>{{fine}, levels[top]});
   }
   on.run(1, 1, FinishCoarsest{levels[top]});
   for (; top > 0; --top) {
-    over(levels[top - 1].width, levels[top - 1].height, Push{levels[top], levels[top - 1]});
+    over_plane(on, levels[top - 1].width, levels[top - 1].height,
+               Push{levels[top], levels[top - 1]});
   }
   const int width = guide.width + 2 * kColourBorder;
   const int height = guide.height + 2 * kColourBorder;
   float* now = scratch;
   float* next = scratch + colour_scratch(guide.width, guide.height) / 2;
-  over(width, height, FirstGuess{guide, alpha, levels[0], now, width, height});
+  over_plane(on, width, height, FirstGuess{guide, alpha, levels[0], now, width, height});
   for (int step = 0; step < kJacobiSteps - 1; ++step) {
-    over(width, height,
-         JacobiStep{guide, alpha, now, width, height, step + 1, next, width, height, 0});
+    over_plane(on, width, height,
+               JacobiStep{guide, alpha, now, width, height, step + 1, next, width, height, 0});
     float* const before = now;
     now = next;
     next = before;
   }
-  over(width, height,
-       JacobiStep{guide, alpha, now, width, height, kColourBorder, colours, guide.width,
-                  guide.height, kColourBorder});
+  over_plane(on, width, height,
+             JacobiStep{guide, alpha, now, width, height, kColourBorder, colours, guide.width,
+                        guide.height, kColourBorder});
 }
 
 }  // namespace cutout::cuda

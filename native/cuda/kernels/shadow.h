@@ -44,29 +44,14 @@ struct BlockColumns {
   }
 };
 
-/// Threads on the plane of blocks.
-struct OnBlocks {
-  static constexpr int kWidth = 32;
-  static constexpr int kHeight = 8;
-  static constexpr int kPhases = 1;
-  using Shared = NothingShared;
-};
-
 /// Means over blocks; 0 around the subject.
-struct BlockMeans : OnBlocks {
+struct BlockMeans {
   const std::uint32_t* sums;
   Box subject;
   ShadowGrid grid;
   float* out;
 
-  CUTOUT_HD BlockMeans(const std::uint32_t* s, const Box& b, const ShadowGrid& g, float* o)
-      : sums(s), subject(b), grid(g), out(o) {}
-
-  template <int kPhase>
-  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
-    const int x = at.block_x * kWidth + at.thread_x;
-    const int y = at.block_y * kHeight + at.thread_y;
-    if (x >= grid.width || y >= grid.height) return;
+  CUTOUT_HD void operator()(int x, int y) const {
     const int border = (subject.left - grid.left) / grid.block;
     const int first = (x - border) * grid.block;
     const int row = y - border;
@@ -80,7 +65,7 @@ struct BlockMeans : OnBlocks {
 };
 
 /// One pass of the blur, along rows or columns.
-struct Blur : OnBlocks {
+struct Blur {
   const float* from;
   int width;
   int height;
@@ -89,14 +74,7 @@ struct Blur : OnBlocks {
   bool down;
   float* to;
 
-  CUTOUT_HD Blur(const float* f, int w, int h, const float* weight, int n, bool d, float* t)
-      : from(f), width(w), height(h), weights(weight), taps(n), down(d), to(t) {}
-
-  template <int kPhase>
-  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
-    const int x = at.block_x * kWidth + at.thread_x;
-    const int y = at.block_y * kHeight + at.thread_y;
-    if (x >= width || y >= height) return;
+  CUTOUT_HD void operator()(int x, int y) const {
     to[index_of(x, y, width)] =
         down ? blurred(from + x, width, height, weights, taps, y)
              : blurred(from + index_of(0, y, width), 1, width, weights, taps, x);
@@ -108,11 +86,11 @@ void shadow(Executor& on, Pixels canvas, Box subject, ShadowGrid grid, const flo
             std::uint32_t* sums, float* scratch, float* blocks) {
   on.run(ceil_div(subject.width, BlockColumns::kWidth), ceil_div(subject.height, grid.block),
          BlockColumns{canvas, subject, grid.block, sums});
-  const int across = ceil_div(grid.width, OnBlocks::kWidth);
-  const int down = ceil_div(grid.height, OnBlocks::kHeight);
-  on.run(across, down, BlockMeans(sums, subject, grid, blocks));
-  on.run(across, down, Blur(blocks, grid.width, grid.height, blur, taps, false, scratch));
-  on.run(across, down, Blur(scratch, grid.width, grid.height, blur, taps, true, blocks));
+  over_plane(on, grid.width, grid.height, BlockMeans{sums, subject, grid, blocks});
+  over_plane(on, grid.width, grid.height,
+             Blur{blocks, grid.width, grid.height, blur, taps, false, scratch});
+  over_plane(on, grid.width, grid.height,
+             Blur{scratch, grid.width, grid.height, blur, taps, true, blocks});
 }
 
 }  // namespace cutout::cuda

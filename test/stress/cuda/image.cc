@@ -304,7 +304,7 @@ constexpr Check kChecks[] = {
     {"network_input", 0, 0, 20, network_input},
     {"probability", 0, 3e-7, 5, probability},
     {"reduce", 0, 0, 15, reduce},
-    {"enlarge", 0, 0, 15, enlarge},
+    {"enlarge", 0, 0, 10, enlarge},
     {"shadow", 0, 0, 10, shadow},
     {"compose", 0, 0, 15, compose},
     {"summarise", 0, 0, 5, summarise},

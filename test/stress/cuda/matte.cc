@@ -1,11 +1,13 @@
 // The kernels of native/cuda/kernels/ that replace native/matte.
 #include "cuda/kernels/foreground_colours.h"
+#include "matte/apply.h"
 #include "matte/deblur.h"
 #include "matte/foreground_colours.h"
 #include "matte/guide_axis.h"
 #include "matte/guided_upsample.h"
 #include "matte/local_model.h"
 #include "matte/math/full_size.h"
+#include "matte/pixels.h"
 #include "matte/tiles.h"
 #include "stress/cuda/kernels.h"
 
@@ -120,20 +122,50 @@ class DeviceAxis {
   int outputs_;
 };
 
+/// An image, the part of it that a network saw, and a region of interest in that, of which
+/// everything else becomes transparent.
+struct Shown {
+  Image image;
+  Box part;
+  Box roi;  // in pixels of the image
+  HiddenColour hidden;
+
+  explicit Shown(Cases& cases)
+      : image(cases, cases.side(300), cases.side(90)),
+        part(cases.pick(0, 1) == 0 ? Box{0, 0, image.width, image.height}
+                                   : cases.box_in(image.width, image.height)),
+        roi(cases.box_in(part.width, part.height)),
+        hidden(cases.pick(0, 1) == 0 ? HiddenColour::kKeep : HiddenColour::kClear) {
+    roi.left += part.left;
+    roi.top += part.top;
+  }
+
+  /// What `write` of a part of an image, with the region in pixels of the part, makes of all of it.
+  template <typename Write>
+  [[nodiscard]] std::vector<std::uint32_t> expected(const Write& write) const {
+    Image result = image;
+    write(part_of(result.view(), part),
+          Box{roi.left - part.left, roi.top - part.top, roi.width, roi.height});
+    clear_around(result.view(), {0, 0, image.width, image.height}, part, hidden);
+    return result.words;
+  }
+
+  [[nodiscard]] std::uint32_t hidden_mask() const {
+    return hidden == HiddenColour::kKeep ? 0x00FFFFFFU : 0U;
+  }
+};
+
 /// The whole of guided_upsample() behind deblurring: models, colours, every pixel.
 void full_size(Cases& cases, Tables tables, std::span<double> found) {
-  Image image(cases, cases.side(300), cases.side(90));
+  const Shown shown(cases);
+  const auto& [image, part, roi, hidden] = shown;
   const Network network(cases, cases.side(60), cases.side(40));
   const Guide guide = guide_of(network);
-  const Box roi = cases.box_in(image.width, image.height);
-  const bool keep = cases.pick(0, 1) == 0;
-  const double pixel_count = static_cast<double>(image.width) * image.height;
-  const auto enlargement =
-      static_cast<float>(std::sqrt(pixel_count / static_cast<double>(network.size())));
-  const DeblurredMatte matte = deblur_matte_scalar(guide, network.alpha, enlargement);
-  Image refined = image;
-  guided_upsample(refined.view(), guide, network.alpha, roi,
-                  keep ? HiddenColour::kKeep : HiddenColour::kClear, pool());
+  const DeblurredMatte matte =
+      deblur_matte_scalar(guide, network.alpha, enlargement_of(guide, part.width, part.height));
+  const std::vector<std::uint32_t> expected = shown.expected([&](ImageView view, const Box& box) {
+    guided_upsample(view, guide, network.alpha, box, shown.hidden, pool());
+  });
   const std::span<const float> deblurred(matte.alpha.get(), network.size());
   const std::span<const float> confident(matte.confidence.get(), network.size());
   for (std::size_t i = 0; i < tables.size(); ++i) {
@@ -146,14 +178,36 @@ void full_size(Cases& cases, Tables tables, std::span<double> found) {
     const Buffer<float> models(table, models_of(table, device_guide, alpha, network.size()));
     const Buffer<float> colours(table, colours_of(table, device_guide, alpha, network.size()));
     const Buffer<float> channels(table, kChannels * network.size());
-    const DeviceAxis rows(table, GuideAxis(network.height, image.height), image.height);
-    const DeviceAxis columns(table, GuideAxis(network.width, image.width), image.width);
-    check(table,
-          table.full_size(pixels(words, image.width, image.height), roi, device_guide, alpha.data(),
-                          confidence.data(), models.data(), colours.data(), channels.data(),
-                          rows.get(), columns.get(), keep ? 0x00FFFFFFU : 0U, nullptr));
+    const DeviceAxis rows(table, GuideAxis(network.height, part.height), part.height);
+    const DeviceAxis columns(table, GuideAxis(network.width, part.width), part.width);
+    check(table, table.full_size(pixels(words, image.width, image.height), part, roi, device_guide,
+                                 alpha.data(), confidence.data(), models.data(), colours.data(),
+                                 channels.data(), rows.get(), columns.get(), shown.hidden_mask(),
+                                 nullptr));
     const std::vector<std::uint32_t> got = words.read();
-    found[i] = got == refined.words ? 0 : difference(got, refined.words);
+    found[i] = got == expected ? 0 : difference(got, expected);
+  }
+}
+
+void matte_alone(Cases& cases, Tables tables, std::span<double> found) {
+  const Shown shown(cases);
+  const auto& [image, part, roi, hidden] = shown;
+  Network network(cases, cases.side(400), cases.side(60));
+  if (cases.pick(0, 3) == 0) network.alpha.front() = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<std::uint32_t> expected = shown.expected([&](ImageView view, const Box& box) {
+    apply_matte(view, network.alpha, network.width, network.height, box, shown.hidden, pool());
+  });
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    const cuda::Table& table = *tables[i];
+    const Buffer<std::uint32_t> words(table, image.words);
+    const Buffer<float> p(table, network.alpha);
+    const DeviceAxis rows(table, GuideAxis(network.height, part.height), part.height);
+    const DeviceAxis columns(table, GuideAxis(network.width, part.width), part.width);
+    check(table, table.apply_matte(pixels(words, image.width, image.height), part, roi, p.data(),
+                                   network.width, network.height, rows.get(), columns.get(),
+                                   shown.hidden_mask(), nullptr));
+    const std::vector<std::uint32_t> got = words.read();
+    found[i] = got == expected ? 0 : difference(got, expected);
   }
 }
 
@@ -161,6 +215,7 @@ constexpr Check kChecks[] = {
     {"local_models", 0, 0, 5, local_models},
     {"foreground_colours", 0, 0, 5, foreground_colours},
     {"full_size", 0, 0, 5, full_size},
+    {"apply_matte", 0, 0, 5, matte_alone},
 };
 
 }  // namespace

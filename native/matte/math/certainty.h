@@ -1,5 +1,7 @@
 #pragma once
 
+#include "core/simd.h"
+
 namespace cutout {
 
 /// Outside this range the network is certain. Networks leave a haze of 1/255 to 5/255 on the
@@ -8,7 +10,7 @@ inline constexpr float kCertainBackground = 0.02F;
 inline constexpr float kCertainForeground = 0.98F;
 
 /// 0 or 1 where the network is certain, else p; 0 for NaN.
-inline float snap(float p) {
+CUTOUT_HD float snap(float p) {
   return p >= kCertainBackground ? (p <= kCertainForeground ? p : 1.0F) : 0.0F;
 }
 
