@@ -18,6 +18,7 @@ const programs = (sanitizer, library) => ({
   png_stress: ['40'],
   kernels_stress: ['60'],
   cuda_stress: ['600'],
+  device_stress: ['100'],
   low_precision_stress: [sanitizer === 'thread' ? '6' : '30', library],
   fuzz_stress: ['10', '20261122'],
 });

@@ -46,9 +46,7 @@ inline TensorView host_tensor(std::span<float> values, int planes, int height, i
 
 /// A tensor with the memory that its backend allocated.
 struct Tensor {
-  using Free = void (*)(void*) noexcept;
-
-  std::unique_ptr<void, Free> memory{nullptr, [](void*) noexcept {}};
+  std::shared_ptr<void> memory;
   TensorView view;
 };
 

@@ -17,10 +17,11 @@ __device__ __forceinline__ void run_phases(const Kernel& kernel, const ThreadInd
 }
 
 template <typename Kernel>
-__global__ void __launch_bounds__(kThreads<Kernel>) launch(const Kernel kernel) {
+__global__ void __launch_bounds__(kThreads<Kernel>) launch(const Kernel kernel, int blocks_x) {
   __shared__ typename Kernel::Shared shared;
-  const ThreadIndex at{static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y),
-                       static_cast<int>(threadIdx.x), static_cast<int>(threadIdx.y)};
+  const auto number = static_cast<int>(blockIdx.x);
+  const ThreadIndex at{number % blocks_x, number / blocks_x, static_cast<int>(threadIdx.x),
+                       static_cast<int>(threadIdx.y)};
   run_phases<0>(kernel, at, shared);
 }
 
@@ -32,9 +33,14 @@ class CudaExecutor {
   template <Launchable Kernel>
   void run(int blocks_x, int blocks_y, const Kernel& kernel) {
     if (result_ != cudaSuccess) return;
-    const dim3 grid(static_cast<unsigned>(blocks_x), static_cast<unsigned>(blocks_y));
+    if (!fits_grid(blocks_x, blocks_y)) {
+      result_ = cudaErrorInvalidConfiguration;
+      return;
+    }
+    // In one direction, because the other ones take 65535 blocks only.
     const dim3 block(Kernel::kWidth, Kernel::kHeight);
-    launch<Kernel><<<grid, block, 0, stream_>>>(kernel);
+    launch<Kernel>
+        <<<static_cast<unsigned>(blocks_x * blocks_y), block, 0, stream_>>>(kernel, blocks_x);
     result_ = cudaGetLastError();
   }
 

@@ -19,8 +19,7 @@ class HostExecutor {
 
   template <Launchable Kernel>
   void run(int blocks_x, int blocks_y, const Kernel& kernel) {
-    // What CUDA refuses.
-    if (blocks_x < 1 || blocks_y < 1 || blocks_y > kMaxGridY) result_ = kRefused;
+    if (!fits_grid(blocks_x, blocks_y)) result_ = kRefused;
     if (result_ != 0) return;
     for (int i = 0; i < blocks_x * blocks_y; ++i) {
       const int block = in_order(i, blocks_x * blocks_y);

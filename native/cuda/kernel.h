@@ -39,7 +39,11 @@ concept Launchable =
     sizeof(typename Kernel::Shared) <= 48 * 1024 && kThreads<Kernel> <= 1024 &&
     Kernel::kPhases >= 1;
 
-inline constexpr int kMaxGridY = 65535;
+/// Whether CUDA launches so many blocks.
+inline bool fits_grid(int blocks_x, int blocks_y) {
+  return blocks_x >= 1 && blocks_y >= 1 &&
+         static_cast<std::int64_t>(blocks_x) * blocks_y <= INT32_MAX;
+}
 
 CUTOUT_HD int ceil_div(int count, int divisor) { return (count + divisor - 1) / divisor; }
 

@@ -106,12 +106,15 @@ CUTOUT_SIMD void store_straight(const float* __restrict premultiplied, int pixel
   out[x * 4 + 3] = straight_byte(last[3]);
 }
 
+Status check_reduction(int from_width, int from_height, int width, int height) {
+  if (width >= 1 && height >= 1 && width <= from_width && height <= from_height) return {};
+  return {Code::kBadInput, "cannot reduce " + std::to_string(from_width) + "x" +
+                               std::to_string(from_height) + " to " + std::to_string(width) + "x" +
+                               std::to_string(height)};
+}
+
 Status reduce_in_place(ImageView rgba, int width, int height, ThreadPool& pool) {
-  if (width < 1 || height < 1 || width > rgba.width || height > rgba.height) {
-    return {Code::kBadInput, "cannot reduce " + std::to_string(rgba.width) + "x" +
-                                 std::to_string(rgba.height) + " to " + std::to_string(width) +
-                                 "x" + std::to_string(height)};
-  }
+  CUTOUT_RETURN_IF_ERROR(check_reduction(rgba.width, rgba.height, width, height));
   if (width == rgba.width && height == rgba.height) {
     pack_rows(rgba, rgba.data);
     return {};

@@ -10,6 +10,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 
@@ -90,13 +91,18 @@ void save_optimised(const std::string& file, Ort::SessionOptions& options) {
                          kSmallestMappedWeight);
 }
 
+/// Memory of a tensor, on the host or on a device; empty where the tensor's allocator owns it.
+struct Buffer {
+  std::vector<float> host;
+  std::shared_ptr<void> device;
+};
+
 }  // namespace
 
 struct Network::Slot {
-  // Memory of the tensors; empty where their allocator owns it.
-  std::vector<float> input_memory;
-  std::vector<std::vector<float>> output_memory;
-  std::span<float> input;
+  Buffer input_memory;
+  std::vector<Buffer> output_memory;
+  std::span<float> input;  // on a device where Session::device is one
   std::vector<std::span<float>> outputs;
   Ort::Value input_tensor{nullptr};
   std::vector<Ort::Value> output_tensors;
@@ -108,7 +114,9 @@ struct Network::Session {
   MemoryBudget::Booking booking;
   std::optional<LowPrecisionDomain> operators;
   Ort::Session session{nullptr};
+  /// Where the tensors lie.
   Ort::MemoryInfo memory = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
+  DeviceMemory* device = nullptr;
   bool on_gpu = false;
   std::int64_t batch = 1;
   /// Page-locked memory that the GPU reads and writes without a copy by the driver; empty without.
@@ -117,12 +125,46 @@ struct Network::Session {
   Shape input_shape;     // the default one
   std::vector<Slot> slots;
 
-  /// A tensor in page-locked memory where there is such, else in `buffer`.
-  Ort::Value tensor(std::vector<float>& buffer, const Shape& shape) {
-    if (pinned) return Ort::Value::CreateTensor<float>(*pinned, shape.data(), shape.size());
-    buffer.resize(elements(shape));
-    return Ort::Value::CreateTensor<float>(memory, buffer.data(), buffer.size(), shape.data(),
-                                           shape.size());
+  /// A tensor on the device, or in page-locked memory where there is such, else in `buffer`.
+  Status make_tensor(Buffer& buffer, const Shape& shape, Ort::Value& tensor) {
+    if (pinned) {
+      tensor = Ort::Value::CreateTensor<float>(*pinned, shape.data(), shape.size());
+      return {};
+    }
+    const std::size_t size = elements(shape);
+    auto* values = static_cast<float*>(nullptr);
+    if (device != nullptr) {
+      CUTOUT_RETURN_IF_ERROR(device->allocate(size * sizeof(float), buffer.device));
+      values = static_cast<float*>(buffer.device.get());
+    } else {
+      buffer.host.resize(size);
+      values = buffer.host.data();
+    }
+    tensor = Ort::Value::CreateTensor<float>(memory, values, size, shape.data(), shape.size());
+    return {};
+  }
+
+  /// Sets an input to 0.
+  Status clear(std::span<float> values) const {
+    if (device != nullptr) return device->clear(values.data(), values.size_bytes());
+    std::ranges::fill(values, 0.0F);
+    return {};
+  }
+
+  Status copy(std::span<const float> from, std::span<float> to) const {
+    if (device != nullptr) return device->copy(to.data(), from.data(), from.size_bytes());
+    std::ranges::copy(from, to.begin());
+    return {};
+  }
+
+  /// Throws std::logic_error where the values are on a device.
+  [[nodiscard]] std::span<float> on_host(std::span<float> values) const {
+    if (device != nullptr) throw std::logic_error("The network's values are on a device.");
+    return values;
+  }
+
+  [[nodiscard]] Placement placement() const {
+    return device != nullptr ? Placement::kDevice : Placement::kHost;
   }
 
   static std::span<float> values_of(Ort::Value& tensor, const Shape& shape) {
@@ -189,7 +231,13 @@ struct Network::Session {
     if (!options.save_to.empty()) save_optimised(options.save_to, settings);
     CUTOUT_RETURN_IF_ERROR(add_operators(options.operators, settings, operators));
     CUTOUT_RETURN_IF_ERROR(open_session(options, settings));
-    if (on_gpu) find_pinned_memory(options.gpu.device_id);
+    device = options.memory;
+    if (on_gpu && device != nullptr) {
+      memory =
+          Ort::MemoryInfo("Cuda", OrtDeviceAllocator, options.gpu.device_id, OrtMemTypeDefault);
+    } else if (on_gpu) {
+      find_pinned_memory(options.gpu.device_id);
+    }
     const Ort::AllocatorWithDefaultOptions allocator;
     for (std::size_t i = 0; i < session.GetInputCount(); ++i) {
       input_names.emplace_back(session.GetInputNameAllocated(i, allocator).get());
@@ -249,7 +297,7 @@ struct Network::Session {
       return;
     }
     const Interruptible run(token);
-    // Binding an input copies its values to the device.
+    // Binding an input of this process's memory copies its values to the device.
     slot.binding->BindInput(input_name, slot.input_tensor);
     slot.binding->SynchronizeInputs();
     session.Run(run.options, *slot.binding);
@@ -273,13 +321,15 @@ struct Network::Session {
                                 " for an input of " + describe(shape) + "."};
     }
     plane = plane_of(output, given);
-    std::copy_n(outputs.front().GetTensorData<float>(), plane.size(), output.begin());
-    return {};
+    // Never on a GPU, where takes() refuses such sizes.
+    return copy({outputs.front().GetTensorData<float>(), plane.size()}, output);
   }
 
-  static TensorView plane_of(std::span<float> values, const Shape& shape) {
-    return host_tensor(values, 1, static_cast<int>(shape[shape.size() - 2]),
-                       static_cast<int>(shape.back()));
+  [[nodiscard]] TensorView plane_of(std::span<float> values, const Shape& shape) const {
+    TensorView plane = host_tensor(values, 1, static_cast<int>(shape[shape.size() - 2]),
+                                   static_cast<int>(shape.back()));
+    plane.placement = placement();
+    return plane;
   }
 
   /// Allocates the slots' buffers; the first run gives the sizes of the outputs.
@@ -288,9 +338,9 @@ struct Network::Session {
                  std::vector<Shape>& output_shapes) {
     slots.resize(static_cast<std::size_t>(options.slots));
     for (Slot& slot : slots) {
-      slot.input_tensor = tensor(slot.input_memory, input_shape);
+      CUTOUT_RETURN_IF_ERROR(make_tensor(slot.input_memory, input_shape, slot.input_tensor));
       slot.input = values_of(slot.input_tensor, input_shape);
-      if (pinned) std::ranges::fill(slot.input, 0.0F);
+      CUTOUT_RETURN_IF_ERROR(clear(slot.input));
     }
     std::vector<Ort::Value> first;
     for (int i = 0; i < options.outputs; ++i) first.emplace_back(nullptr);
@@ -306,9 +356,11 @@ struct Network::Session {
       output_shapes.push_back(shape);
     }
     for (Slot& slot : slots) {
-      if (on_gpu || options.bind) slot.binding.emplace(session);
+      if (on_gpu || options.bind || device != nullptr) slot.binding.emplace(session);
       for (std::size_t i = 0; i < output_shapes.size(); ++i) {
-        Ort::Value value = tensor(slot.output_memory.emplace_back(), output_shapes[i]);
+        Ort::Value value{nullptr};
+        CUTOUT_RETURN_IF_ERROR(
+            make_tensor(slot.output_memory.emplace_back(), output_shapes[i], value));
         slot.outputs.push_back(values_of(value, output_shapes[i]));
         if (slot.binding) slot.binding->BindOutput(output_names[i].c_str(), value);
         slot.output_tensors.push_back(std::move(value));
@@ -434,16 +486,25 @@ Status Network::run_batch(std::size_t size, std::span<const int> slots, Network&
   const auto place = [size](std::span<float> all, std::size_t i) {
     return all.subspan(i * (all.size() / size), all.size() / size);
   };
-  pool.parallel_for(slots.size(), 1, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i)
-      std::ranges::copy(owner.input(slots[i]), place(batch.input, i).begin());
-  });
+  const auto copy_each = [&](const auto& copy) -> Status {
+    if (session.device != nullptr) {
+      for (std::size_t i = 0; i < slots.size(); ++i) CUTOUT_RETURN_IF_ERROR(copy(i));
+      return {};
+    }
+    pool.parallel_for(slots.size(), 1, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) (void)copy(i);  // on the host it cannot fail
+    });
+    return {};
+  };
+  const auto buffers = [&](std::size_t i) -> Slot& {
+    return owner.session_->slots[static_cast<std::size_t>(slots[i])];
+  };
+  CUTOUT_RETURN_IF_ERROR(copy_each(
+      [&](std::size_t i) { return session.copy(buffers(i).input, place(batch.input, i)); }));
   CUTOUT_RETURN_IF_ERROR(run_session(session, batch, token));
-  pool.parallel_for(slots.size(), 1, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i)
-      std::ranges::copy(place(batch.outputs.front(), i), owner.output(slots[i]).begin());
+  return copy_each([&](std::size_t i) {
+    return session.copy(place(batch.outputs.front(), i), buffers(i).outputs.front());
   });
-  return {};
 }
 
 Status Network::run_session(Session& session, Slot& slot, const CancelToken& token) {
@@ -465,19 +526,25 @@ Status Network::check(const CancelToken& token) {
 }
 
 TensorView Network::input_tensor(int slot, int width, int height) {
-  return host_tensor(input(slot), 3, height, width);
+  const std::span<float> values = session_->slots[static_cast<std::size_t>(slot)].input;
+  TensorView tensor = host_tensor(values, 3, height, width);
+  tensor.placement = session_->placement();
+  return tensor;
 }
 
 TensorView Network::output_plane(int slot) {
-  return Session::plane_of(output(slot), output_shape(0));
+  const Slot& buffers = session_->slots[static_cast<std::size_t>(slot)];
+  return session_->plane_of(buffers.outputs.front(), output_shape(0));
 }
 
 std::span<float> Network::input(int slot) {
-  return session_->slots[static_cast<std::size_t>(slot)].input;
+  const Slot& buffers = session_->slots[static_cast<std::size_t>(slot)];
+  return session_->on_host(buffers.input);
 }
 
 std::span<float> Network::output(int slot, int index) {
-  return session_->slots[static_cast<std::size_t>(slot)].outputs[static_cast<std::size_t>(index)];
+  const Slot& buffers = session_->slots[static_cast<std::size_t>(slot)];
+  return session_->on_host(buffers.outputs[static_cast<std::size_t>(index)]);
 }
 
 Status Network::run(int slot, const CancelToken& token) {

@@ -29,6 +29,7 @@ struct BatchTiming {
 /// |        | free also takes smaller ones, in the same buffers                                   |
 /// | output | float32; a single one is [1, 1, h, w] or the same with fewer leading ones, and h, w |
 /// |        | may differ from the input's; several are [1, n, h, w]                               |
+/// | memory | this process's, or a device's (NetworkOptions::memory)                              |
 /// | batches| a session of its own for each size, with a copy of the weights                      |
 /// | threads| different slots may run at the same time, one slot on one thread                    |
 class Network {
@@ -45,11 +46,12 @@ class Network {
   /// the file leaves it free. Sides that must be multiples of a number are not checked.
   [[nodiscard]] bool takes(int width, int height) const;
 
-  /// 3 * height * width values, planes in the order R, G, B; a smaller input uses the front.
+  /// 3 * height * width values, planes in the order R, G, B; a smaller input uses the front. Of a
+  /// network whose values lie in this process's memory.
   [[nodiscard]] std::span<float> input(int slot);
-  /// The same for an input of this size, which takes() accepts.
+  /// The same for an input of this size, which takes() accepts, wherever it lies.
   [[nodiscard]] TensorView input_tensor(int slot, int width, int height);
-  /// The values of an output, the last dimension fastest.
+  /// The values of an output, the last dimension fastest; as input().
   [[nodiscard]] std::span<float> output(int slot, int index = 0);
 
   /// Runs the network on the slot's input. Stopping the token ends the run early with its reason.

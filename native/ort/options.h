@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/device_memory.h"
+
 namespace cutout::ort {
 
 /// Where networks run.
@@ -49,6 +51,9 @@ struct NetworkOptions {
   std::shared_ptr<MemoryBudget> budget;
   /// Runs with bound inputs and outputs, as on a GPU, where that is always done.
   bool bind = false;
+  /// Where inputs and outputs of runs lie, on the provider's device; outlives the network. Without,
+  /// they lie in this process's memory.
+  DeviceMemory* memory = nullptr;
 };
 
 /// Names and values of a provider's options.

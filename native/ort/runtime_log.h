@@ -6,6 +6,8 @@
 
 namespace cutout::ort {
 
+inline constexpr int kWarning = 2;
+
 /// A message of ONNX Runtime. `level`: 0 verbose, 1 information, 2 warning, 3 error, 4 fatal.
 struct LogLine {
   int level = 0;

@@ -31,8 +31,18 @@ struct PlacedMask {
   Box view;  // the part
 };
 
+/// A job's image where its backend works on it: on the host the caller's pixels, on a device a copy
+/// of them.
+class JobImage {
+ public:
+  virtual ~JobImage() = default;
+
+  [[nodiscard]] virtual int width() const = 0;  // pixels
+  [[nodiscard]] virtual int height() const = 0;
+};
+
 /// A matte at the network's size that the image's pixels can be computed from; the seam between
-/// solve and write. Borrows the prediction that it was made from.
+/// solve and write. Borrows the image and the prediction that it was made from.
 class SolvedMatte {
  public:
   virtual ~SolvedMatte() = default;
@@ -40,36 +50,41 @@ class SolvedMatte {
   /// Alpha at this size.
   [[nodiscard]] virtual TensorView alpha() const = 0;
 
-  /// Multiplies the image's alpha with the matte, replaces mixed colours by the foreground's, and
-  /// makes everything outside `roi` transparent (matte/guided_upsample.h, matte/apply.h). The image
-  /// is the one that the matte was solved for.
-  virtual Status write(ImageView image, const Box& roi, HiddenColour hidden,
-                       MatteSummary& summary) const = 0;
+  /// Multiplies the alpha of the image's part with the matte, replaces mixed colours by the
+  /// foreground's, and makes everything outside `roi` transparent, in pixels of the part
+  /// (matte/guided_upsample.h, matte/apply.h). The whole image is then in the caller's buffer; a
+  /// reduced one at its front, in rows without padding. The summary is of the whole image.
+  virtual Status write(const Box& roi, HiddenColour hidden, MatteSummary& summary) const = 0;
 };
 
 /// Memory and kernels of the stages that make a matte (matte.h). Tensors are where placement()
-/// says; images are on the host. What each kernel computes is defined by the header it refers to;
-/// on the host (cpu_backend.h) it has those bytes, on a device the limits of
+/// says. What each kernel computes is defined by the header it refers to; on the host
+/// (cpu_backend.h) it has those bytes, on a device (device_backend.h) the limits of
 /// test/native/backend_contract.h.
 ///
 /// A call returns when its result can be used. Calls from several threads may run at the same time
-/// on different tensors. Throws std::bad_alloc when there is no memory on the host.
+/// on different images and tensors. Throws std::bad_alloc when there is no memory on the host;
+/// kDeviceMemory when there is none on the device, kDevice when that has stopped working. After an
+/// error the next job can be run.
 class Backend {
  public:
   virtual ~Backend() = default;
 
   [[nodiscard]] virtual Placement placement() const = 0;
 
-  /// A tensor with undefined values. Throws std::bad_alloc.
-  [[nodiscard]] virtual Tensor allocate(int planes, int height, int width) = 0;
+  /// A tensor with undefined values.
+  virtual Status allocate(int planes, int height, int width, Tensor& tensor) = 0;
   /// Both have as many values.
   virtual Status upload(std::span<const float> values, const TensorView& tensor) = 0;
   virtual Status download(const TensorView& tensor, std::span<float> values) = 0;
 
   // prepare
 
-  /// image/network_input.h; the tensor has the size of `spec`.
-  virtual Status fill_input(ConstImageView image, const NetworkInput& spec,
+  /// The pixels are borrowed until the image is destroyed; SolvedMatte::write changes them, and on
+  /// the host reduce() too.
+  virtual Status open_image(ImageView pixels, std::unique_ptr<JobImage>& image) = 0;
+  /// image/network_input.h, of a part of the image; the tensor has the size of `spec`.
+  virtual Status fill_input(const JobImage& image, const Box& part, const NetworkInput& spec,
                             const TensorView& input) = 0;
 
   // infer
@@ -88,10 +103,10 @@ class Backend {
   virtual Status find_subject(const TensorView& probability, const Box& area,
                               const std::optional<PlacedMask>& mask) = 0;
   /// image/resample.h, in place.
-  virtual Status reduce(ImageView image, int width, int height) = 0;
-  /// solve_matte of refinement.h.
-  virtual Status solve(ConstImageView image, const Prediction& prediction, Refinement refinement,
-                       std::unique_ptr<SolvedMatte>& solved) = 0;
+  virtual Status reduce(JobImage& image, int width, int height) = 0;
+  /// solve_matte of refinement.h; the prediction is about a part of the image.
+  virtual Status solve(JobImage& image, const Box& part, const Prediction& prediction,
+                       Refinement refinement, std::unique_ptr<SolvedMatte>& solved) = 0;
 };
 
 }  // namespace cutout

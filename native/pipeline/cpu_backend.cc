@@ -13,13 +13,32 @@
 
 namespace cutout {
 
-Tensor CpuBackend::allocate(int planes, int height, int width) {
-  Tensor tensor;
+namespace {
+
+/// The caller's pixels.
+class HostImage final : public JobImage {
+ public:
+  explicit HostImage(ImageView pixels) : view(pixels) {}
+
+  [[nodiscard]] int width() const override { return view.width; }
+  [[nodiscard]] int height() const override { return view.height; }
+
+  ImageView view;
+};
+
+}  // namespace
+
+Status CpuBackend::allocate(int planes, int height, int width, Tensor& tensor) {
   tensor.view = {nullptr, planes, height, width};
-  auto values = make_large_array<float>(tensor.view.size());
-  tensor.memory = {values.release(), [](void* memory) noexcept { LargeArrayDeleter{}(memory); }};
+  tensor.memory = std::shared_ptr<void>(make_large_array<float>(tensor.view.size()).release(),
+                                        [](void* memory) noexcept { LargeArrayDeleter{}(memory); });
   tensor.view.data = tensor.memory.get();
-  return tensor;
+  return {};
+}
+
+Status CpuBackend::open_image(ImageView pixels, std::unique_ptr<JobImage>& image) {
+  image = std::make_unique<HostImage>(pixels);
+  return {};
 }
 
 Status CpuBackend::upload(std::span<const float> values, const TensorView& tensor) {
@@ -32,9 +51,10 @@ Status CpuBackend::download(const TensorView& tensor, std::span<float> values) {
   return {};
 }
 
-Status CpuBackend::fill_input(ConstImageView image, const NetworkInput& spec,
+Status CpuBackend::fill_input(const JobImage& image, const Box& part, const NetworkInput& spec,
                               const TensorView& input) {
-  fill_network_input(image, spec, host_floats(input).data(), pool_);
+  fill_network_input(part_of(static_cast<const HostImage&>(image).view, part), spec,
+                     host_floats(input).data(), pool_);
   return {};
 }
 
@@ -80,13 +100,16 @@ Status CpuBackend::find_subject(const TensorView& probability, const Box& area,
   return {};
 }
 
-Status CpuBackend::reduce(ImageView image, int width, int height) {
-  return reduce_in_place(image, width, height, pool_);
+Status CpuBackend::reduce(JobImage& image, int width, int height) {
+  ImageView& view = static_cast<HostImage&>(image).view;
+  CUTOUT_RETURN_IF_ERROR(reduce_in_place(view, width, height, pool_));
+  view = {view.data, width, height, static_cast<std::ptrdiff_t>(width) * 4};
+  return {};
 }
 
-Status CpuBackend::solve(ConstImageView image, const Prediction& prediction, Refinement refinement,
-                         std::unique_ptr<SolvedMatte>& solved) {
-  solved = solve_matte(image, prediction, refinement, pool_);
+Status CpuBackend::solve(JobImage& image, const Box& part, const Prediction& prediction,
+                         Refinement refinement, std::unique_ptr<SolvedMatte>& solved) {
+  solved = solve_matte(static_cast<HostImage&>(image).view, part, prediction, refinement, pool_);
   return {};
 }
 

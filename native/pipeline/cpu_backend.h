@@ -12,19 +12,20 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(ThreadPool& pool) : pool_(pool) {}
 
   [[nodiscard]] Placement placement() const override { return Placement::kHost; }
-  [[nodiscard]] Tensor allocate(int planes, int height, int width) override;
+  Status allocate(int planes, int height, int width, Tensor& tensor) override;
   Status upload(std::span<const float> values, const TensorView& tensor) override;
   Status download(const TensorView& tensor, std::span<float> values) override;
-  Status fill_input(ConstImageView image, const NetworkInput& spec,
+  Status open_image(ImageView pixels, std::unique_ptr<JobImage>& image) override;
+  Status fill_input(const JobImage& image, const Box& part, const NetworkInput& spec,
                     const TensorView& input) override;
   Status to_probability(const TensorView& values, NetworkOutput output) override;
   Status is_confident(const TensorView& probability, const Box& area, bool& confident) override;
   Status fuse(const TensorView& first, const TensorView& second) override;
   Status find_subject(const TensorView& probability, const Box& area,
                       const std::optional<PlacedMask>& mask) override;
-  Status reduce(ImageView image, int width, int height) override;
-  Status solve(ConstImageView image, const Prediction& prediction, Refinement refinement,
-               std::unique_ptr<SolvedMatte>& solved) override;
+  Status reduce(JobImage& image, int width, int height) override;
+  Status solve(JobImage& image, const Box& part, const Prediction& prediction,
+               Refinement refinement, std::unique_ptr<SolvedMatte>& solved) override;
 
  private:
   ThreadPool& pool_;

@@ -6,40 +6,16 @@
 #include <variant>
 
 #include "core/finite.h"
+#include "cuda/library.h"
 #include "ort/runtime.h"
+#include "ort/runtime_log.h"
 #include "pipeline/cpu_backend.h"
+#include "pipeline/device_backend.h"
+#include "pipeline/kernels.h"
 
 namespace cutout {
 
-Status Engine::create(const EngineOptions& options, std::unique_ptr<Engine>& engine) {
-  return caught([&]() -> Status {
-    CUTOUT_RETURN_IF_ERROR(ort::open_runtime(options.runtime_path));
-    std::vector<ort::GpuRuntime> gpus;
-    if (options.provider != ort::Provider::kCpu) {
-      for (const int number : options.device_ids) {
-        CUTOUT_RETURN_IF_ERROR(
-            ort::open_device(options.provider, number, options.libraries, gpus.emplace_back()));
-      }
-    }
-    try {
-      engine.reset(new Engine(options, std::move(gpus)));
-    } catch (const std::system_error& error) {
-      return {Code::kRuntime,
-              "The engine needs " + std::to_string(options.workers) + " workers and " +
-                  std::to_string(options.pixel_threads) +
-                  " pixel threads, and the system did not start all of them: " + error.what() +
-                  ". Ask for fewer, or raise the limit of threads (ulimit -u, pids.max)."};
-    }
-    return {};
-  });
-}
-
 namespace {
-
-IdleWork idle_work(const EngineOptions& options) {
-  if (options.idle_release_ms == 0) return {};
-  return {std::chrono::milliseconds(options.idle_release_ms), &ort::release_memory};
-}
 
 /// The largest batch and its halves, ascending, without 1.
 std::vector<int> batch_sizes(int largest) {
@@ -51,15 +27,62 @@ std::vector<int> batch_sizes(int largest) {
 
 }  // namespace
 
-Engine::Engine(const EngineOptions& options, std::vector<ort::GpuRuntime> gpus)
+Status Engine::create(const EngineOptions& options, std::unique_ptr<Engine>& engine) {
+  return caught([&]() -> Status {
+    CUTOUT_RETURN_IF_ERROR(ort::open_runtime(options.runtime_path));
+    std::vector<ort::GpuRuntime> gpus;
+    if (options.provider != ort::Provider::kCpu) {
+      for (const int number : options.device_ids) {
+        CUTOUT_RETURN_IF_ERROR(
+            ort::open_device(options.provider, number, options.libraries, gpus.emplace_back()));
+      }
+    }
+    const cuda::Table* kernels = nullptr;
+    if (gpus.size() == 1) {
+      CUTOUT_RETURN_IF_ERROR(open_kernels(cuda::library_file(), kernels));
+    } else if (gpus.size() > 1) {
+      ort::log_line(ort::kWarning,
+                    "The network runs on the GPUs, the steps around it on the CPU: they use a GPU "
+                    "only where there is one (docs/gpu.md).");
+    }
+    try {
+      engine.reset(new Engine(options, std::move(gpus), kernels));
+    } catch (const std::system_error& error) {
+      return {Code::kRuntime,
+              "The engine needs " + std::to_string(options.workers) + " workers and " +
+                  std::to_string(options.pixel_threads) +
+                  " pixel threads, and the system did not start all of them: " + error.what() +
+                  ". Ask for fewer, or raise the limit of threads (ulimit -u, pids.max)."};
+    }
+    return {};
+  });
+}
+
+Engine::Engine(const EngineOptions& options, std::vector<ort::GpuRuntime> gpus,
+               const cuda::Table* kernels)
     : options_(options),
       gpus_(std::move(gpus)),
-      scheduler_(options.workers, options.pixel_threads, options.queue_limit, idle_work(options)) {
-  backend_ = std::make_unique<CpuBackend>(scheduler_.pool());
+      device_(kernels != nullptr ? std::make_unique<Device>(*kernels, options.device_ids.front())
+                                 : nullptr),
+      scheduler_(options.workers, options.pixel_threads, options.queue_limit,
+                 options.idle_release_ms == 0
+                     ? IdleWork{}
+                     : IdleWork{std::chrono::milliseconds(options.idle_release_ms),
+                                [this] { release_memory(); }}) {
+  if (device_ == nullptr) {
+    backend_ = std::make_unique<CpuBackend>(scheduler_.pool());
+  } else {
+    backend_ = std::make_unique<DeviceBackend>(*device_, scheduler_.pool());
+  }
   for (const ort::GpuRuntime& gpu : gpus_) {
     budgets_.push_back(std::make_shared<ort::MemoryBudget>(
         options.device_memory, [number = gpu.device.number] { return ort::device_use(number); }));
   }
+}
+
+void Engine::release_memory() {
+  ort::release_memory();
+  if (device_ != nullptr) device_->release_kept();
 }
 
 template <typename Result>
@@ -100,6 +123,7 @@ ort::NetworkOptions Engine::matting_options(const NetworkSpec& spec, std::size_t
   options.gpu.device_id = options_.device_ids[device];
   options.gpu.memory_limit = options_.device_memory;
   if (!budgets_.empty()) options.budget = budgets_[device];
+  options.memory = device_.get();
   options.batches = batch_sizes(options_.max_batch);
   // On a CPU runs of different workers share its cores; a GPU and several devices have a queue.
   options.timed = options_.provider != ort::Provider::kCpu || options_.device_ids.size() > 1;
@@ -206,9 +230,9 @@ Engine::Loaded Engine::take_loaded() {
 void Engine::unload(std::function<void(Status)> done) {
   const auto loaded = std::make_shared<Loaded>(take_loaded());
   // Closing a session takes tens of milliseconds: not on the caller's thread.
-  const auto work = [loaded](int, const CancelToken&, std::monostate&) -> Status {
+  const auto work = [this, loaded](int, const CancelToken&, std::monostate&) -> Status {
     *loaded = {};
-    ort::release_memory();
+    release_memory();
     return {};
   };
   push<std::monostate>({}, Executor::kPixels, {}, work,
@@ -345,7 +369,7 @@ void Engine::close(std::chrono::milliseconds grace) {
   scheduler_.close(grace);
   // Closes what it returns.
   static_cast<void>(take_loaded());
-  ort::release_memory();
+  release_memory();
 }
 
 }  // namespace cutout

@@ -18,6 +18,7 @@
 #include "ort/network.h"
 #include "pipeline/backend.h"
 #include "pipeline/compose.h"
+#include "pipeline/device.h"
 #include "pipeline/matte.h"
 #include "pipeline/subject_selector.h"
 #include "png/encode.h"
@@ -124,7 +125,9 @@ class Engine {
   using Deadline = std::optional<Clock::time_point>;
 
   /// kRuntime when the library cannot be opened or a thread cannot be started; kProvider, kDriver
-  /// or kDevice when the GPU cannot be used; kOutOfMemory. The options have been checked.
+  /// or kDevice when the GPU cannot be used; kOutOfMemory. The options have been checked. On a GPU
+  /// the steps around the network run there too if libcutout_cuda.so is beside this program; if it
+  /// is not, a line of the log says so, and if it is another version, that is kProvider.
   static Status create(const EngineOptions& options, std::unique_ptr<Engine>& engine);
 
   /// Opens, checks and warms up a network on the pixel executor. Replaces a network of the same
@@ -183,11 +186,15 @@ class Engine {
     std::shared_ptr<const SubjectSelector> selector;
   };
 
-  Engine(const EngineOptions& options, std::vector<ort::GpuRuntime> gpus);
+  /// `kernels` of the only GPU; null: the steps around the network run on the CPU.
+  Engine(const EngineOptions& options, std::vector<ort::GpuRuntime> gpus,
+         const cuda::Table* kernels);
 
   template <typename Result>
   void push(std::optional<std::uint64_t> id, Executor executor, Deadline deadline,
             std::function<Status(int, const CancelToken&, Result&)> work, Done<Result> done);
+  /// Memory of the host and of the GPU that is kept for the next jobs.
+  void release_memory();
   [[nodiscard]] ort::NetworkOptions network_options(const NetworkSpec& spec) const;
   /// Of a network that mattes are made with, on a device.
   [[nodiscard]] ort::NetworkOptions matting_options(const NetworkSpec& spec,
@@ -207,6 +214,7 @@ class Engine {
   const EngineOptions options_;
   const std::vector<ort::GpuRuntime> gpus_;
   std::vector<std::shared_ptr<ort::MemoryBudget>> budgets_;
+  const std::unique_ptr<Device> device_;  // null: steps around the network run on the CPU
   std::mutex mutex_;
   Loaded loaded_;                     // guarded by mutex_
   std::unique_ptr<Backend> backend_;  // on the scheduler's pool

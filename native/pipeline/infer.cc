@@ -27,7 +27,8 @@ Status fuse_second(LoadedNetwork& second, const StageContext& context, const Pre
                    Inferred& inferred) {
   const NetworkInput& spec = second.spec.input;
   CUTOUT_RETURN_IF_ERROR(context.backend.fill_input(
-      prepared.image, spec, second.network->input_tensor(context.slot, spec.width, spec.height)));
+      *prepared.image, prepared.part, spec,
+      second.network->input_tensor(context.slot, spec.width, spec.height)));
   CUTOUT_RETURN_IF_ERROR(context.token.check());
   TensorView other;
   CUTOUT_RETURN_IF_ERROR(run_network(second, spec, true, context, other, inferred.waited));
@@ -36,7 +37,7 @@ Status fuse_second(LoadedNetwork& second, const StageContext& context, const Pre
 }
 
 Status reuse(const KeptOutput& kept, Backend& backend, Inferred& inferred) {
-  inferred.kept = backend.allocate(1, kept.height, kept.width);
+  CUTOUT_RETURN_IF_ERROR(backend.allocate(1, kept.height, kept.width, inferred.kept));
   inferred.probability = inferred.kept.view;
   return backend.upload(kept.values, inferred.probability);
 }

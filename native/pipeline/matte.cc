@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <span>
 
 #include "pipeline/infer.h"
 #include "pipeline/prepare.h"
 #include "pipeline/solve.h"
 #include "pipeline/subject_detector.h"
-#include "pipeline/write.h"
 
 namespace cutout {
 
@@ -54,8 +54,8 @@ void start_detector(const MatteJob& job, const StageContext& context, const Prep
   if (prepared.input->placement == Placement::kHost) {
     planes = {host_floats(*prepared.input), prepared.spec};
   }
-  detector.emplace(*job.classifier, context.slot, prepared.image, planes, context.token,
-                   context.pool);
+  detector.emplace(*job.classifier, context.slot, part_of(job.pixels, prepared.part), planes,
+                   context.token, context.pool);
   detector->start();
 }
 
@@ -97,9 +97,9 @@ Status make_matte(const MatteJob& job, const StageContext& context, MatteResult&
   }
   const Clock::time_point classified = Clock::now();
 
-  Solved solved;
+  std::unique_ptr<SolvedMatte> solved;
   CUTOUT_RETURN_IF_ERROR(solve(job, context, prepared, inferred, solved));
-  CUTOUT_RETURN_IF_ERROR(write(job, prepared, solved, result.summary));
+  CUTOUT_RETURN_IF_ERROR(solved->write(prepared.roi, job.plan.hidden_colour, result.summary));
 
   result.width = job.plan.width;
   result.height = job.plan.height;

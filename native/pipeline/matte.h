@@ -36,7 +36,7 @@ struct MatteResult {
 /// | prepare | image               | the network's input                     | prepare.h |
 /// | infer   | the network's input | probability at the network's size       | infer.h   |
 /// | solve   | probability         | alpha and colours at the network's size | solve.h   |
-/// | write   | alpha and colours   | the image, at the plan's size           | write.h   |
+/// | write   | alpha and colours   | the image, at the plan's size           | backend.h |
 ///
 /// Between two stages is a tensor (core/tensor.h); the kernels are those of the context's backend.
 /// A prediction at a smaller size than usual that is ambiguous (matte/confident.h) is discarded,

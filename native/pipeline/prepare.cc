@@ -37,7 +37,7 @@ void choose_view(const MatteJob& job, Prepared& prepared) {
   const Box whole{0, 0, plan.width, plan.height};
   prepared.view = whole;
   prepared.roi = plan.roi;
-  prepared.image = job.pixels;
+  prepared.part = {0, 0, job.pixels.width, job.pixels.height};
   if (!plan.mask) return;
   const SubjectMask& mask = *plan.mask;
   const Box view = prepared.keeps ? shared_view(plan.first_mask.value_or(mask), mask, plan.width,
@@ -47,7 +47,7 @@ void choose_view(const MatteJob& job, Prepared& prepared) {
   if (view == whole || roi.empty()) return;  // the mask shows nothing in the region of interest
   prepared.view = view;
   prepared.roi = roi;
-  prepared.image = part_of(job.pixels, scaled(view, plan.width, plan.height, job.pixels));
+  prepared.part = scaled(view, plan.width, plan.height, job.pixels);
 }
 
 /// Whether anything will read the network's input.
@@ -63,7 +63,7 @@ Status fill(const MatteJob& job, const StageContext& context, Prepared& prepared
   prepared.input =
       job.network.network->input_tensor(context.slot, prepared.spec.width, prepared.spec.height);
   CUTOUT_RETURN_IF_ERROR(
-      context.backend.fill_input(prepared.image, prepared.spec, *prepared.input));
+      context.backend.fill_input(*prepared.image, prepared.part, prepared.spec, *prepared.input));
   return context.token.check();
 }
 
@@ -86,7 +86,9 @@ Status prepare(const MatteJob& job, const StageContext& context, Prepared& prepa
   prepared.keeps = job.plan.keep_output && job.plan.mask && prepared.usual_size;
   choose_view(job, prepared);
   prepared.reused = prepared.keeps && job.plan.kept && job.plan.kept->view == prepared.view;
-  if (!needs_input(job, prepared)) return context.token.check();
+  CUTOUT_RETURN_IF_ERROR(context.backend.open_image(job.pixels, prepared.image));
+  CUTOUT_RETURN_IF_ERROR(context.token.check());
+  if (!needs_input(job, prepared)) return {};
   return fill(job, context, prepared);
 }
 

@@ -1,20 +1,23 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "core/image_view.h"
 #include "core/status.h"
 #include "core/tensor.h"
 #include "image/network_input.h"
+#include "pipeline/backend.h"
 #include "pipeline/matte_job.h"
 
 namespace cutout {
 
 /// What the network is to see of a job's image.
 struct Prepared {
-  Box view;         // the part of the result that the network sees
-  Box roi;          // the plan's, in pixels of the view
-  ImageView image;  // what the view shows, at the decoded size
+  Box view;  // the part of the result that the network sees
+  Box roi;   // the plan's, in pixels of the view
+  std::unique_ptr<JobImage> image;
+  Box part;  // what the view shows, in pixels of the decoded image
   NetworkInput spec;
   bool usual_size = true;           // of the spec
   bool keeps = false;               // the prediction is part of the job's result

@@ -23,9 +23,11 @@ Status to_probability(std::span<float> values, NetworkOutput output, ThreadPool&
     }
     if (!good) all_finite = false;
   });
-  if (!all_finite)
-    return {Code::kModel, "The network's output holds values that are not finite numbers."};
-  return {};
+  return all_finite ? Status{} : not_finite_output();
+}
+
+Status not_finite_output() {
+  return {Code::kModel, "The network's output holds values that are not finite numbers."};
 }
 
 }  // namespace cutout

@@ -12,4 +12,7 @@ namespace cutout {
 /// value is infinite or NaN.
 Status to_probability(std::span<float> values, NetworkOutput output, ThreadPool& pool);
 
+/// What to_probability returns for such an output.
+Status not_finite_output();
+
 }  // namespace cutout

@@ -9,51 +9,78 @@
 #include "matte/apply.h"
 #include "matte/colour_sampling.h"
 #include "matte/guided_upsample.h"
+#include "matte/pixels.h"
 
 namespace cutout {
 
 namespace {
 
-/// A network's output that is enlarged as it is.
-class Enlarged final : public SolvedMatte {
+/// A matte of a part of an image.
+class HostMatte : public SolvedMatte {
  public:
-  Enlarged(const TensorView& alpha, ThreadPool& pool) : alpha_(alpha), pool_(pool) {}
+  HostMatte(ImageView image, const Box& part, ThreadPool& pool)
+      : pool_(pool), image_(image), part_(part) {}
 
-  [[nodiscard]] TensorView alpha() const override { return alpha_; }
-
-  Status write(ImageView image, const Box& roi, HiddenColour hidden,
-               MatteSummary& summary) const override {
-    summary =
-        apply_matte(image, host_floats(alpha_), alpha_.width, alpha_.height, roi, hidden, pool_);
+  Status write(const Box& roi, HiddenColour hidden, MatteSummary& summary) const final {
+    const Box whole{0, 0, image_.width, image_.height};
+    summary = write_part(part_of(image_, part_), roi, hidden);
+    if (part_ == whole) return {};
+    clear_around(image_, whole, part_, hidden);
+    summary.opaque = false;
+    if (!summary.box.empty()) {
+      summary.box.left += part_.left;
+      summary.box.top += part_.top;
+    }
     return {};
   }
 
- private:
-  TensorView alpha_;
+ protected:
+  [[nodiscard]] virtual MatteSummary write_part(ImageView part, const Box& roi,
+                                                HiddenColour hidden) const = 0;
   ThreadPool& pool_;
+
+ private:
+  ImageView image_;
+  Box part_;
+};
+
+/// A network's output that is enlarged as it is.
+class Enlarged final : public HostMatte {
+ public:
+  Enlarged(ImageView image, const Box& part, const TensorView& alpha, ThreadPool& pool)
+      : HostMatte(image, part, pool), alpha_(alpha) {}
+
+  [[nodiscard]] TensorView alpha() const override { return alpha_; }
+
+ private:
+  [[nodiscard]] MatteSummary write_part(ImageView part, const Box& roi,
+                                        HiddenColour hidden) const override {
+    return apply_matte(part, host_floats(alpha_), alpha_.width, alpha_.height, roi, hidden, pool_);
+  }
+
+  TensorView alpha_;
 };
 
 /// Edges at the guide's size, with the guide's planes where they are not the network's input.
-class Refined final : public SolvedMatte {
+class Refined final : public HostMatte {
  public:
-  Refined(LargeArray<float> planes, SolvedEdges edges, ThreadPool& pool)
-      : planes_(std::move(planes)), edges_(std::move(edges)), pool_(pool) {}
+  Refined(ImageView image, const Box& part, LargeArray<float> planes, SolvedEdges edges,
+          ThreadPool& pool)
+      : HostMatte(image, part, pool), planes_(std::move(planes)), edges_(std::move(edges)) {}
 
   [[nodiscard]] TensorView alpha() const override {
     const Guide& guide = edges_.guide;
     return host_tensor({edges_.matte.alpha.get(), guide.size()}, 1, guide.height, guide.width);
   }
 
-  Status write(ImageView image, const Box& roi, HiddenColour hidden,
-               MatteSummary& summary) const override {
-    summary = write_edges(image, edges_, roi, hidden, pool_);
-    return {};
+ private:
+  [[nodiscard]] MatteSummary write_part(ImageView part, const Box& roi,
+                                        HiddenColour hidden) const override {
+    return write_edges(part, edges_, roi, hidden, pool_);
   }
 
- private:
   LargeArray<float> planes_;
   SolvedEdges edges_;
-  ThreadPool& pool_;
 };
 
 SolvedEdges solve(ConstImageView image, const Guide& guide, std::span<const float> alpha,
@@ -74,10 +101,12 @@ bool input_is_guide(const NetworkInput& input, int width, int height, int image_
          height <= image_height;
 }
 
-std::unique_ptr<SolvedMatte> solve_matte(ConstImageView image, const Prediction& prediction,
-                                         Refinement refinement, ThreadPool& pool) {
+std::unique_ptr<SolvedMatte> solve_matte(ImageView whole, const Box& part,
+                                         const Prediction& prediction, Refinement refinement,
+                                         ThreadPool& pool) {
   const TensorView& p = prediction.probability;
-  if (refinement == Refinement::kOff) return std::make_unique<Enlarged>(p, pool);
+  if (refinement == Refinement::kOff) return std::make_unique<Enlarged>(whole, part, p, pool);
+  const ConstImageView image = part_of(whole, part);
   Guide guide;
   guide.width = std::min(p.width, image.width);
   guide.height = std::min(p.height, image.height);
@@ -92,7 +121,8 @@ std::unique_ptr<SolvedMatte> solve_matte(ConstImageView image, const Prediction&
       guide.offset[c] = spec.mean[c] / 255.0F;
     }
     return std::make_unique<Refined>(
-        nullptr, solve(image, guide, host_floats(p), prediction.trained_on, pool), pool);
+        whole, part, nullptr, solve(image, guide, host_floats(p), prediction.trained_on, pool),
+        pool);
   }
   auto planes = make_large_array<float>(3 * guide.size());
   fill_network_input(image, {guide.width, guide.height, {0, 0, 0}, {255, 255, 255}}, planes.get(),
@@ -102,7 +132,7 @@ std::unique_ptr<SolvedMatte> solve_matte(ConstImageView image, const Prediction&
   const std::span<float> alpha{resized.get(), guide.size()};
   resize_plane(host_floats(p), p.width, p.height, guide.width, guide.height, alpha, pool);
   SolvedEdges edges = solve(image, guide, alpha, prediction.trained_on, pool);
-  return std::make_unique<Refined>(std::move(planes), std::move(edges), pool);
+  return std::make_unique<Refined>(whole, part, std::move(planes), std::move(edges), pool);
 }
 
 }  // namespace cutout

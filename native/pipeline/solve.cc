@@ -1,6 +1,5 @@
 #include "pipeline/solve.h"
 
-#include <cstddef>
 #include <optional>
 
 namespace cutout {
@@ -14,20 +13,19 @@ Status find_subject(const MatteJob& job, const StageContext& context, const Prep
   return context.token.check();
 }
 
-Status solve(const MatteJob& job, const StageContext& context, const Prepared& prepared,
-             const Inferred& inferred, Solved& solved) {
+Status solve(const MatteJob& job, const StageContext& context, Prepared& prepared,
+             const Inferred& inferred, std::unique_ptr<SolvedMatte>& solved) {
   const MattePlan& plan = job.plan;
-  solved.image = job.pixels;
-  if (plan.width != job.pixels.width || plan.height != job.pixels.height) {
-    CUTOUT_RETURN_IF_ERROR(context.backend.reduce(job.pixels, plan.width, plan.height));
+  JobImage& image = *prepared.image;
+  if (plan.width != image.width() || plan.height != image.height()) {
+    CUTOUT_RETURN_IF_ERROR(context.backend.reduce(image, plan.width, plan.height));
     CUTOUT_RETURN_IF_ERROR(context.token.check());
-    solved.image = {job.pixels.data, plan.width, plan.height,
-                    static_cast<std::ptrdiff_t>(plan.width) * 4};
   }
   const Prediction prediction{inferred.probability, prepared.input, prepared.spec,
                               job.network.spec.trained_on};
-  return context.backend.solve(part_of(solved.image, prepared.view), prediction, plan.refinement,
-                               solved.matte);
+  CUTOUT_RETURN_IF_ERROR(
+      context.backend.solve(image, prepared.view, prediction, plan.refinement, solved));
+  return context.token.check();
 }
 
 }  // namespace cutout

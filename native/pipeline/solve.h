@@ -2,7 +2,6 @@
 
 #include <memory>
 
-#include "core/image_view.h"
 #include "core/status.h"
 #include "pipeline/backend.h"
 #include "pipeline/infer.h"
@@ -11,12 +10,6 @@
 
 namespace cutout {
 
-/// What the pixels of the result are computed from. Borrows the tensors of the stages before.
-struct Solved {
-  ImageView image;                     // at the plan's size
-  std::unique_ptr<SolvedMatte> matte;  // of the view
-};
-
 /// Stage 3, first half: what the subject is. Constrains the prediction by the mask
 /// (matte/mask_constraint.h), removes connected components that are no subject and fills holes
 /// (matte/component_filter.h), in place.
@@ -24,8 +17,9 @@ Status find_subject(const MatteJob& job, const StageContext& context, const Prep
                     const Inferred& inferred);
 
 /// Stage 3, second half: how its edge is, from the prediction to alpha and colours (refinement.h).
-/// First reduces the job's image to the plan's size, in place.
-Status solve(const MatteJob& job, const StageContext& context, const Prepared& prepared,
-             const Inferred& inferred, Solved& solved);
+/// First reduces the job's image to the plan's size, in place. The matte borrows the tensors and
+/// the image of the stages before.
+Status solve(const MatteJob& job, const StageContext& context, Prepared& prepared,
+             const Inferred& inferred, std::unique_ptr<SolvedMatte>& solved);
 
 }  // namespace cutout

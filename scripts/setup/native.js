@@ -72,7 +72,7 @@ async function buildCore() {
   return headers;
 }
 
-/** Compiles the kernels for a GPU, which only tests use, where nvcc is installed. */
+/** Compiles the kernels for a GPU, where nvcc is installed; the engine finds them beside the addon. */
 async function buildKernelsForGpu() {
   const nvcc = findNvcc();
   if (nvcc === undefined) {
@@ -93,7 +93,7 @@ async function buildKernelsForGpu() {
 }
 
 /**
- * Builds the addon, and with `tests` the test addon too.
+ * Builds the addon and the kernels for a GPU, and with `tests` the test addon too.
  * @param {{tests: boolean, packages: Promise<unknown>}} options `packages` has the headers of Node-API
  */
 export async function buildNative({ tests, packages }) {
@@ -116,10 +116,11 @@ export async function buildNative({ tests, packages }) {
       'test/faults',
       'test/gpu/addon.cc',
       'test/gpu/fake_driver.cc',
+      'test/gpu/old_kernels.cc',
       'test/gpu_check',
       'test/sched/addon.cc',
       'test/sched/simulation.cc',
     ]);
-    await buildKernelsForGpu();
   }
+  await buildKernelsForGpu();
 }

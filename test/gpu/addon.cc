@@ -14,7 +14,12 @@
 #include "ort/network.h"
 #include "ort/options.h"
 #include "ort/runtime.h"
+#include "ort/runtime_log.h"
+#include "pipeline/cpu_backend.h"
+#include "pipeline/device_backend.h"
+#include "pipeline/kernels.h"
 #include "pipeline/replicas.h"
+#include "stress/device/host_device.h"
 
 /// What test/gpu/*.test.ts need of native/ort: the parts of the GPU path that run without a GPU.
 namespace cutout::test {
@@ -117,8 +122,9 @@ Napi::Value run(const Napi::CallbackInfo& info) {
   return results;
 }
 
-/// (runtimePath, file, width, height, batches: number[], members, inputs: Float32Array[]) →
+/// (runtimePath, file, width, height, batches: number[], members, inputs: Float32Array[], device) →
 /// Float32Array[] of output 0; so many inputs at a time as members, in the smallest batch for them.
+/// `device`: inputs and outputs lie on the host as a device.
 Napi::Value run_batches(const Napi::CallbackInfo& info) {
   const auto check = [&info](const Status& status) {
     if (!status.ok()) throw Napi::Error::New(info.Env(), status.message());
@@ -133,10 +139,16 @@ Napi::Value run_batches(const Napi::CallbackInfo& info) {
     options.batches.push_back(number(batches.Get(i)));
   const auto members = static_cast<std::uint32_t>(number(info[5]));
   options.slots = static_cast<int>(members);
+  ThreadPool pool(1);
+  Device device(host_device(), 0);
+  CpuBackend cpu(pool);
+  DeviceBackend on_device(device, pool);
+  const bool use_device = info[7].As<Napi::Boolean>().Value();
+  Backend& backend = use_device ? static_cast<Backend&>(on_device) : cpu;
+  if (use_device) options.memory = &device;
   std::unique_ptr<ort::Network> network;
   const CancelToken token;
   check(ort::Network::open(options, token, network));
-  ThreadPool pool(1);
   const Napi::Array inputs = info[6].As<Napi::Array>();
   Napi::Array results = Napi::Array::New(info.Env(), inputs.Length());
   for (std::uint32_t from = 0; from < inputs.Length(); from += members) {
@@ -147,7 +159,8 @@ Napi::Value run_batches(const Napi::CallbackInfo& info) {
       const int slot = static_cast<int>(members - 1 - i);
       slots.push_back(slot);
       const Napi::Float32Array values = inputs.Get(from + i).As<Napi::Float32Array>();
-      std::copy_n(values.Data(), values.ElementLength(), network->input(slot).begin());
+      check(backend.upload({values.Data(), values.ElementLength()},
+                           network->input_tensor(slot, options.width, options.height)));
     }
     std::size_t size = 1;
     for (const ort::BatchTiming& timing : network->timings()) {
@@ -156,9 +169,9 @@ Napi::Value run_batches(const Napi::CallbackInfo& info) {
     }
     check(network->run_batch(size, slots, *network, token, pool));
     for (std::uint32_t i = 0; i < count; ++i) {
-      const std::span<float> output = network->output(slots[i]);
+      const TensorView output = network->output_plane(slots[i]);
       Napi::Float32Array copy = Napi::Float32Array::New(info.Env(), output.size());
-      std::ranges::copy(output, copy.Data());
+      check(backend.download(output, {copy.Data(), output.size()}));
       results.Set(from + i, copy);
     }
   }
@@ -288,12 +301,26 @@ Napi::Value replicas(const Napi::CallbackInfo& info) {
   return result;
 }
 
+/// (file) → status with whether there are kernels, and the lines of the log
+Napi::Value kernels(const Napi::CallbackInfo& info) {
+  ort::take_log();
+  const cuda::Table* found = nullptr;
+  const Status status = open_kernels(text(info[0]), found);
+  Napi::Object result = from_status(info.Env(), status).As<Napi::Object>();
+  result.Set("found", found != nullptr);
+  std::string log;
+  for (const ort::LogLine& line : ort::take_log()) log += line.text + "\n";
+  result.Set("log", log);
+  return result;
+}
+
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("find", Napi::Function::New<&find>(env));
   exports.Set("check", Napi::Function::New<&check>(env));
   exports.Set("failure", Napi::Function::New<&failure>(env));
   exports.Set("nodes", Napi::Function::New<&nodes>(env));
   exports.Set("options", Napi::Function::New<&options>(env));
+  exports.Set("kernels", Napi::Function::New<&kernels>(env));
   exports.Set("run", Napi::Function::New<&run>(env));
   exports.Set("replicas", Napi::Function::New<&replicas>(env, "replicas"));
   exports.Set("use", Napi::Function::New<&use>(env, "use"));

@@ -89,7 +89,11 @@ interface GpuTestAddon {
     batches: readonly number[],
     members: number,
     inputs: readonly Float32Array[],
+    /** Inputs and outputs lie on the host as a device. */
+    device: boolean,
   ): readonly Float32Array[];
+  /** Opens libcutout_cuda.so. */
+  kernels(file: string): Status & { readonly found: boolean; readonly log: string };
 }
 
 const release = path.join(root, 'build', 'native', 'Release');
@@ -284,10 +288,12 @@ test('batches of 2 to 4 give the same bytes as single runs, full or padded', (t)
     [[2, 4], 3],
     [[2, 4], 4],
   ] as const) {
-    const batched = addon.runBatches(defaultRuntimePath(), file, 64, 64, sizes, members, inputs);
-    t.is(batched.length, inputs.length);
-    for (const [at, values] of batched.entries())
-      t.true(bytes(values).equals(bytes(alone[at])), `${members} in ${sizes}: ${at}`);
+    for (const device of [false, true]) {
+      const batched = addon.runBatches(defaultRuntimePath(), file, 64, 64, sizes, members, inputs, device);
+      t.is(batched.length, inputs.length);
+      for (const [at, values] of batched.entries())
+        t.true(bytes(values).equals(bytes(alone[at])), `${members} in ${sizes}, device ${device}: ${at}`);
+    }
   }
 });
 
@@ -297,7 +303,7 @@ test('a network of a fixed batch is opened without batches', (t) => {
   const { path: file } = networks.spec('single', { convolutions: 2 });
   const inputs = [new Float32Array(3 * 64 * 64).fill(0.5), new Float32Array(3 * 64 * 64).fill(1)];
   t.deepEqual(
-    addon.runBatches(defaultRuntimePath(), file, 64, 64, [2, 4], 1, inputs),
+    addon.runBatches(defaultRuntimePath(), file, 64, 64, [2, 4], 1, inputs, false),
     addon.run(defaultRuntimePath(), file, 64, 64, false, inputs),
   );
 });
@@ -367,4 +373,24 @@ test('device memory: a network is opened for the batches that fit, and gives bac
   t.like(open(0, 100, 150, 150, 220, 220, 310), { sizes: [1, 2, 4], limit: 900 * megabyte });
   // What cannot be measured fits.
   t.like(open(40), { code: CODES.ok, sizes: [1, 2, 4], booked: 0 });
+});
+
+test('without the library of the kernels the log says that the steps around the network run on the CPU', (t) => {
+  const missing = path.join(release, 'no', 'libcutout_cuda.so');
+  const { code, found, log } = addon.kernels(missing);
+  t.deepEqual({ code, found }, { code: CODES.ok, found: false });
+  t.is(
+    log,
+    `The network runs on the GPU, the steps around it on the CPU: there is no ${missing} (docs/gpu.md).\n`,
+  );
+});
+
+test('a library of the kernels that cannot be used is an error, not a reason to use the CPU', (t) => {
+  const old = addon.kernels(path.join(release, 'libcutout_old_kernels.so'));
+  t.is(old.code, CODES.provider);
+  t.false(old.found);
+  t.regex(old.message, /has version 1 of the kernels for a GPU; this program needs version 2\. Build both/);
+  const other = addon.kernels(driver);
+  t.is(other.code, CODES.provider);
+  t.regex(other.message, /is not the library with the kernels for a GPU/);
 });

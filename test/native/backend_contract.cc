@@ -17,6 +17,7 @@
 #include "matte/fusion.h"
 #include "matte/guided_upsample.h"
 #include "matte/mask_constraint.h"
+#include "matte/pixels.h"
 
 namespace cutout::test {
 
@@ -91,8 +92,22 @@ class Contract {
     if (!good) faults_.push_back(kernel + ": " + what);
   }
 
+  Tensor allocated(int planes, int height, int width) {
+    Tensor tensor;
+    expect(backend_.allocate(planes, height, width, tensor).ok(), "allocate", "failed");
+    return tensor;
+  }
+
+  std::unique_ptr<JobImage> opened(ImageView pixels) {
+    std::unique_ptr<JobImage> image;
+    expect(backend_.open_image(pixels, image).ok(), "open_image", "failed");
+    expect(image->width() == pixels.width && image->height() == pixels.height, "open_image",
+           "an image of another size");
+    return image;
+  }
+
   Tensor uploaded(std::span<const float> values, int planes, int height, int width) {
-    Tensor tensor = backend_.allocate(planes, height, width);
+    Tensor tensor = allocated(planes, height, width);
     expect(backend_.upload(values, tensor.view).ok(), "upload", "failed");
     return tensor;
   }
@@ -118,11 +133,13 @@ class Contract {
       Picture picture = draw(width, height, 12);
       const NetworkInput spec{48, 32, {128, 120, 100}, {256, 220, 60}};
       const std::size_t plane = 48 * 32;
-      const Tensor input = backend_.allocate(3, spec.height, spec.width);
-      expect(backend_.fill_input(picture.view(), spec, input.view).ok(), "fill_input", "failed");
+      const Tensor input = allocated(3, spec.height, spec.width);
+      const Box part{3, 2, width - 5, height - 7};
+      expect(backend_.fill_input(*opened(picture.view()), part, spec, input.view).ok(),
+             "fill_input", "failed");
       const std::vector<float> given = downloaded(input.view);
       std::vector<float> wanted(3 * plane);
-      fill_network_input_scalar(picture.view(), spec, wanted.data());
+      fill_network_input_scalar(part_of(picture.view(), part), spec, wanted.data());
       bool close = true;
       for (std::size_t i = 0; i < wanted.size(); ++i) {
         close &= std::abs(given[i] - wanted[i]) * spec.std[i / plane] / 255 <= limits_.input;
@@ -265,11 +282,25 @@ class Contract {
     expect(close, "find_subject", "the mask does not constrain the prediction");
   }
 
+  /// A reduced image is seen in what becomes of it under a matte of 1.
   void reduce() {
     Picture picture = draw(90, 70, 0);
     std::vector<std::uint8_t> wanted(40 * 30 * 4);
     reduce_scalar(picture.view(), 40, 30, wanted.data());
-    expect(backend_.reduce(picture.view(), 40, 30).ok(), "reduce", "failed");
+    const std::unique_ptr<JobImage> image = opened(picture.view());
+    expect(backend_.reduce(*image, 400, 30).code() == Code::kBadInput, "reduce",
+           "a larger image is made");
+    expect(backend_.reduce(*image, 40, 30).ok() && image->width() == 40 && image->height() == 30,
+           "reduce", "failed");
+    const Tensor matte = uploaded(std::vector<float>(16, 1.0F), 1, 4, 4);
+    std::unique_ptr<SolvedMatte> solved;
+    MatteSummary summary;
+    const NetworkInput spec{4, 4, {}, {1, 1, 1}};
+    expect(backend_.solve(*image, {0, 0, 40, 30}, {matte.view, {}, spec, TrainedOn::kMattes},
+                          Refinement::kOff, solved)
+                   .ok() &&
+               solved->write({0, 0, 40, 30}, HiddenColour::kKeep, summary).ok(),
+           "reduce", "the reduced image cannot be written");
     bool close = true;
     for (std::size_t i = 0; i < wanted.size(); i += 4) {
       close &= std::abs(picture.bytes[i + 3] - wanted[i + 3]) <= 1;
@@ -280,8 +311,6 @@ class Contract {
       }
     }
     expect(close, "reduce", "pixels are not those of the smaller image");
-    expect(backend_.reduce(picture.view(), 400, 30).code() == Code::kBadInput, "reduce",
-           "a larger image is made");
   }
 
   void solve(Refinement refinement, TrainedOn trained_on, int width, int height) {
@@ -289,23 +318,28 @@ class Contract {
     const std::vector<float> p = disc(spec.width, spec.height, 0.5, 0.3, 6);
     Picture picture = draw(width, height, 8);
     Picture expected = picture;
-    const Box roi{3, 2, width - 10, height - 4};
+    const Box part{4, 6, width - 5, height - 8};
+    const Box roi{3, 2, part.width - 10, part.height - 4};
 
-    const Tensor input = backend_.allocate(3, spec.height, spec.width);
+    const Tensor input = allocated(3, spec.height, spec.width);
     const Tensor prediction = uploaded(p, 1, spec.height, spec.width);
     std::unique_ptr<SolvedMatte> solved;
     MatteSummary summary;
-    const bool good = backend_.fill_input(picture.view(), spec, input.view).ok() &&
+    const std::unique_ptr<JobImage> image = opened(picture.view());
+    const bool good = backend_.fill_input(*image, part, spec, input.view).ok() &&
                       backend_
-                          .solve(picture.view(), {prediction.view, input.view, spec, trained_on},
+                          .solve(*image, part, {prediction.view, input.view, spec, trained_on},
                                  refinement, solved)
                           .ok() &&
-                      solved->write(picture.view(), roi, HiddenColour::kClear, summary).ok();
+                      solved->write(roi, HiddenColour::kClear, summary).ok();
     expect(good, "solve", "failed");
     if (!good) return;
 
-    const MatteSummary wanted = defined(expected, refinement, trained_on, spec, p, roi,
-                                        downloaded(input.view), downloaded(solved->alpha()));
+    MatteSummary wanted = defined(part_of(expected.view(), part), refinement, trained_on, spec, p,
+                                  roi, downloaded(input.view), downloaded(solved->alpha()));
+    wanted.box.left += part.left;
+    wanted.box.top += part.top;
+    clear_around(expected.view(), {0, 0, width, height}, part, HiddenColour::kClear);
     std::size_t differing = 0;
     bool close = true;
     for (std::size_t i = 0; i < picture.bytes.size(); ++i) {
@@ -323,13 +357,13 @@ class Contract {
   }
 
   /// The result by the kernels' scalar versions; compares the alpha at the network's size too.
-  MatteSummary defined(Picture& picture, Refinement refinement, TrainedOn trained_on,
+  MatteSummary defined(ImageView picture, Refinement refinement, TrainedOn trained_on,
                        const NetworkInput& spec, const std::vector<float>& p, const Box& roi,
                        const std::vector<float>& input, const std::vector<float>& alpha) {
     const HiddenColour hidden = HiddenColour::kClear;
     if (refinement == Refinement::kOff) {
       expect(alpha == p, "solve", "alpha is not the prediction without refinement");
-      return apply_matte_scalar(picture.view(), p, spec.width, spec.height, roi, hidden);
+      return apply_matte_scalar(picture, p, spec.width, spec.height, roi, hidden);
     }
     Guide guide;
     guide.width = std::min(spec.width, picture.width);
@@ -346,7 +380,7 @@ class Contract {
       // bytewise.
       ThreadPool alone(0);
       planes.resize(3 * guide.size());
-      fill_network_input(picture.view(), {guide.width, guide.height, {0, 0, 0}, {255, 255, 255}},
+      fill_network_input(picture, {guide.width, guide.height, {0, 0, 0}, {255, 255, 255}},
                          planes.data(), alone);
       at_guide.resize(guide.size());
       resize_plane(p, spec.width, spec.height, guide.width, guide.height, at_guide, alone);
@@ -366,7 +400,7 @@ class Contract {
     for (std::size_t i = 0; close && i < guide.size(); ++i)
       close &= std::abs(alpha[i] - matte.alpha[i]) <= limits_.alpha;
     expect(close, "solve", "alpha at the network's size is not that of the definition");
-    return guided_upsample_scalar(picture.view(), guide, at_guide, roi, hidden);
+    return guided_upsample_scalar(picture, guide, at_guide, roi, hidden);
   }
 
   Backend& backend_;

@@ -84,9 +84,9 @@ Napi::Value refine_matte_js(const Napi::CallbackInfo& info) {
   };
   const Prediction prediction{tensor(p.data(), 1), tensor(guide.planes[0], 3), spec};
   MatteSummary summary;
-  const Status status =
-      solve_matte(image, prediction, refinement, pool)
-          ->write(image, {0, 0, image.width, image.height}, HiddenColour::kClear, summary);
+  const Box whole{0, 0, image.width, image.height};
+  const Status status = solve_matte(image, whole, prediction, refinement, pool)
+                            ->write(whole, HiddenColour::kClear, summary);
   if (!status.ok()) throw Napi::Error::New(info.Env(), status.message());
   return from_summary(info.Env(), summary);
 }

@@ -14,8 +14,8 @@ class DelegatingBackend : public Backend {
   explicit DelegatingBackend(Backend& other) : other_(other) {}
 
   [[nodiscard]] Placement placement() const override { return other_.placement(); }
-  [[nodiscard]] Tensor allocate(int planes, int height, int width) override {
-    return other_.allocate(planes, height, width);
+  Status allocate(int planes, int height, int width, Tensor& tensor) override {
+    return other_.allocate(planes, height, width, tensor);
   }
   Status upload(std::span<const float> values, const TensorView& tensor) override {
     return other_.upload(values, tensor);
@@ -23,9 +23,12 @@ class DelegatingBackend : public Backend {
   Status download(const TensorView& tensor, std::span<float> values) override {
     return other_.download(tensor, values);
   }
-  Status fill_input(ConstImageView image, const NetworkInput& spec,
+  Status open_image(ImageView pixels, std::unique_ptr<JobImage>& image) override {
+    return other_.open_image(pixels, image);
+  }
+  Status fill_input(const JobImage& image, const Box& part, const NetworkInput& spec,
                     const TensorView& input) override {
-    return other_.fill_input(image, spec, input);
+    return other_.fill_input(image, part, spec, input);
   }
   Status to_probability(const TensorView& values, NetworkOutput output) override {
     return other_.to_probability(values, output);
@@ -40,12 +43,12 @@ class DelegatingBackend : public Backend {
                       const std::optional<PlacedMask>& mask) override {
     return other_.find_subject(probability, area, mask);
   }
-  Status reduce(ImageView image, int width, int height) override {
+  Status reduce(JobImage& image, int width, int height) override {
     return other_.reduce(image, width, height);
   }
-  Status solve(ConstImageView image, const Prediction& prediction, Refinement refinement,
-               std::unique_ptr<SolvedMatte>& solved) override {
-    return other_.solve(image, prediction, refinement, solved);
+  Status solve(JobImage& image, const Box& part, const Prediction& prediction,
+               Refinement refinement, std::unique_ptr<SolvedMatte>& solved) override {
+    return other_.solve(image, part, prediction, refinement, solved);
   }
 
  private:
@@ -58,10 +61,10 @@ class FarBackend final : public DelegatingBackend {
   using DelegatingBackend::DelegatingBackend;
 
   [[nodiscard]] Placement placement() const override { return Placement::kDevice; }
-  [[nodiscard]] Tensor allocate(int planes, int height, int width) override {
-    Tensor tensor = DelegatingBackend::allocate(planes, height, width);
+  Status allocate(int planes, int height, int width, Tensor& tensor) override {
+    CUTOUT_RETURN_IF_ERROR(DelegatingBackend::allocate(planes, height, width, tensor));
     tensor.view.placement = Placement::kDevice;
-    return tensor;
+    return {};
   }
   Status upload(std::span<const float> values, const TensorView& tensor) override {
     return DelegatingBackend::upload(values, near(tensor));
@@ -69,9 +72,9 @@ class FarBackend final : public DelegatingBackend {
   Status download(const TensorView& tensor, std::span<float> values) override {
     return DelegatingBackend::download(near(tensor), values);
   }
-  Status fill_input(ConstImageView image, const NetworkInput& spec,
+  Status fill_input(const JobImage& image, const Box& part, const NetworkInput& spec,
                     const TensorView& input) override {
-    return DelegatingBackend::fill_input(image, spec, near(input));
+    return DelegatingBackend::fill_input(image, part, spec, near(input));
   }
   Status to_probability(const TensorView& values, NetworkOutput output) override {
     return DelegatingBackend::to_probability(near(values), output);
@@ -86,13 +89,13 @@ class FarBackend final : public DelegatingBackend {
                       const std::optional<PlacedMask>& mask) override {
     return DelegatingBackend::find_subject(near(probability), area, mask);
   }
-  Status solve(ConstImageView image, const Prediction& prediction, Refinement refinement,
-               std::unique_ptr<SolvedMatte>& solved) override {
+  Status solve(JobImage& image, const Box& part, const Prediction& prediction,
+               Refinement refinement, std::unique_ptr<SolvedMatte>& solved) override {
     Prediction here = prediction;
     here.probability = near(prediction.probability);
     if (prediction.input) here.input = near(*prediction.input);
     std::unique_ptr<SolvedMatte> made;
-    CUTOUT_RETURN_IF_ERROR(DelegatingBackend::solve(image, here, refinement, made));
+    CUTOUT_RETURN_IF_ERROR(DelegatingBackend::solve(image, part, here, refinement, made));
     solved = std::make_unique<FarMatte>(std::move(made));
     return {};
   }
@@ -106,9 +109,8 @@ class FarBackend final : public DelegatingBackend {
       view.placement = Placement::kDevice;
       return view;
     }
-    Status write(ImageView image, const Box& roi, HiddenColour hidden,
-                 MatteSummary& summary) const override {
-      return matte_->write(image, roi, hidden, summary);
+    Status write(const Box& roi, HiddenColour hidden, MatteSummary& summary) const override {
+      return matte_->write(roi, hidden, summary);
     }
 
    private:
@@ -128,10 +130,10 @@ class RecordingBackend final : public DelegatingBackend {
 
   [[nodiscard]] const std::vector<std::string>& calls() const { return calls_; }
 
-  Status fill_input(ConstImageView image, const NetworkInput& spec,
+  Status fill_input(const JobImage& image, const Box& part, const NetworkInput& spec,
                     const TensorView& input) override {
     note("fillInput", spec.width);
-    return DelegatingBackend::fill_input(image, spec, input);
+    return DelegatingBackend::fill_input(image, part, spec, input);
   }
   Status to_probability(const TensorView& values, NetworkOutput output) override {
     note("toProbability", values.width);
@@ -150,14 +152,14 @@ class RecordingBackend final : public DelegatingBackend {
     note("findSubject", probability.width);
     return DelegatingBackend::find_subject(probability, area, mask);
   }
-  Status reduce(ImageView image, int width, int height) override {
+  Status reduce(JobImage& image, int width, int height) override {
     note("reduce", width);
     return DelegatingBackend::reduce(image, width, height);
   }
-  Status solve(ConstImageView image, const Prediction& prediction, Refinement refinement,
-               std::unique_ptr<SolvedMatte>& solved) override {
+  Status solve(JobImage& image, const Box& part, const Prediction& prediction,
+               Refinement refinement, std::unique_ptr<SolvedMatte>& solved) override {
     note("solve", prediction.probability.width);
-    return DelegatingBackend::solve(image, prediction, refinement, solved);
+    return DelegatingBackend::solve(image, part, prediction, refinement, solved);
   }
 
  private:
@@ -177,9 +179,9 @@ class FaultyBackend final : public DelegatingBackend {
   Status upload(std::span<const float> values, const TensorView& tensor) override {
     return kernel_ == "upload" ? Status{} : DelegatingBackend::upload(values, tensor);
   }
-  Status fill_input(ConstImageView image, const NetworkInput& spec,
+  Status fill_input(const JobImage& image, const Box& part, const NetworkInput& spec,
                     const TensorView& input) override {
-    CUTOUT_RETURN_IF_ERROR(DelegatingBackend::fill_input(image, spec, input));
+    CUTOUT_RETURN_IF_ERROR(DelegatingBackend::fill_input(image, part, spec, input));
     if (kernel_ == "fill_input") host_floats(input)[5] += 0.01F;
     return {};
   }
@@ -201,16 +203,17 @@ class FaultyBackend final : public DelegatingBackend {
     if (kernel_ == "find_subject" && mask) return {};
     return DelegatingBackend::find_subject(probability, area, mask);
   }
-  Status reduce(ImageView image, int width, int height) override {
+  Status reduce(JobImage& image, int width, int height) override {
     CUTOUT_RETURN_IF_ERROR(DelegatingBackend::reduce(image, width, height));
-    if (kernel_ == "reduce") image.data[3] = static_cast<std::uint8_t>(image.data[3] / 2);
+    // A row is lost.
+    if (kernel_ == "reduce") return DelegatingBackend::reduce(image, width, height - 1);
     return {};
   }
-  Status solve(ConstImageView image, const Prediction& prediction, Refinement refinement,
-               std::unique_ptr<SolvedMatte>& solved) override {
+  Status solve(JobImage& image, const Box& part, const Prediction& prediction,
+               Refinement refinement, std::unique_ptr<SolvedMatte>& solved) override {
     Prediction changed = prediction;
     if (kernel_ == "solve") changed.trained_on = TrainedOn::kMasks;
-    return DelegatingBackend::solve(image, changed, refinement, solved);
+    return DelegatingBackend::solve(image, part, changed, refinement, solved);
   }
 
  private:

@@ -7,8 +7,10 @@
 #include "native/backend_contract.h"
 #include "native/other_backends.h"
 #include "ort/runtime.h"
+#include "pipeline/device_backend.h"
 #include "pipeline/matte.h"
 #include "registry.h"
+#include "stress/device/host_device.h"
 
 namespace cutout::test {
 
@@ -24,7 +26,8 @@ Napi::Array from_strings(Napi::Env env, const std::vector<std::string>& strings)
   return array;
 }
 
-/// contractFaults('cpu' | 'far' | the name of a kernel that is faulty, threads): sentences.
+/// contractFaults('cpu' | 'far' | 'device' | the name of a kernel that is faulty, threads):
+/// sentences.
 Napi::Value contract_faults_js(const Napi::CallbackInfo& info) {
   const std::string which = info[0].ToString().Utf8Value();
   ThreadPool pool(info[1].ToNumber().Int32Value());
@@ -33,6 +36,11 @@ Napi::Value contract_faults_js(const Napi::CallbackInfo& info) {
   if (which == "far") {
     FarBackend far(cpu);
     return from_strings(info.Env(), contract_faults(far));
+  }
+  if (which == "device") {
+    Device device(host_device(), 0);
+    DeviceBackend backend(device, pool);
+    return from_strings(info.Env(), contract_faults(backend));
   }
   FaultyBackend faulty(cpu, which);
   return from_strings(info.Env(), contract_faults(faulty));
@@ -82,32 +90,38 @@ MattePlan to_plan(const Napi::Object& from) {
   return plan;
 }
 
-/// stagesOf(runtime, network, image, plan): makes the matte twice, with what the first run kept,
-/// on the same pixels. { first, second }: the kernels of each, their runs of the network and
-/// pixels.
+/// stagesOf(runtime, network, image, plan, 'cpu' | 'device'): makes the matte twice, with what the
+/// first run kept, on the same pixels. { first, second }: the kernels of each, their runs of the
+/// network and pixels. On the device the network's values lie there too.
 Napi::Value stages_of_js(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   check(env, ort::open_runtime(info[0].ToString().Utf8Value()));
-  LoadedNetwork loaded;
-  loaded.spec = to_spec(info[1].As<Napi::Object>());
+  const NetworkSpec spec = to_spec(info[1].As<Napi::Object>());
   ort::NetworkOptions options;
-  options.path = loaded.spec.path;
-  options.width = loaded.spec.input.width;
-  options.height = loaded.spec.input.height;
+  options.path = spec.path;
+  options.width = spec.input.width;
+  options.height = spec.input.height;
   options.slots = 1;
+  Device device(host_device(), 0);
+  const bool on_device = info[4].ToString().Utf8Value() == "device";
+  if (on_device) options.memory = &device;
   const CancelToken token;
+  LoadedNetwork loaded;
+  loaded.spec = spec;
   check(env, ort::Network::open(options, token, loaded.network));
   const ImageView image = to_image(info[2]);
   MattePlan plan = to_plan(info[3].As<Napi::Object>());
   ThreadPool pool(0);
   CpuBackend cpu(pool);
+  DeviceBackend device_backend(device, pool);
+  Backend& used = on_device ? static_cast<Backend&>(device_backend) : cpu;
   const std::size_t bytes =
       static_cast<std::size_t>(image.stride) * static_cast<std::size_t>(image.height);
   MatteResult kept;
   Napi::Object result = Napi::Object::New(env);
   for (const char* which : {"first", "second"}) {
     std::vector<std::uint8_t> pixels(image.data, image.data + bytes);
-    RecordingBackend backend(cpu);
+    RecordingBackend backend(used);
     MatteResult made;
     check(env, make_matte(
                    {{pixels.data(), image.width, image.height, image.stride}, plan, loaded, {}, {}},

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import test from 'ava';
 import { defaultRuntimePath } from '../../src/engine/addon.ts';
@@ -23,7 +24,7 @@ interface StagesPlan {
 
 /** test/native/stages.cc. */
 interface StagesAddon {
-  /** 'cpu', 'far' (its tensors are on a device) or the name of a kernel that is wrong. */
+  /** 'cpu', 'far' (its tensors are on a device), 'device' (the host as one) or the name of a kernel that is wrong. */
   contractFaults(backend: string, threads: number): readonly string[];
   readDeviceTensor(): string;
   stagesOf(
@@ -31,6 +32,7 @@ interface StagesAddon {
     network: NetworkSpec,
     image: Image,
     plan: StagesPlan,
+    backend: 'cpu' | 'device',
   ): { readonly first: Made; readonly second: Made };
 }
 
@@ -40,6 +42,10 @@ test.after.always(() => networks.remove());
 
 test('the CPU fulfils the contract of backends, with any number of threads', (t) => {
   for (const threads of [0, 1, 3]) t.deepEqual(addon.contractFaults('cpu', threads), []);
+});
+
+test('a device fulfils the contract of backends, with any number of threads', (t) => {
+  for (const threads of [0, 1, 3]) t.deepEqual(addon.contractFaults('device', threads), []);
 });
 
 test('the contract can be fulfilled by a backend whose tensors are on a device', (t) => {
@@ -79,8 +85,12 @@ function disc(width: number, height: number, brightness = 255): Image {
   return { data, width, height, stride: width * 4 };
 }
 
-const stagesOf = (network: NetworkSpec, image: Image, plan: StagesPlan) =>
-  addon.stagesOf(defaultRuntimePath(), network, image, plan);
+function stagesOf(network: NetworkSpec, image: Image, plan: StagesPlan) {
+  const made = addon.stagesOf(defaultRuntimePath(), network, image, plan, 'cpu');
+  // The host as a device computes the same.
+  assert.deepEqual(addon.stagesOf(defaultRuntimePath(), network, image, plan, 'device'), made);
+  return made;
+}
 
 test('a matte is made by prepare, infer, solve and write', (t) => {
   const network = networks.spec('plain');

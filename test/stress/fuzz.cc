@@ -309,10 +309,11 @@ void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
   const Prediction prediction{host_tensor(alpha, 1, height, width),
                               host_tensor(planes, 3, input.height, input.width), input};
   MatteSummary summary;
-  expect(solve_matte(reduced, prediction, plan.refinement, pool)
-             ->write(reduced, plan.roi, plan.hidden_colour, summary)
-             .ok(),
-         "a matte that is not written");
+  expect(
+      solve_matte(reduced, {0, 0, reduced.width, reduced.height}, prediction, plan.refinement, pool)
+          ->write(plan.roi, plan.hidden_colour, summary)
+          .ok(),
+      "a matte that is not written");
   check_matte(reduced, plan, summary);
 
   Raw result{plan.width, plan.height, {}};

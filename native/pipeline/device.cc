@@ -1,0 +1,237 @@
+#include "pipeline/device.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string>
+
+#include "ort/failure.h"
+
+namespace cutout {
+
+namespace {
+
+constexpr std::size_t kSmallest = 4096;    // bytes of a block
+constexpr std::size_t kGrain = 256 << 10;  // bytes that a thread copies at a time
+constexpr int kOutOfMemory = 2;            // cudaErrorMemoryAllocation
+
+/// The size of a block for so many bytes: four sizes between two powers of two.
+std::size_t block_size(std::size_t bytes) {
+  if (bytes <= kSmallest) return kSmallest;
+  const std::size_t step = std::bit_floor(bytes - 1) / 4;
+  return (bytes + step - 1) / step * step;
+}
+
+/// Calls copy(row, bytes of the range) for the parts of rows that bytes begin .. end are in.
+template <typename Byte, typename Copy>
+void for_parts(const BasicHostRows<Byte>& rows, std::size_t begin, std::size_t end,
+               const Copy& copy) {
+  for (std::size_t at = begin; at < end;) {
+    const std::size_t in_row = at % rows.bytes;
+    const std::size_t n = std::min(rows.bytes - in_row, end - at);
+    copy(rows.data + static_cast<std::ptrdiff_t>(at / rows.bytes) * rows.stride + in_row,
+         at - begin, n);
+    at += n;
+  }
+}
+
+}  // namespace
+
+Device::~Device() {
+  for (const Lane& lane : lanes_) close_lane(lane);
+  release_kept();
+}
+
+Status Device::failure(int error) const {
+  return ort::gpu_failure("The work on the GPU failed",
+                          "CUDA failure " + std::to_string(error) + ": " + table_.error_text(error),
+                          Code::kInternal);
+}
+
+Status Device::allocate(std::size_t bytes, std::shared_ptr<void>& memory) {
+  const std::size_t size = block_size(bytes);
+  void* block = take_kept(size);
+  if (block == nullptr) {
+    if (const int error = table_.use_device(number_); error != 0) return failure(error);
+    int error = table_.allocate(size, &block);
+    if (error == kOutOfMemory) {
+      release_kept();
+      error = table_.allocate(size, &block);
+    }
+    if (error != 0) return failure(error);
+    const std::lock_guard lock(mutex_);
+    ++stats_.allocations;
+    stats_.used_bytes += size;
+  }
+  memory = std::shared_ptr<void>(block, [this, size](void* used) { give_back(used, size); });
+  return {};
+}
+
+void* Device::take_kept(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto found = kept_.find(bytes);
+  if (found == kept_.end() || found->second.empty()) return nullptr;
+  void* const block = found->second.back();
+  found->second.pop_back();
+  stats_.kept_bytes -= bytes;
+  stats_.used_bytes += bytes;
+  return block;
+}
+
+void Device::give_back(void* block, std::size_t bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  stats_.used_bytes -= bytes;
+  try {
+    kept_[bytes].push_back(block);
+    stats_.kept_bytes += bytes;
+  } catch (const std::bad_alloc&) {
+    // The device's own errors do not matter here: what cannot be released is lost with the device.
+    (void)table_.use_device(number_);
+    (void)table_.release(block);
+  }
+}
+
+void Device::release_kept() noexcept {
+  const std::lock_guard lock(mutex_);
+  (void)table_.use_device(number_);
+  for (auto& [bytes, blocks] : kept_) {
+    for (void* const block : blocks) (void)table_.release(block);
+    blocks.clear();
+  }
+  stats_.kept_bytes = 0;
+}
+
+DeviceStats Device::stats() const {
+  const std::lock_guard lock(mutex_);
+  DeviceStats stats = stats_;
+  stats.streams = open_lanes_;
+  return stats;
+}
+
+Status Device::open_lane(Lane& lane) {
+  if (const int error = table_.create_stream(&lane.stream); error != 0) return failure(error);
+  void* staging = nullptr;
+  if (const int error = table_.allocate_pinned(2 * staging_, &staging); error != 0) {
+    (void)table_.destroy_stream(lane.stream);
+    if (error != kOutOfMemory) return failure(error);
+    return {Code::kOutOfMemory, "There is no page-locked memory for copies to the GPU: " +
+                                    std::to_string(2 * staging_) +
+                                    " bytes. Raise the limit of locked memory."};
+  }
+  lane.staging = static_cast<std::byte*>(staging);
+  return {};
+}
+
+void Device::close_lane(const Lane& lane) noexcept {
+  (void)table_.use_device(number_);
+  (void)table_.release_pinned(lane.staging);
+  (void)table_.destroy_stream(lane.stream);
+}
+
+Status Device::take_lane(Lane& lane) {
+  if (const int error = table_.use_device(number_); error != 0) return failure(error);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!lanes_.empty()) {
+      lane = lanes_.back();
+      lanes_.pop_back();
+      return {};
+    }
+    lanes_.reserve(open_lanes_ + 1);  // giving it back does not allocate
+    ++open_lanes_;
+  }
+  Status status = open_lane(lane);
+  if (!status.ok()) {
+    const std::lock_guard lock(mutex_);
+    --open_lanes_;
+  }
+  return status;
+}
+
+void Device::give_back(const Lane& lane) noexcept {
+  const std::lock_guard lock(mutex_);
+  lanes_.push_back(lane);
+}
+
+Status Device::clear(void* memory, std::size_t bytes) {
+  DeviceCall call(*this);
+  call.clear(memory, bytes);
+  return call.finish();
+}
+
+Status Device::copy(void* to, const void* from, std::size_t bytes) {
+  DeviceCall call(*this);
+  call.run<&cuda::Table::copy_on_device>(to, from, bytes);
+  return call.finish();
+}
+
+DeviceCall::DeviceCall(Device& device) : device_(device), status_(device.take_lane(lane_)) {
+  has_lane_ = status_.ok();
+}
+
+DeviceCall::~DeviceCall() {
+  // Memory is used again only when no work can touch it. What has failed is known already.
+  if (queued_) (void)device_.table_.synchronize(lane_.stream);
+  if (has_lane_) device_.give_back(lane_);
+}
+
+void DeviceCall::note(int error) {
+  if (error != 0 && status_.ok()) status_ = device_.failure(error);
+}
+
+Status DeviceCall::finish() {
+  if (queued_) {
+    queued_ = false;
+    note(device_.table_.synchronize(lane_.stream));
+  }
+  return status_;
+}
+
+void DeviceCall::upload(const ConstHostRows& rows, void* memory, ThreadPool& pool) {
+  const std::size_t total = rows.count * rows.bytes;
+  std::size_t half = 0;
+  for (std::size_t begin = 0; begin < total && status_.ok(); begin += device_.staging_) {
+    const std::size_t n = std::min(device_.staging_, total - begin);
+    std::byte* const staged = lane_.staging + half * device_.staging_;
+    pool.parallel_for(n, kGrain, [&](std::size_t from, std::size_t to) {
+      for_parts(rows, begin + from, begin + to,
+                [&](const std::byte* row, std::size_t at, std::size_t bytes) {
+                  std::memcpy(staged + from + at, row, bytes);
+                });
+    });
+    // The copy of the other half, which went on meanwhile, ends before that is written again.
+    status_ = finish();
+    run<&cuda::Table::copy_to_device>(static_cast<void*>(static_cast<std::byte*>(memory) + begin),
+                                      static_cast<const void*>(staged), n);
+    half = 1 - half;
+  }
+  status_ = finish();
+}
+
+void DeviceCall::download(const void* memory, const HostRows& rows, ThreadPool& pool) {
+  const std::size_t total = rows.count * rows.bytes;
+  const auto staged = [&](std::size_t begin) {
+    return lane_.staging + begin / device_.staging_ % 2 * device_.staging_;
+  };
+  const auto unpack = [&](std::size_t begin, std::size_t n) {
+    pool.parallel_for(n, kGrain, [&](std::size_t from, std::size_t to) {
+      for_parts(rows, begin + from, begin + to,
+                [&](std::byte* row, std::size_t at, std::size_t bytes) {
+                  std::memcpy(row, staged(begin) + from + at, bytes);
+                });
+    });
+  };
+  std::size_t arrived = total;  // first byte of the part that has been copied and not unpacked
+  for (std::size_t begin = 0; begin < total && status_.ok(); begin += device_.staging_) {
+    const std::size_t n = std::min(device_.staging_, total - begin);
+    run<&cuda::Table::copy_to_host>(
+        static_cast<void*>(staged(begin)),
+        static_cast<const void*>(static_cast<const std::byte*>(memory) + begin), n);
+    if (begin > 0 && status_.ok()) unpack(begin - device_.staging_, device_.staging_);
+    status_ = finish();
+    arrived = begin;
+  }
+  if (status_.ok() && arrived < total) unpack(arrived, total - arrived);
+}
+
+}  // namespace cutout

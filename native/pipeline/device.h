@@ -1,0 +1,153 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/device_memory.h"
+#include "core/status.h"
+#include "core/thread_pool.h"
+#include "cuda/table.h"
+
+namespace cutout {
+
+/// Rows of bytes on the host, `stride` apart.
+template <typename Byte>
+struct BasicHostRows {
+  Byte* data = nullptr;
+  std::size_t count = 0;
+  std::size_t bytes = 0;  // of a row
+  std::ptrdiff_t stride = 0;
+
+  /// Writable rows convert to read-only ones.
+  operator BasicHostRows<const Byte>() const { return {data, count, bytes, stride}; }
+};
+
+using HostRows = BasicHostRows<std::byte>;
+using ConstHostRows = BasicHostRows<const std::byte>;
+
+struct DeviceStats {
+  std::size_t used_bytes = 0;   // of memory that is in use
+  std::size_t kept_bytes = 0;   // of memory that is kept for the next use
+  std::size_t allocations = 0;  // so far, by the device
+  std::size_t streams = 0;
+};
+
+/// A GPU by the functions of libcutout_cuda.so (cuda/table.h): its memory and its streams, both
+/// kept for the next use. Errors have the codes of ort::gpu_failure().
+///
+/// | limit   |                                                                                          |
+/// |---------|------------------------------------------------------------------------------------------|
+/// | memory  | blocks at most a quarter larger than asked for; when the device has none left, what is   |
+/// |         | kept is released and the device asked once more                                          |
+/// | streams | one for each call that runs at the same time, each with page-locked memory of            |
+/// |         | 2 * staging bytes                                                                        |
+/// | lifetime| outlives its memory and its calls                                                        |
+class Device final : public DeviceMemory {
+ public:
+  static constexpr std::size_t kStaging = 4U << 20U;
+
+  explicit Device(const cuda::Table& table, int number, std::size_t staging = kStaging)
+      : table_(table), number_(number), staging_(staging) {}
+  ~Device() override;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  Status allocate(std::size_t bytes, std::shared_ptr<void>& memory) override;
+  Status clear(void* memory, std::size_t bytes) override;
+  Status copy(void* to, const void* from, std::size_t bytes) override;
+
+  /// Returns the memory that is kept to the device.
+  void release_kept() noexcept;
+  [[nodiscard]] DeviceStats stats() const;
+
+ private:
+  friend class DeviceCall;
+
+  struct Lane {
+    void* stream = nullptr;
+    std::byte* staging = nullptr;  // two halves
+  };
+
+  [[nodiscard]] Status failure(int error) const;
+  Status take_lane(Lane& lane);
+  Status open_lane(Lane& lane);
+  void close_lane(const Lane& lane) noexcept;
+  void give_back(const Lane& lane) noexcept;
+  void give_back(void* block, std::size_t bytes) noexcept;
+  void* take_kept(std::size_t bytes);
+
+  const cuda::Table& table_;
+  const int number_;
+  const std::size_t staging_;
+  mutable std::mutex mutex_;
+  std::map<std::size_t, std::vector<void*>> kept_;  // by size; these four are guarded by mutex_
+  std::vector<Lane> lanes_;
+  std::size_t open_lanes_ = 0;
+  DeviceStats stats_;
+};
+
+/// Work on a stream of a device, from the constructor to finish(). After the first error nothing is
+/// queued any longer, and pointers to memory are null. What the work reads on the host has to exist
+/// until finish() returns. The destructor waits for work that was not finished.
+class DeviceCall {
+ public:
+  explicit DeviceCall(Device& device);
+  ~DeviceCall();
+  DeviceCall(const DeviceCall&) = delete;
+  DeviceCall& operator=(const DeviceCall&) = delete;
+
+  /// Memory that others keep after the call.
+  template <typename T>
+  T* allocate(std::size_t count, std::shared_ptr<void>& memory) {
+    if (status_.ok()) status_ = device_.allocate(count * sizeof(T), memory);
+    return status_.ok() ? static_cast<T*>(memory.get()) : nullptr;
+  }
+  /// Memory of this call.
+  template <typename T>
+  T* scratch(std::size_t count) {
+    return allocate<T>(count, scratch_.emplace_back());
+  }
+  /// The values on the device.
+  template <typename T>
+  const T* constant(std::span<const T> values) {
+    T* const memory = scratch<T>(values.size());
+    run<&cuda::Table::copy_to_device>(static_cast<void*>(memory),
+                                      static_cast<const void*>(values.data()), values.size_bytes());
+    return memory;
+  }
+  void clear(void* memory, std::size_t bytes) { run<&cuda::Table::clear>(memory, bytes); }
+
+  /// Through page-locked memory, to rows without padding on the device and back; the pool copies
+  /// there. The host's rows can be used again, or read, when they return.
+  void upload(const ConstHostRows& rows, void* memory, ThreadPool& pool);
+  void download(const void* memory, const HostRows& rows, ThreadPool& pool);
+
+  /// Queues a function of the table; the stream is its last argument.
+  template <auto kFunction, typename... Arguments>
+  void run(Arguments... arguments) {
+    if (!status_.ok()) return;
+    queued_ = true;
+    note((device_.table_.*kFunction)(arguments..., lane_.stream));
+  }
+
+  /// Waits for the work; the first error of the call.
+  Status finish();
+
+ private:
+  void note(int error);
+
+  Device& device_;
+  Device::Lane lane_;
+  bool has_lane_ = false;
+  bool queued_ = false;
+  Status status_;
+  std::vector<std::shared_ptr<void>> scratch_;
+};
+
+}  // namespace cutout

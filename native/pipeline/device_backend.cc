@@ -1,0 +1,452 @@
+#include "pipeline/device_backend.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "cuda/kernels/foreground_colours.h"
+#include "image/plane.h"
+#include "image/resample.h"
+#include "image/taps.h"
+#include "matte/colour_sampling.h"
+#include "matte/guide_axis.h"
+#include "matte/guided_upsample.h"
+#include "matte/math/full_size.h"
+#include "pipeline/probability.h"
+#include "pipeline/refinement.h"
+
+namespace cutout {
+
+namespace {
+
+using cuda::Table;
+
+std::size_t area(int width, int height) {
+  return static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
+}
+
+/// The caller's pixels and their copy on the device, in rows without padding.
+class DeviceImage final : public JobImage {
+ public:
+  explicit DeviceImage(ImageView pixels) : host(pixels) {}
+
+  [[nodiscard]] int width() const override { return device.width; }
+  [[nodiscard]] int height() const override { return device.height; }
+
+  /// The rows that the image comes back to.
+  [[nodiscard]] HostRows rows() const {
+    return {reinterpret_cast<std::byte*>(host.data), static_cast<std::size_t>(host.height),
+            area(host.width, 4), host.stride};
+  }
+  [[nodiscard]] Box bounds() const { return {0, 0, device.width, device.height}; }
+
+  ImageView host;
+  cuda::Pixels device{};
+  std::shared_ptr<void> memory;
+};
+
+cuda::Pixels part_of(const cuda::Pixels& pixels, const Box& part) {
+  return {pixels.data + area(pixels.stride, part.top) + part.left, part.width, part.height,
+          pixels.stride};
+}
+
+float* floats(const TensorView& tensor) { return static_cast<float*>(tensor.data); }
+
+/// float32 values on the host as a row.
+HostRows row_of(std::span<float> values) {
+  return {reinterpret_cast<std::byte*>(values.data()), 1, values.size_bytes(), 0};
+}
+
+ConstHostRows row_of(std::span<const float> values) {
+  return {reinterpret_cast<const std::byte*>(values.data()), 1, values.size_bytes(), 0};
+}
+
+template <typename T>
+const T* constant(DeviceCall& call, const std::vector<T>& values) {
+  return call.constant(std::span<const T>(values));
+}
+
+cuda::FilterTaps on_device(DeviceCall& call, const Taps& taps) {
+  return {constant(call, taps.first), constant(call, taps.count), constant(call, taps.weights),
+          taps.stride, taps.outputs()};
+}
+
+cuda::GuideTaps on_device(DeviceCall& call, const GuideAxis& axis, int outputs) {
+  return {constant(call, axis.base),
+          constant(call, axis.t),
+          {constant(call, axis.spline[0]), constant(call, axis.spline[1]),
+           constant(call, axis.spline[2]), constant(call, axis.spline[3])},
+          outputs};
+}
+
+/// Taps of both axes; they outlive the call that uses them.
+struct BothTaps {
+  Taps rows;
+  Taps columns;
+};
+
+void fill_planes(DeviceCall& call, const cuda::Pixels& image, const BothTaps& taps,
+                 const NetworkInput& spec, float* out) {
+  cuda::Normalisation how{};
+  for (std::size_t c = 0; c < 3; ++c) {
+    how.mean[c] = spec.mean[c];
+    how.scale[c] = 1.0F / spec.std[c];
+  }
+  const cuda::FilterTaps rows = on_device(call, taps.rows);
+  const cuda::FilterTaps columns = on_device(call, taps.columns);
+  float* const scratch = call.scratch<float>(4 * area(image.width, spec.height));
+  call.run<&Table::network_input>(image, rows, columns, how, scratch, out);
+}
+
+BothTaps input_taps(const Box& part, const NetworkInput& spec) {
+  return {area_taps(part.height, spec.height), area_taps(part.width, spec.width)};
+}
+
+MatteSummary summary_of(const cuda::AlphaSummary& alpha, const Box& bounds) {
+  MatteSummary summary;
+  if (alpha.right >= 0) {
+    summary.box = {alpha.left, alpha.top, alpha.right - alpha.left + 1,
+                   alpha.bottom - alpha.top + 1};
+  }
+  summary.foreground_pixels = alpha.foreground;
+  summary.opaque = alpha.opaque == area(bounds.width, bounds.height);
+  return summary;
+}
+
+/// What a matte is written by and into.
+struct Target {
+  Device& device;
+  ThreadPool& pool;
+  const DeviceImage& image;
+  Box part;
+};
+
+/// A matte of width x height network pixels.
+class DeviceMatte : public SolvedMatte {
+ public:
+  DeviceMatte(const Target& target, int width, int height)
+      : part_(target.part), width_(width), height_(height), target_(target) {}
+
+  Status write(const Box& roi, HiddenColour hidden, MatteSummary& summary) const final {
+    const DeviceImage& image = target_.image;
+    const GuideAxis rows(height_, part_.height);
+    const GuideAxis columns(width_, part_.width);
+    Box in_image = clip(roi, ConstImageView{nullptr, part_.width, part_.height, 0});
+    in_image.left += part_.left;
+    in_image.top += part_.top;
+    cuda::AlphaSummary found{};
+    DeviceCall call(target_.device);
+    queue(call, image.device, in_image, on_device(call, rows, part_.height),
+          on_device(call, columns, part_.width), hidden == HiddenColour::kClear ? 0 : 0x00FFFFFFU);
+    auto* const on_device = call.scratch<cuda::AlphaSummary>(1);
+    call.run<&Table::summarise>(image.device, image.bounds(), on_device);
+    call.run<&Table::copy_to_host>(static_cast<void*>(&found), static_cast<const void*>(on_device),
+                                   sizeof found);
+    call.download(image.device.data, image.rows(), target_.pool);
+    CUTOUT_RETURN_IF_ERROR(call.finish());
+    summary = summary_of(found, image.bounds());
+    return {};
+  }
+
+ protected:
+  /// Writes the pixels of the image; `roi` in these.
+  virtual void queue(DeviceCall& call, const cuda::Pixels& image, const Box& roi,
+                     const cuda::GuideTaps& rows, const cuda::GuideTaps& columns,
+                     std::uint32_t hidden_mask) const = 0;
+
+  const Box part_;
+  const int width_;
+  const int height_;
+
+ private:
+  const Target target_;
+};
+
+/// A network's output that is enlarged as it is.
+class DeviceEnlarged final : public DeviceMatte {
+ public:
+  DeviceEnlarged(const Target& target, const TensorView& alpha)
+      : DeviceMatte(target, alpha.width, alpha.height), alpha_(alpha) {}
+
+  [[nodiscard]] TensorView alpha() const override { return alpha_; }
+
+ private:
+  void queue(DeviceCall& call, const cuda::Pixels& image, const Box& roi,
+             const cuda::GuideTaps& rows, const cuda::GuideTaps& columns,
+             std::uint32_t hidden_mask) const override {
+    call.run<&Table::apply_matte>(image, part_, roi, static_cast<const float*>(floats(alpha_)),
+                                  width_, height_, rows, columns, hidden_mask);
+  }
+
+  TensorView alpha_;
+};
+
+/// The guide's planes on the device, which own memory where they are not the network's input.
+struct DeviceGuide {
+  cuda::GuidePlanes planes{};
+  std::shared_ptr<void> memory;
+
+  void set(const float* values, const Guide& guide) {
+    planes.width = guide.width;
+    planes.height = guide.height;
+    for (std::size_t c = 0; c < 3; ++c) {
+      planes.planes[c] = values + c * guide.size();
+      planes.scale[c] = guide.scale[c];
+      planes.offset[c] = guide.offset[c];
+    }
+  }
+};
+
+/// Alpha, its confidence, models and colours of the network pixels.
+struct DeviceEdges {
+  DeviceGuide guide;
+  std::shared_ptr<void> memory;
+  float* alpha = nullptr;
+  float* confidence = nullptr;
+  float* models = nullptr;
+  float* colours = nullptr;
+
+  static constexpr std::size_t kPlanes = 2 + kPlaneChannels + 6;
+
+  void allocate(DeviceCall& call, std::size_t size) {
+    alpha = call.allocate<float>(kPlanes * size, memory);
+    if (alpha == nullptr) return;
+    confidence = alpha + size;
+    models = confidence + size;
+    colours = models + kPlaneChannels * size;
+  }
+};
+
+/// Edges at the guide's size.
+class DeviceRefined final : public DeviceMatte {
+ public:
+  DeviceRefined(const Target& target, DeviceEdges edges)
+      : DeviceMatte(target, edges.guide.planes.width, edges.guide.planes.height),
+        edges_(std::move(edges)) {}
+
+  [[nodiscard]] TensorView alpha() const override {
+    return {edges_.alpha, 1, height_, width_, ElementType::kFloat32, Placement::kDevice};
+  }
+
+ private:
+  void queue(DeviceCall& call, const cuda::Pixels& image, const Box& roi,
+             const cuda::GuideTaps& rows, const cuda::GuideTaps& columns,
+             std::uint32_t hidden_mask) const override {
+    float* const channels = call.scratch<float>(kChannels * area(width_, height_));
+    call.run<&Table::full_size>(image, part_, roi, edges_.guide.planes, edges_.alpha,
+                                edges_.confidence, edges_.models, edges_.colours, channels, rows,
+                                columns, hidden_mask);
+  }
+
+  DeviceEdges edges_;
+};
+
+/// The steps that have no kernel yet, on the host.
+struct HostEdges {
+  DeblurredMatte matte;
+  LargeArray<float> for_colours;  // alpha; null: the matte's
+};
+
+HostEdges edges_on_host(Guide guide, std::span<const float> alpha, TrainedOn trained_on,
+                        const Box& part, ThreadPool& pool) {
+  ColourSampling sampling;
+  if (trained_on == TrainedOn::kMasks) {
+    sampling = sample_colours(guide, alpha, pool);
+    guide = with_samples(guide, sampling);
+    alpha = {sampling.alpha.get(), guide.size()};
+  }
+  HostEdges edges;
+  edges.matte = deblur_matte(guide, alpha, enlargement_of(guide, part.width, part.height), pool);
+  if (trained_on == TrainedOn::kMasks) {
+    edges.for_colours = alpha_for_colours(guide, edges.matte.alpha.get(), pool);
+  }
+  return edges;
+}
+
+/// Models and colours on the device.
+void queue_edges(DeviceCall& call, const HostEdges& host, std::size_t size,
+                 const DeviceEdges& edges, ThreadPool& pool) {
+  const auto put = [&](const LargeArray<float>& values, float* to) {
+    call.upload(row_of(std::span<const float>(values.get(), size)), to, pool);
+  };
+  put(host.matte.alpha, edges.alpha);
+  put(host.matte.confidence, edges.confidence);
+  const float* for_colours = edges.alpha;
+  if (host.for_colours != nullptr) {
+    float* const values = call.scratch<float>(size);
+    put(host.for_colours, values);
+    for_colours = values;
+  }
+  const cuda::GuidePlanes& guide = edges.guide.planes;
+  call.run<&Table::local_models>(guide, static_cast<const float*>(edges.alpha), edges.models);
+  float* const pyramid = call.scratch<float>(cuda::pyramid_size(guide.width, guide.height));
+  float* const scratch = call.scratch<float>(cuda::colour_scratch(guide.width, guide.height));
+  call.run<&Table::foreground_colours>(guide, for_colours, pyramid, scratch, edges.colours);
+}
+
+}  // namespace
+
+Status DeviceBackend::allocate(int planes, int height, int width, Tensor& tensor) {
+  tensor.view = {nullptr, planes, height, width, ElementType::kFloat32, Placement::kDevice};
+  CUTOUT_RETURN_IF_ERROR(device_.allocate(tensor.view.bytes(), tensor.memory));
+  tensor.view.data = tensor.memory.get();
+  return {};
+}
+
+Status DeviceBackend::upload(std::span<const float> values, const TensorView& tensor) {
+  DeviceCall call(device_);
+  call.upload(row_of(values), tensor.data, pool_);
+  return call.finish();
+}
+
+Status DeviceBackend::download(const TensorView& tensor, std::span<float> values) {
+  DeviceCall call(device_);
+  call.download(tensor.data, row_of(values), pool_);
+  return call.finish();
+}
+
+Status DeviceBackend::open_image(ImageView pixels, std::unique_ptr<JobImage>& image) {
+  auto opened = std::make_unique<DeviceImage>(pixels);
+  DeviceCall call(device_);
+  auto* const words =
+      call.allocate<std::uint32_t>(area(pixels.width, pixels.height), opened->memory);
+  opened->device = {words, pixels.width, pixels.height, pixels.width};
+  call.upload(opened->rows(), words, pool_);
+  CUTOUT_RETURN_IF_ERROR(call.finish());
+  image = std::move(opened);
+  return {};
+}
+
+Status DeviceBackend::fill_input(const JobImage& image, const Box& part, const NetworkInput& spec,
+                                 const TensorView& input) {
+  const BothTaps taps = input_taps(part, spec);
+  DeviceCall call(device_);
+  fill_planes(call, part_of(static_cast<const DeviceImage&>(image).device, part), taps, spec,
+              floats(input));
+  return call.finish();
+}
+
+Status DeviceBackend::to_probability(const TensorView& values, NetworkOutput output) {
+  std::uint32_t not_finite = 0;
+  DeviceCall call(device_);
+  auto* const flag = call.scratch<std::uint32_t>(1);
+  call.clear(flag, sizeof not_finite);
+  call.run<&Table::probability>(floats(values), values.size(), output == NetworkOutput::kLogit,
+                                flag);
+  call.run<&Table::copy_to_host>(static_cast<void*>(&not_finite), static_cast<const void*>(flag),
+                                 sizeof not_finite);
+  CUTOUT_RETURN_IF_ERROR(call.finish());
+  return not_finite == 0 ? Status{} : not_finite_output();
+}
+
+Status DeviceBackend::copied(const TensorView& tensor, Tensor& copy) {
+  CUTOUT_RETURN_IF_ERROR(host_.allocate(tensor.planes, tensor.height, tensor.width, copy));
+  return download(tensor, host_floats(copy.view));
+}
+
+Status DeviceBackend::change_on_host(const TensorView& tensor,
+                                     const std::function<Status(const TensorView&)>& change) {
+  Tensor copy;
+  CUTOUT_RETURN_IF_ERROR(copied(tensor, copy));
+  CUTOUT_RETURN_IF_ERROR(change(copy.view));
+  return upload(host_floats(copy.view), tensor);
+}
+
+Status DeviceBackend::is_confident(const TensorView& probability, const Box& area,
+                                   bool& confident) {
+  Tensor copy;
+  CUTOUT_RETURN_IF_ERROR(copied(probability, copy));
+  return host_.is_confident(copy.view, area, confident);
+}
+
+Status DeviceBackend::fuse(const TensorView& first, const TensorView& second) {
+  Tensor other;
+  CUTOUT_RETURN_IF_ERROR(copied(second, other));
+  return change_on_host(first,
+                        [&](const TensorView& here) { return host_.fuse(here, other.view); });
+}
+
+Status DeviceBackend::find_subject(const TensorView& probability, const Box& area,
+                                   const std::optional<PlacedMask>& mask) {
+  return change_on_host(
+      probability, [&](const TensorView& here) { return host_.find_subject(here, area, mask); });
+}
+
+Status DeviceBackend::reduce(JobImage& image, int width, int height) {
+  auto& from = static_cast<DeviceImage&>(image);
+  CUTOUT_RETURN_IF_ERROR(check_reduction(from.width(), from.height(), width, height));
+  from.host = {from.host.data, width, height, static_cast<std::ptrdiff_t>(width) * 4};
+  if (width == from.width() && height == from.height()) return {};
+  const BothTaps taps{lanczos3_taps(from.height(), height), lanczos3_taps(from.width(), width)};
+  std::shared_ptr<void> memory;
+  DeviceCall call(device_);
+  auto* const words = call.allocate<std::uint32_t>(area(width, height), memory);
+  const cuda::Pixels reduced{words, width, height, width};
+  const cuda::FilterTaps rows = on_device(call, taps.rows);
+  const cuda::FilterTaps columns = on_device(call, taps.columns);
+  float* const scratch = call.scratch<float>(4 * area(from.width(), height));
+  call.run<&Table::reduce>(from.device, rows, columns, scratch, reduced);
+  CUTOUT_RETURN_IF_ERROR(call.finish());
+  from.device = reduced;
+  from.memory = std::move(memory);
+  return {};
+}
+
+Status DeviceBackend::solve(JobImage& job_image, const Box& part, const Prediction& prediction,
+                            Refinement refinement, std::unique_ptr<SolvedMatte>& solved) {
+  const auto& image = static_cast<const DeviceImage&>(job_image);
+  const Target target{device_, pool_, image, part};
+  const TensorView& p = prediction.probability;
+  if (refinement == Refinement::kOff) {
+    solved = std::make_unique<DeviceEnlarged>(target, p);
+    return {};
+  }
+  Guide guide;
+  guide.width = std::min(p.width, part.width);
+  guide.height = std::min(p.height, part.height);
+  NetworkInput spec{guide.width, guide.height, {0, 0, 0}, {255, 255, 255}};
+  const bool guided_by_input =
+      input_is_guide(prediction.spec, p.width, p.height, part.width, part.height);
+  const BothTaps taps = guided_by_input ? BothTaps{} : input_taps(part, spec);
+  DeviceEdges edges;
+  Tensor planes;
+  Tensor alpha;
+  CUTOUT_RETURN_IF_ERROR(host_.allocate(3, guide.height, guide.width, planes));
+  CUTOUT_RETURN_IF_ERROR(host_.allocate(1, p.height, p.width, alpha));
+  {
+    DeviceCall call(device_);
+    if (guided_by_input) {
+      for (std::size_t c = 0; c < 3; ++c) {
+        guide.scale[c] = prediction.spec.std[c] / 255.0F;
+        guide.offset[c] = prediction.spec.mean[c] / 255.0F;
+      }
+      edges.guide.set(floats(prediction.input.value()), guide);
+    } else {
+      float* const values = call.allocate<float>(3 * guide.size(), edges.guide.memory);
+      fill_planes(call, part_of(image.device, part), taps, spec, values);
+      edges.guide.set(values, guide);
+    }
+    call.download(edges.guide.planes.planes[0], row_of(host_floats(planes.view)), pool_);
+    call.download(p.data, row_of(host_floats(alpha.view)), pool_);
+    CUTOUT_RETURN_IF_ERROR(call.finish());
+  }
+  if (guide.width != p.width || guide.height != p.height) {
+    Tensor resized;
+    CUTOUT_RETURN_IF_ERROR(host_.allocate(1, guide.height, guide.width, resized));
+    resize_plane(host_floats(alpha.view), p.width, p.height, guide.width, guide.height,
+                 host_floats(resized.view), pool_);
+    alpha = std::move(resized);
+  }
+  for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = floats(planes.view) + c * guide.size();
+  const HostEdges host =
+      edges_on_host(guide, host_floats(alpha.view), prediction.trained_on, part, pool_);
+  DeviceCall call(device_);
+  edges.allocate(call, guide.size());
+  queue_edges(call, host, guide.size(), edges, pool_);
+  CUTOUT_RETURN_IF_ERROR(call.finish());
+  solved = std::make_unique<DeviceRefined>(target, std::move(edges));
+  return {};
+}
+
+}  // namespace cutout

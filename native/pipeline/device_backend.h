@@ -1,0 +1,60 @@
+#pragma once
+
+#include <functional>
+
+#include "core/thread_pool.h"
+#include "pipeline/backend.h"
+#include "pipeline/cpu_backend.h"
+#include "pipeline/device.h"
+
+namespace cutout {
+
+/// The kernels of native/cuda on a device. The image is copied there once and comes back once; what
+/// lies between the stages stays there. Each call has a stream of its own and waits for it.
+///
+/// | step                                   | runs on                                                 |
+/// |----------------------------------------|---------------------------------------------------------|
+/// | network input, sigmoid                 | device                                                  |
+/// | confidence of a preview, fusion        | host: the prediction is copied there (fusion: and back) |
+/// | mask, components                       | host: the prediction is copied there and back           |
+/// | reduction                              | device                                                  |
+/// | colour sampling, deblurring            | host: guide and prediction are copied there, alpha and  |
+/// |                                        | its confidence back                                     |
+/// | colours, local models, every pixel     | device                                                  |
+/// | summary                                | device                                                  |
+///
+/// Its results are those of CpuBackend, bit for bit, but for the sigmoid on a GPU (cuda/table.h).
+class DeviceBackend final : public Backend {
+ public:
+  /// Both are used until the last call has returned and the last tensor, image and matte is gone.
+  DeviceBackend(Device& device, ThreadPool& pool) : device_(device), pool_(pool), host_(pool) {}
+
+  [[nodiscard]] Placement placement() const override { return Placement::kDevice; }
+  Status allocate(int planes, int height, int width, Tensor& tensor) override;
+  Status upload(std::span<const float> values, const TensorView& tensor) override;
+  Status download(const TensorView& tensor, std::span<float> values) override;
+  Status open_image(ImageView pixels, std::unique_ptr<JobImage>& image) override;
+  Status fill_input(const JobImage& image, const Box& part, const NetworkInput& spec,
+                    const TensorView& input) override;
+  Status to_probability(const TensorView& values, NetworkOutput output) override;
+  Status is_confident(const TensorView& probability, const Box& area, bool& confident) override;
+  Status fuse(const TensorView& first, const TensorView& second) override;
+  Status find_subject(const TensorView& probability, const Box& area,
+                      const std::optional<PlacedMask>& mask) override;
+  Status reduce(JobImage& image, int width, int height) override;
+  Status solve(JobImage& image, const Box& part, const Prediction& prediction,
+               Refinement refinement, std::unique_ptr<SolvedMatte>& solved) override;
+
+ private:
+  /// A copy of a tensor on the host.
+  Status copied(const TensorView& tensor, Tensor& copy);
+  /// Changes a tensor on the host.
+  Status change_on_host(const TensorView& tensor,
+                        const std::function<Status(const TensorView&)>& change);
+
+  Device& device_;
+  ThreadPool& pool_;
+  CpuBackend host_;
+};
+
+}  // namespace cutout

@@ -1,0 +1,22 @@
+#include "pipeline/kernels.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "cuda/library.h"
+#include "ort/runtime_log.h"
+
+namespace cutout {
+
+Status open_kernels(const std::string& file, const cuda::Table*& kernels) {
+  kernels = nullptr;
+  std::error_code ignored;
+  if (std::filesystem::exists(file, ignored)) return cuda::open_library(file, kernels);
+  const std::string line =
+      "The network runs on the GPU, the steps around it on the CPU: there is no " + file +
+      " (docs/gpu.md).";
+  ort::log_line(ort::kWarning, line.c_str());
+  return {};
+}
+
+}  // namespace cutout

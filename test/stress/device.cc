@@ -1,0 +1,204 @@
+// device_stress [jobs [libcutout_cuda.so]]: random mattes by the backend of a device, against the
+// CPU's, under the host executor; jobs that end between two steps, jobs on several threads, and
+// jobs in which each call of the device fails in turn. With a library the jobs run on a GPU too, if
+// there is one. Built for the sanitizers (CMakeLists.txt).
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "cuda/library.h"
+#include "native/backend_contract.h"
+#include "pipeline/cpu_backend.h"
+#include "pipeline/device_backend.h"
+#include "stress/device/host_device.h"
+#include "stress/device/job.h"
+
+using namespace cutout;
+using namespace cutout::test;
+
+namespace {
+
+constexpr std::size_t kSmallStaging = 1000;  // so that small images take many copies
+
+void fail(const char* what, unsigned seed, const char* message) {
+  std::fprintf(stderr, "%s, job %u: %s\n", what, seed, message);
+  std::exit(1);
+}
+
+ThreadPool& pool() {
+  static ThreadPool instance(1);
+  return instance;
+}
+
+DeviceResult by_cpu(const DeviceJob& job, unsigned seed) {
+  CpuBackend cpu(pool());
+  DeviceResult result;
+  const Status status = run_job(cpu, job, result);
+  if (!status.ok()) fail("the CPU", seed, status.message());
+  return result;
+}
+
+/// Runs a job and ends the program if its result is not the CPU's.
+void expect_cpu(Backend& backend, const DeviceJob& job, unsigned seed, const char* what) {
+  DeviceResult result;
+  const Status status = run_job(backend, job, result);
+  if (!status.ok()) fail(what, seed, status.message());
+  if (!result.same_as(by_cpu(job, seed))) fail(what, seed, "the result is not the CPU's");
+}
+
+void contract(Backend& backend, const ContractLimits& limits) {
+  for (const std::string& fault : contract_faults(backend, limits))
+    fail("contract", 0, fault.c_str());
+}
+
+void like_the_cpu(Backend& backend, unsigned jobs) {
+  for (unsigned seed = 0; seed < jobs; ++seed) expect_cpu(backend, DeviceJob(seed), seed, "alone");
+}
+
+/// A backend on the host device; its end checks that nothing is held any longer.
+struct HostBackend {
+  Device device{host_device(), 0, kSmallStaging};
+  DeviceBackend backend{device, pool()};
+
+  void expect_idle(unsigned seed) const {
+    if (device.stats().used_bytes != 0) fail("memory", seed, "a job that has ended uses some");
+    if (queued_on_host_device() != 0)
+      fail("work", seed, "a job that has ended left some in a queue");
+  }
+};
+
+void expect_nothing_held(const char* what) {
+  if (held_by_host_device() != 0) fail(what, 0, "memory or a stream of the device is leaked");
+}
+
+void cancelled(unsigned jobs) {
+  HostBackend host;
+  for (unsigned seed = 0; seed < jobs; ++seed) {
+    const DeviceJob job(seed);
+    int steps = 0;
+    for (DeviceResult result; !run_job(host.backend, job, result, steps).ok(); ++steps) {
+      host.expect_idle(seed);
+    }
+    if (steps != 11) fail("cancelled", seed, "the job has another number of steps");
+    expect_cpu(host.backend, job, seed, "after one that was cancelled");
+  }
+}
+
+void side_by_side(unsigned jobs) {
+  constexpr unsigned kThreads = 4;
+  HostBackend host;
+  std::vector<std::thread> threads;
+  for (unsigned thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&host, thread, jobs] {
+      for (unsigned seed = thread; seed < jobs; seed += kThreads) {
+        expect_cpu(host.backend, DeviceJob(seed), seed, "beside others");
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (host.device.stats().streams > kThreads) fail("beside others", 0, "too many streams");
+}
+
+/// Memory is allocated once for jobs of one size.
+void reused() {
+  HostBackend host;
+  const DeviceJob job(3);
+  expect_cpu(host.backend, job, 3, "first");
+  const DeviceStats first = host.device.stats();
+  for (int i = 0; i < 3; ++i) expect_cpu(host.backend, job, 3, "again");
+  const DeviceStats again = host.device.stats();
+  if (again.allocations != first.allocations || again.streams != 1)
+    fail("reused", 3, "a job like the one before allocates memory");
+  if (first.kept_bytes == 0 || first.used_bytes != 0) fail("reused", 3, "the counts are wrong");
+  host.device.release_kept();
+  if (host.device.stats().kept_bytes != 0) fail("reused", 3, "memory is kept after release_kept");
+}
+
+const char* name_of(Fault fault) {
+  return fault == Fault::kMemory   ? "device memory"
+         : fault == Fault::kPinned ? "page-locked memory"
+         : fault == Fault::kOnce   ? "one call"
+                                   : "device lost";
+}
+
+Code code_of(Fault fault) {
+  return fault == Fault::kMemory   ? Code::kDeviceMemory
+         : fault == Fault::kPinned ? Code::kOutOfMemory
+                                   : Code::kDevice;
+}
+
+/// Fails each call of a job in turn, on a device of its own: the job has the code of the fault, or
+/// its result is right; the next one works; nothing is leaked. Returns the number of calls.
+int fail_each(Fault fault, unsigned seed) {
+  const DeviceJob job(seed);
+  const DeviceResult right = by_cpu(job, seed);
+  int failed = 0;
+  for (int call = 1;; ++call) {
+    bool reached = false;
+    {
+      HostBackend host;
+      fail_at(fault, call);
+      DeviceResult result;
+      const Status status = run_job(host.backend, job, result);
+      reached = calls_that_could_fail() >= call;
+      fail_at(Fault::kNothing, 0);
+      if (!status.ok() && status.code() != code_of(fault))
+        fail(name_of(fault), seed, status.message());
+      if (status.ok() && !result.same_as(right)) {
+        fail(name_of(fault), seed, "a call failed, the job did not, and its result is wrong");
+      }
+      failed += status.ok() ? 0 : 1;
+      host.expect_idle(seed);
+      expect_cpu(host.backend, job, seed, "after a fault");
+    }
+    expect_nothing_held(name_of(fault));
+    if (!reached) break;
+  }
+  if (failed == 0) fail(name_of(fault), seed, "no call was seen to fail");
+  return failed;
+}
+
+void on_gpu(const char* file, unsigned jobs) {
+  const cuda::Table* table = nullptr;
+  const Status opened = cuda::open_library(file, table);
+  if (!opened.ok()) fail("library", 0, opened.message());
+  int devices = 0;
+  const int error = table->device_count(&devices);
+  if (error != 0 || devices == 0) {
+    std::printf("library opened, not run on a GPU: %s\n",
+                error == 0 ? "there is none" : table->error_text(error));
+    return;
+  }
+  Device device(*table, 0);
+  DeviceBackend backend(device, pool());
+  // The sigmoid's difference may change a rounding.
+  contract(backend, {8e-6F, 2e-6F, 0, 1, 1e-3});
+  like_the_cpu(backend, jobs);
+  std::printf("library opened, %u jobs on the device\n", jobs);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto jobs = static_cast<unsigned>(argc > 1 ? std::atoi(argv[1]) : 200);
+  {
+    HostBackend host;
+    contract(host.backend, {});
+    like_the_cpu(host.backend, jobs);
+  }
+  std::printf("%u jobs like the CPU's\n", jobs);
+  cancelled(jobs / 10 + 1);
+  side_by_side(jobs / 2 + 4);
+  reused();
+  expect_nothing_held("jobs");
+  for (const Fault fault : {Fault::kMemory, Fault::kPinned, Fault::kOnce, Fault::kLost}) {
+    int failed = 0;
+    for (unsigned seed = 0; seed < jobs / 100 + 1; ++seed) failed += fail_each(fault, seed);
+    std::printf("%s: %d calls failed in turn\n", name_of(fault), failed);
+  }
+  if (argc > 2) on_gpu(argv[2], jobs);
+  return 0;
+}

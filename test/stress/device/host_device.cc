@@ -1,0 +1,210 @@
+#include "stress/device/host_device.h"
+
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+#include "cuda/host_table.h"
+
+namespace cutout::test {
+
+namespace {
+
+using cuda::Table;
+
+constexpr int kNoMemory = 2;  // cudaErrorMemoryAllocation
+constexpr int kIllegalAddress = 700;
+constexpr int kLaunchFailure = 719;
+
+const Table& executor() {
+  static const Table table = cuda::host_table<cuda::Order::kForwards>();
+  return table;
+}
+
+/// Guarded by its mutex, which is not held while work is done.
+struct State {
+  std::mutex mutex;
+  Fault fault = Fault::kNothing;
+  int at = 0;
+  int calls = 0;
+  std::size_t held = 0;
+  std::size_t queued = 0;
+};
+
+State& state() {
+  static State instance;
+  return instance;
+}
+
+enum class Kind { kOther, kMemory, kPinned };
+
+/// The error of this call; 0: it succeeds.
+int error_of(Kind kind = Kind::kOther) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  const bool chosen = s.fault == Fault::kMemory   ? kind == Kind::kMemory
+                      : s.fault == Fault::kPinned ? kind == Kind::kPinned
+                                                  : true;
+  if (!chosen) return 0;
+  const int call = ++s.calls;
+  switch (s.fault) {
+    case Fault::kMemory:
+    case Fault::kPinned:
+      return call >= s.at ? kNoMemory : 0;
+    case Fault::kOnce:
+      return call == s.at ? kIllegalAddress : 0;
+    case Fault::kLost:
+      return call >= s.at ? kLaunchFailure : 0;
+    default:
+      return 0;
+  }
+}
+
+void hold(int change) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.held += static_cast<std::size_t>(change);
+}
+
+void count_queued(std::ptrdiff_t change) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.queued += static_cast<std::size_t>(change);
+}
+
+/// Used by one thread at a time, as a call of Device uses it.
+struct Stream {
+  std::vector<std::function<int()>> work;
+};
+
+template <auto kFunction, typename Type>
+struct Queued;
+
+/// A function of the table whose last argument is the stream.
+template <auto kFunction, typename... Arguments>
+struct Queued<kFunction, int (*Table::*)(Arguments...)> {
+  static int call(Arguments... arguments) {
+    if (const int error = error_of(); error != 0) return error;
+    const std::tuple<Arguments...> all(arguments...);
+    auto* const stream = static_cast<Stream*>(std::get<sizeof...(Arguments) - 1>(all));
+    stream->work.push_back([all] { return std::apply(executor().*kFunction, all); });
+    count_queued(1);
+    return 0;
+  }
+};
+
+template <auto kFunction>
+void queue(Table& table) {
+  table.*kFunction = Queued<kFunction, decltype(kFunction)>::call;
+}
+
+template <Kind kKind>
+int allocate(std::size_t bytes, void** memory) {
+  if (const int error = error_of(kKind); error != 0) return error;
+  const int error = executor().allocate(bytes, memory);
+  if (error != 0) return error;
+  std::memset(*memory, 0xFF, bytes);
+  hold(1);
+  return 0;
+}
+
+/// Releases even where it fails: a lost device has no memory.
+int release(void* memory) {
+  hold(-1);
+  (void)executor().release(memory);
+  return error_of();
+}
+
+int create_stream(void** stream) {
+  if (const int error = error_of(); error != 0) return error;
+  *stream = new Stream;
+  hold(1);
+  return 0;
+}
+
+int destroy_stream(void* stream) {
+  hold(-1);
+  delete static_cast<Stream*>(stream);
+  return error_of();
+}
+
+int synchronize(void* stream) {
+  const std::vector<std::function<int()>> work = std::move(static_cast<Stream*>(stream)->work);
+  static_cast<Stream*>(stream)->work.clear();
+  count_queued(-static_cast<std::ptrdiff_t>(work.size()));
+  if (const int error = error_of(); error != 0) return error;
+  int first = 0;
+  for (const auto& step : work) {
+    const int error = step();
+    if (first == 0) first = error;
+  }
+  return first;
+}
+
+Table make() {
+  Table table = executor();
+  table.use_device = [](int number) {
+    const int error = error_of();
+    return error != 0 ? error : executor().use_device(number);
+  };
+  table.create_stream = create_stream;
+  table.destroy_stream = destroy_stream;
+  table.allocate = allocate<Kind::kMemory>;
+  table.release = release;
+  table.allocate_pinned = allocate<Kind::kPinned>;
+  table.release_pinned = release;
+  table.synchronize = synchronize;
+  queue<&Table::clear>(table);
+  queue<&Table::copy_to_device>(table);
+  queue<&Table::copy_to_host>(table);
+  queue<&Table::copy_on_device>(table);
+  queue<&Table::network_input>(table);
+  queue<&Table::probability>(table);
+  queue<&Table::reduce>(table);
+  queue<&Table::enlarge>(table);
+  queue<&Table::shadow>(table);
+  queue<&Table::compose>(table);
+  queue<&Table::summarise>(table);
+  queue<&Table::local_models>(table);
+  queue<&Table::foreground_colours>(table);
+  queue<&Table::full_size>(table);
+  queue<&Table::apply_matte>(table);
+  return table;
+}
+
+}  // namespace
+
+const Table& host_device() {
+  static const Table table = make();
+  return table;
+}
+
+void fail_at(Fault fault, int call) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.fault = fault;
+  s.at = call;
+  s.calls = 0;
+}
+
+int calls_that_could_fail() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  return s.calls;
+}
+
+std::size_t queued_on_host_device() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  return s.queued;
+}
+
+std::size_t held_by_host_device() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  return s.held;
+}
+
+}  // namespace cutout::test

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+
+#include "cuda/table.h"
+
+namespace cutout::test {
+
+/// The kernels under the host executor as a device whose work is done only when its stream is
+/// waited for, so that a result that is used too early, or memory that is used again too early, is
+/// noticed. Its memory begins as NaN. There is one in a process; its functions may be called from
+/// any thread.
+const cuda::Table& host_device();
+
+/// What fails.
+enum class Fault {
+  kNothing,
+  kMemory,  // memory of the device
+  kPinned,  // page-locked memory
+  kOnce,    // any one call
+  kLost,    // all calls from one on
+};
+
+/// Makes the `call`-th call from now on fail, from 1 on; for memory, calls that allocate, and all
+/// later ones of these too. Ends an earlier fault.
+void fail_at(Fault fault, int call);
+/// Calls that the last fail_at() could have chosen, since then.
+int calls_that_could_fail();
+
+/// Blocks and streams that are not released.
+std::size_t held_by_host_device();
+
+/// Work that was queued and whose stream was not waited for since.
+std::size_t queued_on_host_device();
+
+}  // namespace cutout::test
