@@ -21,7 +21,7 @@ export function openKernels(file, threads) {
         c * plane.length,
       );
     });
-    return { planes, ...small, scale: 1, offset: 0, blur: 0 };
+    return { planes, ...small, scale: 1, offset: 0 };
   };
   return {
     /**

@@ -17,12 +17,13 @@ namespace {
 
 constexpr std::size_t kRowGrain = 32;
 constexpr std::size_t kTileGrain = 4;
+constexpr std::size_t kValueGrain = 1 << 16;
 constexpr int kStrip = 128;     // columns
 constexpr int kForeRadius = 3;  // network pixels
 constexpr int kBackRadius = 2;
 constexpr int kWideRadius = 20;
-constexpr float kInside = 0.7F;  // wide parts above it are foreground samples
-constexpr float kHaze = 0.3F;    // wide parts below it are not raised
+// Wide parts with p above it are foreground samples; those below 1 - kInside are not raised.
+constexpr float kInside = 0.7F;
 constexpr float kUnknown = 0.5F;
 // Squared colour distances at which the confidence is one half.
 constexpr float kSeparation = 0.1F;     // between F and B
@@ -148,7 +149,7 @@ void wide_down(const Guide& guide, int left, int right, std::uint8_t* wide) {
 }
 
 CUTOUT_INLINE bool is_inside(float p) { return p > kInside; }
-CUTOUT_INLINE bool is_haze(float p) { return !(p >= kHaze); }
+CUTOUT_INLINE bool is_haze(float p) { return !(p >= 1.0F - kInside); }
 
 CUTOUT_SIMD void blend_row(const float* __restrict near, const float* __restrict far, int n,
                            float* __restrict out) {
@@ -258,6 +259,18 @@ ColourSampling sample_colours(const Guide& guide, std::span<const float> p, Thre
     for (std::size_t i = begin; i < end; ++i) {
       sample_tile(guide, colours, unknown.get(), haze.get(), tiles[i], result);
     }
+  });
+  return result;
+}
+
+ColourSampling without_samples(const Guide& guide, std::span<const float> p, ThreadPool& pool) {
+  ColourSampling result{make_large_array<float>(guide.size()),
+                        make_large_array<float>(guide.size()),
+                        make_large_array<float>(guide.size())};
+  pool.parallel_for(guide.size(), kValueGrain, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) result.alpha[i] = clamp01(p[i]);
+    std::fill_n(result.sample_confidence.get() + begin, end - begin, 0.0F);
+    std::fill_n(result.sampled_alpha.get() + begin, end - begin, 0.0F);
   });
   return result;
 }

@@ -41,11 +41,8 @@ ColourSampling sample_colours(const Guide& guide, std::span<const float> p, Thre
 /// The same, pixel by pixel.
 ColourSampling sample_colours_scalar(const Guide& guide, std::span<const float> p);
 
-/// `guide` with the sample confidence and the sampled alpha of `sampling`, which it borrows.
-inline Guide with_samples(Guide guide, const ColourSampling& sampling) {
-  guide.sample_confidence = sampling.sample_confidence.get();
-  guide.sampled_alpha = sampling.sampled_alpha.get();
-  return guide;
-}
+/// For the output of a network trained on mattes, which is a blurred alpha: p without samples, c is
+/// 0 everywhere.
+ColourSampling without_samples(const Guide& guide, std::span<const float> p, ThreadPool& pool);
 
 }  // namespace cutout

@@ -5,105 +5,57 @@
 #include <cmath>
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/simd.h"
 #include "matte/blur.h"
-#include "matte/local_model.h"
 #include "matte/math/certainty.h"
+#include "matte/matting_energy.h"
+#include "matte/patch.h"
 #include "matte/tiles.h"
 
 namespace cutout {
 
 namespace {
 
-constexpr int kRounds = 3;
-constexpr int kBlurRadius = 4;
-constexpr int kErrorRadius = 2;
-// Weight of the models' error against the network's; more where colour sampling ran.
-constexpr float kModelError = 0.15F;
-constexpr float kModelErrorCorrected = 0.3F;
+constexpr int kSteps = 12;  // of conjugate gradients
+// Weight of the error of the result against that of the output.
+constexpr float kModelError = 0.3F;
+// How much worse than the start alpha may explain output and samples.
+constexpr float kFit = 1.5F;
 // Change of the output by blurring (mean square of alpha) below which there is no confidence:
 // rounding to 8 bits, noise and wide gentle slopes stay below it.
 constexpr float kSoft = 2e-4F;
-// Share s of the change by blurring that blurring again changes: less than 0.08 where an edge is
-// twice as wide as the network's blur, 0.18 at a step, 0.3 to 0.9 among strands.
-constexpr float kWide = 0.08F;
-constexpr float kFine = 0.16F;
-// s where colour sampling ran: above every bound, so that s does not matter.
-constexpr float kUnknownShare = 1e3F;
-// Added to the error (mean square of alpha), so that rounding does not define s.
-constexpr float kRounding = 2e-5F;
-// Models' error, in units of the network's, above which the confidence falls: kFit, or kStrands s^2
-// where that is more.
-constexpr float kFit = 0.8F;
-constexpr float kStrands = 12.0F;
-// Share of the residual that is held back at wide edges.
-constexpr float kHeldBack = 0.4F;
 // No edge: alpha of a neighbourhood is everywhere this near to 0, or to 1.
 constexpr float kEdge = 0.1F;
-// Enlargement from which on the whole residual is added.
-constexpr float kWhole = 4.0F;
 constexpr std::size_t kRowGrain = 32;  // rows of network pixels
 constexpr std::size_t kTileGrain = 16;
 
-/// Share of the residual that is added: 0..1.
-inline float added_back(const Guide& guide, float enlargement) {
-  if (guide.sample_confidence != nullptr) return 0.0F;
-  const float share = (enlargement - 1.0F) / (kWhole - 1.0F);
-  return share > 0.0F ? (share < 1.0F ? share : 1.0F) : 0.0F;
-}
-
-using BlurWeights = std::array<float, kBlurRadius + 1>;
-
-BlurWeights blur_weights(float sigma) {
-  std::array<double, kBlurRadius + 1> exact{};
-  double sum = 0;
-  for (int i = 0; i <= kBlurRadius; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    exact[at] = std::exp(-0.5 * i * i / (static_cast<double>(sigma) * static_cast<double>(sigma)));
-    sum += (i == 0 ? 1 : 2) * exact[at];
+/// `network`, `result`: mean squares of start - blur(start) and of start - blur(alpha). `before`,
+/// `after`: means of the energy's first two terms at start and alpha. Where the second is more
+/// than kFit times the first, the colours do not explain the edge, and `kept` is nearer to the
+/// start.
+CUTOUT_SIMD void confidence_row(const float* __restrict network, const float* __restrict result,
+                                const float* __restrict before, const float* __restrict after,
+                                const float* __restrict start, const float* __restrict alpha,
+                                const float* __restrict fineness,
+                                const std::uint8_t* __restrict uncertain, int n,
+                                float* __restrict confidence, float* __restrict kept) {
+  for (int i = 0; i < n; ++i) {
+    const float e = network[i];
+    const float most = kFit * before[i];
+    const float ratio = after[i] > most ? most / after[i] : 1.0F;
+    const float fit = ratio * ratio;
+    const float sure = e * e / (e * (e + kModelError * result[i]) + kSoft * kSoft);
+    confidence[i] = uncertain[i] != 0 ? fit * fineness[i] * sure : 0.0F;
+    kept[i] = start[i] + fit * (alpha[i] - start[i]);
   }
-  BlurWeights weights{};
-  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(exact[i] / sum);
-  return weights;
 }
 
-/// Nine taps, added in a fixed order.
-CUTOUT_INLINE float blur9(const float* at, std::ptrdiff_t step, const float* w) {
-  return ((w[0] * at[0] + w[1] * (at[-step] + at[step])) + w[2] * (at[-2 * step] + at[2 * step])) +
-         (w[3] * (at[-3 * step] + at[3 * step]) + w[4] * (at[-4 * step] + at[4 * step]));
-}
-
-inline float sum5(const float* at, std::ptrdiff_t step) {
-  return (at[0] + (at[-step] + at[step])) + (at[-2 * step] + at[2 * step]);
-}
-
-/// Ramp of s: 0 at wide edges, 1 at steps and strands.
-CUTOUT_INLINE float fine_of(float again) { return clamp01((again - kWide) / (kFine - kWide)); }
-
-inline float model_error(const Guide& guide) {
-  return guide.sample_confidence != nullptr ? kModelErrorCorrected : kModelError;
-}
-
-/// s from the errors of blurring once and twice.
-CUTOUT_INLINE float share_of(float network, float again, bool corrected) {
-  const float share = again / (network + kRounding);
-  return corrected ? kUnknownShare : share;
-}
-
-/// `weight`: model_error.
-CUTOUT_INLINE float confidence_of(float network, float again, float model, float weight) {
-  const float strands = kStrands * again * again;
-  const float most = (strands > kFit ? strands : kFit) * network;
-  const float fit = model > most ? most / model : 1.0F;
-  return fine_of(again) * fit * network * network /
-         (network * (network + weight * model) + kSoft * kSoft);
-}
-
-/// Share of the residual that is added to a network pixel; `back` is added_back().
-CUTOUT_INLINE float residual_share(float again, float back) {
-  return back * (1.0F - kHeldBack * (1.0F - fine_of(again)));
+CUTOUT_SIMD void keep_row(const float* __restrict kept, const std::uint8_t* __restrict uncertain,
+                          int n, float* __restrict alpha) {
+  for (int i = 0; i < n; ++i) alpha[i] = uncertain[i] != 0 ? kept[i] : alpha[i];
 }
 
 /// Edge strength of a neighbourhood from its least and greatest alpha: 0..1.
@@ -111,21 +63,6 @@ CUTOUT_INLINE float edge_between(float least, float most) {
   const float background = most / kEdge;
   const float foreground = (1.0F - least) / kEdge;
   return (background < 1.0F ? background : 1.0F) * (foreground < 1.0F ? foreground : 1.0F);
-}
-
-/// Edge strength of a network pixel and its eight neighbours.
-inline float edge_at(const float* alpha, int width, int height, int x, int y) {
-  float least = 1.0F;
-  float most = 0.0F;
-  for (int j = std::max(y - 1, 0); j <= std::min(y + 1, height - 1); ++j) {
-    for (int i = std::max(x - 1, 0); i <= std::min(x + 1, width - 1); ++i) {
-      const float value = alpha[static_cast<std::size_t>(j) * static_cast<std::size_t>(width) +
-                                static_cast<std::size_t>(i)];
-      least = std::min(least, value);
-      most = std::max(most, value);
-    }
-  }
-  return edge_between(least, most);
 }
 
 /// Multiplies the confidence of n network pixels with the edge strength of their neighbourhoods.
@@ -145,17 +82,6 @@ CUTOUT_SIMD void suppress_row(const float* __restrict above, const float* __rest
     }
     const float suppressed = confidence[i] * edge_between(least, most);
     confidence[i] = uncertain[i] != 0 ? suppressed : confidence[i];
-  }
-}
-
-/// Moves uncertain network pixels back to p by the sample confidence.
-CUTOUT_SIMD void return_to_samples(const float* __restrict sample_confidence,
-                                   const float* __restrict p,
-                                   const std::uint8_t* __restrict uncertain, int n,
-                                   float* __restrict alpha) {
-  for (int i = 0; i < n; ++i) {
-    const float value = alpha[i] + sample_confidence[i] * (p[i] - alpha[i]);
-    alpha[i] = uncertain[i] != 0 ? value : alpha[i];
   }
 }
 
@@ -179,22 +105,6 @@ void suppress_tile(const Guide& grid, const Tile& tile, DeblurredMatte& matte) {
     above = here;
     here = below;
   }
-}
-
-/// False if the network pixel and its eight neighbours are all certain background or all certain
-/// foreground.
-inline bool is_uncertain(std::span<const float> p, int width, int height, int x, int y) {
-  bool background = true;
-  bool foreground = true;
-  for (int j = std::max(y - 1, 0); j <= std::min(y + 1, height - 1); ++j) {
-    for (int i = std::max(x - 1, 0); i <= std::min(x + 1, width - 1); ++i) {
-      const float value = snap(p[static_cast<std::size_t>(j) * static_cast<std::size_t>(width) +
-                                 static_cast<std::size_t>(i)]);
-      background = background && value == 0.0F;
-      foreground = foreground && value == 1.0F;
-    }
-  }
-  return !background && !foreground;
 }
 
 /// Minimum and maximum snapped value of each column of three rows.
@@ -253,439 +163,267 @@ void begin_row(const Guide& grid, std::span<const float> p, int y, std::vector<f
   std::fill_n(matte.confidence.get() + index, width, 0.0F);
 }
 
-/// Alpha of a network pixel by the local models.
-CUTOUT_INLINE float alpha_by(const float* model, std::ptrdiff_t stride, float r, float g, float b) {
-  const float colour[3] = {r, g, b};
-  const float plane[4] = {model[kA0 * stride], model[kA1 * stride], model[kA2 * stride],
-                          model[kB * stride]};
-  const float fore[3] = {model[kFore0 * stride], model[kFore1 * stride], model[kFore2 * stride]};
-  const float back[3] = {model[kBack0 * stride], model[kBack1 * stride], model[kBack2 * stride]};
-  return model_alpha(colour, plane, fore, back);
+constexpr int kLanes = 16;
+
+/// A sum in a fixed order.
+double sum_of(const float* lanes) {
+  double sum = 0;
+  for (int l = 0; l < kLanes; ++l) sum += static_cast<double>(lanes[l]);
+  return sum;
 }
 
-CUTOUT_SIMD void model_row(const float* __restrict models, int stride, const float* __restrict red,
-                           const float* __restrict green, const float* __restrict blue,
-                           const float* scale, const float* offset,
-                           const std::uint8_t* __restrict uncertain, int n, float* __restrict out) {
+CUTOUT_SIMD void add_products(const float* __restrict a, const float* __restrict b, int n,
+                              float* __restrict lanes) {
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int l = 0; l < kLanes; ++l) lanes[l] += a[i + l] * b[i + l];
+  }
+  for (int l = 0; i + l < n; ++l) lanes[l] += a[i + l] * b[i + l];
+}
+
+/// One step along `direction`; `residual` / `diagonal` goes to `conditioned`.
+CUTOUT_SIMD void step_row(float step, const float* __restrict direction,
+                          const float* __restrict product, const float* __restrict diagonal, int n,
+                          float* __restrict alpha, float* __restrict residual,
+                          float* __restrict conditioned) {
   for (int i = 0; i < n; ++i) {
-    const float value = alpha_by(models + i, stride, red[i] * scale[0] + offset[0],
-                                 green[i] * scale[1] + offset[1], blue[i] * scale[2] + offset[2]);
-    out[i] = uncertain[i] != 0 ? value : out[i];
+    alpha[i] += step * direction[i];
+    residual[i] -= step * product[i];
+    conditioned[i] = residual[i] / diagonal[i];
   }
 }
 
-/// Writes the models' alpha of a tile's uncertain network pixels to `estimate`.
-void model_tile(const Guide& guide, const DeblurredMatte& matte, const Tile& tile,
-                float* estimate) {
-  const int width = tile.right - tile.left;
-  LocalModel model(guide, matte.alpha.get(), tile.left, width, Models::kBoth);
-  std::vector<float> row(static_cast<std::size_t>(kModelChannels * width));
-  for (int y = tile.top; y < tile.bottom; ++y) {
-    const std::size_t index = guide.at(tile.left, y);
-    model.row(y, row.data(), width);
-    model_row(row.data(), width, guide.planes[0] + index, guide.planes[1] + index,
-              guide.planes[2] + index, guide.scale.data(), guide.offset.data(),
-              matte.uncertain.get() + index, width, estimate + index);
-  }
+CUTOUT_SIMD void turn_row(float share, const float* __restrict conditioned, int n,
+                          float* __restrict direction) {
+  for (int i = 0; i < n; ++i) direction[i] = conditioned[i] + share * direction[i];
 }
 
-/// A tile and kRadius network pixels around it, the image's border repeated. Loops run over whole
-/// vectors, up to kSpare columns too far; no result depends on those.
-constexpr int kRadius = 2 * kBlurRadius + kErrorRadius;
-constexpr int kSide = kTile + 2 * kRadius;
-constexpr int kSpare = 16;
-using Patch = std::array<float, static_cast<std::size_t>(kSide) * kSide + kSpare>;
+CUTOUT_SIMD void limit_row(int n, float* alpha) {
+  for (int i = 0; i < n; ++i) alpha[i] = clamp01(alpha[i]);
+}
 
-constexpr int whole_vectors(int columns) { return (columns + kSpare - 1) / kSpare * kSpare; }
+/// Conjugate gradients with the diagonal as preconditioner, from matte.alpha to the minimum of the
+/// energy. `direction` is 0 and gets lost.
+class ConjugateGradients {
+ public:
+  ConjugateGradients(const Guide& grid, const MattingEnergy& energy, ThreadPool& pool)
+      : grid_(grid),
+        energy_(energy),
+        pool_(pool),
+        residual_(make_large_array<float>(grid.size())),
+        product_(make_large_array<float>(grid.size())),
+        sums_(energy.tiles().size()) {}
 
-/// Used columns and rows of a patch.
-struct Extent {
-  int across;
-  int down;
+  void run(int steps, float* alpha, float* direction) {
+    for_tiles([&](std::size_t tile, MattingEnergy::Scratch& scratch) {
+      energy_.descent(tile, scratch, residual_.get());
+    });
+    double length = advance(0.0F, direction, alpha);  // residual . conditioned
+    turn(0.0F, direction);
+    for (int i = 0; i < steps && length > 0; ++i) {
+      for_tiles([&](std::size_t tile, MattingEnergy::Scratch& scratch) {
+        energy_.multiply(tile, direction, scratch, product_.get());
+        sums_[tile] = dot(tile, direction, product_.get());
+      });
+      const double curvature = total();
+      if (!(curvature > 0)) break;
+      const double next = advance(static_cast<float>(length / curvature), direction, alpha);
+      turn(static_cast<float>(next / length), direction);
+      length = next;
+    }
+  }
+
+ private:
+  template <typename Run>
+  void for_tiles(const Run& run) {
+    pool_.parallel_for(energy_.tiles().size(), 1, [&](std::size_t begin, std::size_t end) {
+      const auto scratch = std::make_unique_for_overwrite<MattingEnergy::Scratch>();
+      for (std::size_t i = begin; i < end; ++i) run(i, *scratch);
+    });
+  }
+
+  template <typename Run>
+  void for_rows(const Run& run) {
+    pool_.parallel_for(energy_.tiles().size(), kTileGrain, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        const Tile& tile = energy_.tiles()[i];
+        for (int y = tile.top; y < tile.bottom; ++y) {
+          run(i, y, grid_.at(tile.left, y), tile.right - tile.left);
+        }
+      }
+    });
+  }
+
+  double dot(std::size_t index, const float* a, const float* b) const {
+    const Tile& tile = energy_.tiles()[index];
+    std::array<float, kLanes> lanes{};
+    for (int y = tile.top; y < tile.bottom; ++y) {
+      const std::size_t at = grid_.at(tile.left, y);
+      add_products(a + at, b + at, tile.right - tile.left, lanes.data());
+    }
+    return sum_of(lanes.data());
+  }
+
+  [[nodiscard]] double total() const {
+    double sum = 0;
+    for (const double part : sums_) sum += part;
+    return sum;
+  }
+
+  /// Steps along the direction; product_ becomes the conditioned residual. Returns their product.
+  double advance(float step, const float* direction, float* alpha) {
+    pool_.parallel_for(energy_.tiles().size(), 1, [&](std::size_t begin, std::size_t end) {
+      std::array<float, kTile> diagonal{};
+      std::array<float, kTile> conditioned{};
+      for (std::size_t i = begin; i < end; ++i) {
+        const Tile& tile = energy_.tiles()[i];
+        const int n = tile.right - tile.left;
+        for (int y = tile.top; y < tile.bottom; ++y) {
+          const std::size_t at = grid_.at(tile.left, y);
+          energy_.diagonal(i, y, diagonal.data());
+          if (step == 0.0F) std::fill_n(product_.get() + at, n, 0.0F);
+          step_row(step, direction + at, product_.get() + at, diagonal.data(), n, alpha + at,
+                   residual_.get() + at, conditioned.data());
+          std::copy_n(conditioned.data(), n, product_.get() + at);
+        }
+        sums_[i] = dot(i, residual_.get(), product_.get());
+      }
+    });
+    return total();
+  }
+
+  void turn(float share, float* direction) {
+    for_rows([&](std::size_t, int, std::size_t at, int n) {
+      turn_row(share, product_.get() + at, n, direction + at);
+    });
+  }
+
+  const Guide& grid_;
+  const MattingEnergy& energy_;
+  ThreadPool& pool_;
+  LargeArray<float> residual_;
+  LargeArray<float> product_;
+  std::vector<double> sums_;  // of each tile
 };
 
-void load_patch(const Guide& grid, const float* plane, const Tile& tile, const Extent& extent,
-                Patch& patch) {
-  for (int j = 0; j < extent.down; ++j) {
-    const int y = std::clamp(tile.top - kRadius + j, 0, grid.height - 1);
-    copy_padded(plane + grid.at(0, y), grid.width, tile.left - kRadius, extent.across,
-                patch.data() + static_cast<std::ptrdiff_t>(j) * kSide);
-  }
-}
-
-/// Blurs the part that is at least `inset` >= kBlurRadius from the patch's border.
-CUTOUT_SIMD void blur_patch(const float* __restrict from, const Extent& extent, int inset,
-                            const float* weights, float* __restrict lines, float* __restrict out) {
-  const int right = inset + whole_vectors(extent.across - 2 * inset);
-  for (int j = inset - kBlurRadius; j < extent.down - inset + kBlurRadius; ++j) {
-    for (int i = inset; i < right; ++i) {
-      lines[j * kSide + i] = blur9(from + j * kSide + i, 1, weights);
-    }
-  }
+/// Roots of the energy's first two terms together.
+CUTOUT_SIMD void terms_patch(const float* __restrict output, const float* __restrict confidence,
+                             const float* __restrict sampled, const float* __restrict value,
+                             const float* __restrict blurred, const Extent& extent, int inset,
+                             float* __restrict out) {
+  const int right = patch_end(extent, inset);
   for (int j = inset; j < extent.down - inset; ++j) {
     for (int i = inset; i < right; ++i) {
-      out[j * kSide + i] = blur9(lines + j * kSide + i, kSide, weights);
+      const int at = j * kPatchStride + i;
+      const float error = blurred[at] - snap(output[at]);
+      const float apart = value[at] - sampled[at];
+      const float c = confidence[at];
+      out[at] = std::sqrt((1.0F - c) * (error * error) + c * (apart * apart));
     }
   }
 }
 
-/// out = p - blurred, `inset` from the patch's border.
-CUTOUT_SIMD void change_patch(const float* __restrict p, const float* __restrict blurred,
-                              const Extent& extent, int inset, float* __restrict out) {
-  const int right = inset + whole_vectors(extent.across - 2 * inset);
-  for (int j = inset; j < extent.down - inset; ++j) {
-    for (int i = inset; i < right; ++i) {
-      out[j * kSide + i] = p[j * kSide + i] - blurred[j * kSide + i];
-    }
-  }
-}
-
-/// Means of changes^2 over 5 x 5 network pixels that all lie `inset` inside the patch. The changes
-/// are squared in place.
-CUTOUT_SIMD void error_patch(float* __restrict changes, const Extent& extent, int inset,
-                             float* __restrict lines, float* __restrict out) {
-  const int inner = inset + kErrorRadius;
-  const int right = inset + whole_vectors(extent.across - 2 * inset);
-  const int inner_right = inner + whole_vectors(extent.across - 2 * inner);
-  for (int j = inset; j < extent.down - inset; ++j) {
-    for (int i = inset; i < right; ++i) changes[j * kSide + i] *= changes[j * kSide + i];
-  }
-  for (int j = inset; j < extent.down - inset; ++j) {
-    for (int i = inner; i < inner_right; ++i) {
-      lines[j * kSide + i] = sum5(changes + j * kSide + i, 1);
-    }
-  }
-  for (int j = inner; j < extent.down - inner; ++j) {
-    for (int i = inner; i < inner_right; ++i) {
-      out[j * kSide + i] = sum5(lines + j * kSide + i, kSide) * (1.0F / 25.0F);
-    }
-  }
-}
-
-CUTOUT_SIMD void blend_patch(const float* __restrict p, const Extent& extent,
-                             const float* __restrict network, const float* __restrict again,
-                             float weight, float* __restrict error_to_confidence,
-                             float* __restrict estimate_to_blend) {
-  constexpr int kInset = kBlurRadius + kErrorRadius;
-  const int right = kInset + whole_vectors(extent.across - 2 * kInset);
-  for (int j = kInset; j < extent.down - kInset; ++j) {
-    for (int i = kInset; i < right; ++i) {
-      const int at = j * kSide + i;
-      const float confidence =
-          confidence_of(network[at], again[at], error_to_confidence[at], weight);
-      error_to_confidence[at] = confidence;
-      estimate_to_blend[at] = p[at] + confidence * (estimate_to_blend[at] - p[at]);
-    }
-  }
-}
-
-/// 87 kB of one tile. Not initialised: clearing it would cost as much as a step.
+/// Patches of a tile of the confidence.
 struct Patches {
-  Patch p;
-  Patch estimate;
+  Patch output;
+  Patch sample_confidence;
+  Patch sampled_alpha;
+  Patch before;
+  Patch after;
+  Patch start;
+  Patch alpha;
   Patch lines;
   Patch blurred;
   Patch changes;
   Patch network;
-  Patch again;
-  Patch model;
+  Patch result;
 };
 
-/// Errors of the output against its own blur, independent of the guide; 0 where not uncertain.
-struct Softness {
-  LargeArray<float> network;  // mean of (p - blur(p))^2 over 5 x 5 network pixels
-  LargeArray<float> again;    // s
-
-  explicit Softness(const Guide& grid)
-      : network(make_large_array<float>(grid.size())),
-        again(make_large_array<float>(grid.size())) {}
-};
-
-CUTOUT_SIMD void softness_row(const float* __restrict first, const float* __restrict second,
-                              const std::uint8_t* __restrict uncertain, bool corrected, int n,
-                              float* __restrict network, float* __restrict again) {
-  for (int i = 0; i < n; ++i) {
-    const float share = share_of(first[i], second[i], corrected);
-    network[i] = uncertain[i] != 0 ? first[i] : 0.0F;
-    again[i] = uncertain[i] != 0 ? share : 0.0F;
-  }
-}
-
-void softness_tile(const Guide& grid, const float* p, const BlurWeights& weights, const Tile& tile,
-                   const std::uint8_t* uncertain, Patches& at, Softness& softness) {
-  const Extent extent{tile.right - tile.left + 2 * kRadius, tile.bottom - tile.top + 2 * kRadius};
-  constexpr int kAgain = 2 * kBlurRadius;
-  static_assert(kAgain + kErrorRadius <= kRadius);
-  load_patch(grid, p, tile, extent, at.p);
-  blur_patch(at.p.data(), extent, kBlurRadius, weights.data(), at.lines.data(), at.blurred.data());
-  change_patch(at.p.data(), at.blurred.data(), extent, kBlurRadius, at.changes.data());
-  blur_patch(at.changes.data(), extent, kAgain, weights.data(), at.lines.data(), at.blurred.data());
-  change_patch(at.changes.data(), at.blurred.data(), extent, kAgain, at.estimate.data());
-  error_patch(at.changes.data(), extent, kBlurRadius, at.lines.data(), at.network.data());
-  error_patch(at.estimate.data(), extent, kAgain, at.lines.data(), at.model.data());
+void confidence_tile(const Guide& grid, const EnergyTerms& terms, const MattingEnergy& energy,
+                     const BlurWeights& weights, std::size_t index, Patches& at,
+                     DeblurredMatte& matte, float* kept) {
+  constexpr int kInset = kHalo - kErrorRadius;
+  const Tile& tile = energy.tiles()[index];
+  const Extent extent = extent_of(tile);
+  load_patch(grid, terms.output, tile, at.output);
+  load_patch(grid, terms.sample_confidence, tile, at.sample_confidence);
+  load_patch(grid, terms.sampled_alpha, tile, at.sampled_alpha);
+  const auto mean_terms = [&](const Patch& value, Patch& out) {
+    terms_patch(at.output.data(), at.sample_confidence.data(), at.sampled_alpha.data(),
+                value.data(), at.blurred.data(), extent, kInset, at.changes.data());
+    mean_squares(at.changes, extent, kHalo, at.lines, out);
+  };
+  load_patch(grid, terms.start, tile, at.start);
+  load_patch(grid, matte.alpha.get(), tile, at.alpha);
+  blur_patch(at.start, extent, kInset, weights, at.lines, at.blurred);
+  subtract_patch(at.start, at.blurred, extent, kInset, at.changes);
+  mean_squares(at.changes, extent, kHalo, at.lines, at.network);
+  mean_terms(at.start, at.before);
+  blur_patch(at.alpha, extent, kInset, weights, at.lines, at.blurred);
+  subtract_patch(at.start, at.blurred, extent, kInset, at.changes);
+  mean_squares(at.changes, extent, kHalo, at.lines, at.result);
+  mean_terms(at.alpha, at.after);
   for (int y = tile.top; y < tile.bottom; ++y) {
-    const std::size_t index = grid.at(tile.left, y);
-    const std::ptrdiff_t i = (y - tile.top + kRadius) * kSide + kRadius;
-    softness_row(at.network.data() + i, at.model.data() + i, uncertain + index,
-                 grid.sample_confidence != nullptr, tile.right - tile.left,
-                 softness.network.get() + index, softness.again.get() + index);
-  }
-}
-
-/// Result of a round for n network pixels, from rows of the patches; only uncertain ones change.
-CUTOUT_SIMD void update_row(const float* __restrict p, const float* __restrict blend,
-                            const float* __restrict blurred, const float* __restrict new_confidence,
-                            const float* __restrict again, float back,
-                            const std::uint8_t* __restrict uncertain, int n,
-                            float* __restrict alpha, float* __restrict confidence) {
-  for (int i = 0; i < n; ++i) {
-    const float value = clamp01(blend[i] + residual_share(again[i], back) * (p[i] - blurred[i]));
-    alpha[i] = uncertain[i] != 0 ? value : alpha[i];
-    confidence[i] = uncertain[i] != 0 ? new_confidence[i] : confidence[i];
-  }
-}
-
-/// One round: `p` and the models' `estimate` -> alpha and confidence of a tile's uncertain network
-/// pixels.
-void update_tile(const Guide& grid, const float* p, const float* estimate, const Softness& softness,
-                 const BlurWeights& weights, float back, const Tile& tile, Patches& at,
-                 DeblurredMatte& matte) {
-  const Extent extent{tile.right - tile.left + 2 * kRadius, tile.bottom - tile.top + 2 * kRadius};
-  load_patch(grid, p, tile, extent, at.p);
-  load_patch(grid, estimate, tile, extent, at.estimate);
-  load_patch(grid, softness.network.get(), tile, extent, at.network);
-  load_patch(grid, softness.again.get(), tile, extent, at.again);
-  blur_patch(at.estimate.data(), extent, kBlurRadius, weights.data(), at.lines.data(),
-             at.blurred.data());
-  change_patch(at.p.data(), at.blurred.data(), extent, kBlurRadius, at.changes.data());
-  error_patch(at.changes.data(), extent, kBlurRadius, at.lines.data(), at.model.data());
-  blend_patch(at.p.data(), extent, at.network.data(), at.again.data(), model_error(grid),
-              at.model.data(), at.estimate.data());
-  if (back > 0.0F) {
-    blur_patch(at.estimate.data(), extent, kRadius, weights.data(), at.lines.data(),
-               at.blurred.data());
-  }
-  const Patch& blurred = back > 0.0F ? at.blurred : at.p;  // p - p: no residual
-  for (int y = tile.top; y < tile.bottom; ++y) {
-    const std::size_t index = grid.at(tile.left, y);
-    const std::ptrdiff_t i = (y - tile.top + kRadius) * kSide + kRadius;
-    update_row(at.p.data() + i, at.estimate.data() + i, blurred.data() + i, at.model.data() + i,
-               at.again.data() + i, back, matte.uncertain.get() + index, tile.right - tile.left,
-               matte.alpha.get() + index, matte.confidence.get() + index);
+    const std::size_t to = grid.at(tile.left, y);
+    const std::ptrdiff_t i = (y - tile.top + kHalo) * kPatchStride + kHalo;
+    confidence_row(at.network.data() + i, at.result.data() + i, at.before.data() + i,
+                   at.after.data() + i, at.start.data() + i, at.alpha.data() + i,
+                   energy.fineness(index, y), matte.uncertain.get() + to, tile.right - tile.left,
+                   matte.confidence.get() + to, kept + to);
   }
 }
 
 }  // namespace
 
-DeblurredMatte deblur_matte(const Guide& guide, std::span<const float> p, float enlargement,
-                            ThreadPool& pool) {
+DeblurredMatte deblur_matte(const Guide& guide, std::span<const float> p,
+                            const ColourSampling& samples, ThreadPool& pool) {
   DeblurredMatte matte = empty_matte(guide);
   const auto start = make_large_array<float>(guide.size());
-  const auto estimate = make_large_array<float>(guide.size());
-  Softness softness(guide);
+  const auto direction = make_large_array<float>(guide.size());
+  const std::span<const float> alpha{samples.alpha.get(), guide.size()};
   pool.parallel_for(static_cast<std::size_t>(guide.height), kRowGrain,
                     [&](std::size_t begin, std::size_t end) {
                       std::vector<float> scratch;
                       for (std::size_t y = begin; y < end; ++y) {
-                        begin_row(guide, p, static_cast<int>(y), scratch, matte);
+                        begin_row(guide, alpha, static_cast<int>(y), scratch, matte);
                         const std::size_t index = guide.at(0, static_cast<int>(y));
-                        const float* row = matte.alpha.get() + index;
-                        std::copy_n(row, guide.width, start.get() + index);
-                        std::copy_n(row, guide.width, estimate.get() + index);
-                        std::fill_n(softness.network.get() + index, guide.width, 0.0F);
-                        std::fill_n(softness.again.get() + index, guide.width, 0.0F);
+                        std::copy_n(matte.alpha.get() + index, guide.width, start.get() + index);
+                        std::fill_n(direction.get() + index, guide.width, 0.0F);
                       }
                     });
   std::vector<Tile> tiles = tiles_near(matte.uncertain.get(), guide.width, guide.height, 0);
   if (tiles.empty()) return matte;
   for (Tile& tile : tiles) tile = marked_part(tile, matte.uncertain.get(), guide.width);
-  const BlurWeights weights = blur_weights(
-      guide.blur > 0.0F ? guide.blur : estimate_blur(p, guide.width, guide.height, pool));
-  const float back = added_back(guide, enlargement);
-  pool.parallel_for(tiles.size(), 1, [&](std::size_t begin, std::size_t end) {
-    Patches patches;
-    for (std::size_t i = begin; i < end; ++i) {
-      softness_tile(guide, start.get(), weights, tiles[i], matte.uncertain.get(), patches,
-                    softness);
+  const BlurWeights weights = blur_weights(estimate_blur(alpha, guide.width, guide.height, pool));
+  const EnergyTerms terms{p.data(), start.get(), samples.sample_confidence.get(),
+                          samples.sampled_alpha.get(), matte.uncertain.get()};
+  const MattingEnergy energy(guide, terms, weights, std::move(tiles), pool);
+  ConjugateGradients(guide, energy, pool).run(kSteps, matte.alpha.get(), direction.get());
+  const auto each_tile = [&](const auto& run) {
+    pool.parallel_for(energy.tiles().size(), 1, [&](std::size_t begin, std::size_t end) {
+      const auto patches = std::make_unique_for_overwrite<Patches>();
+      for (std::size_t i = begin; i < end; ++i) run(i, *patches);
+    });
+  };
+  each_tile([&](std::size_t i, Patches&) {
+    const Tile& tile = energy.tiles()[i];
+    for (int y = tile.top; y < tile.bottom; ++y) {
+      limit_row(tile.right - tile.left, matte.alpha.get() + guide.at(tile.left, y));
     }
   });
-  for (int round = 0; round < kRounds; ++round) {
-    pool.parallel_for(tiles.size(), 1, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) model_tile(guide, matte, tiles[i], estimate.get());
-    });
-    pool.parallel_for(tiles.size(), 1, [&](std::size_t begin, std::size_t end) {
-      Patches patches;
-      for (std::size_t i = begin; i < end; ++i) {
-        update_tile(guide, start.get(), estimate.get(), softness, weights, back, tiles[i], patches,
-                    matte);
-      }
-    });
-  }
-  if (guide.sample_confidence != nullptr) {
-    pool.parallel_for(tiles.size(), kTileGrain, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) {
-        const Tile& tile = tiles[i];
-        for (int y = tile.top; y < tile.bottom; ++y) {
-          const std::size_t index = guide.at(tile.left, y);
-          return_to_samples(guide.sample_confidence + index, start.get() + index,
-                            matte.uncertain.get() + index, tile.right - tile.left,
-                            matte.alpha.get() + index);
-        }
-      }
-    });
-  }
-  pool.parallel_for(tiles.size(), 1, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) suppress_tile(guide, tiles[i], matte);
+  float* kept = direction.get();
+  each_tile([&](std::size_t i, Patches& patches) {
+    confidence_tile(guide, terms, energy, weights, i, patches, matte, kept);
   });
-  return matte;
-}
-
-namespace {
-
-/// A plane with its border repeated kRadius network pixels beyond the image, for the scalar
-/// version.
-struct Wide {
-  int width = 0;  // with the border
-  int height = 0;
-  std::vector<float> values;
-
-  explicit Wide(const Guide& grid)
-      : width(grid.width + 2 * kRadius), height(grid.height + 2 * kRadius) {
-    values.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
-  }
-  Wide(const Guide& grid, const std::vector<float>& plane) : Wide(grid) {
-    each(0, [&](int x, int y) {
-      return plane[grid.at(std::clamp(x - kRadius, 0, grid.width - 1),
-                           std::clamp(y - kRadius, 0, grid.height - 1))];
-    });
-  }
-  float* at(int x, int y) { return values.data() + static_cast<std::ptrdiff_t>(y) * width + x; }
-  template <typename Value>
-  void each(int inset, const Value& value) {
-    for (int y = inset; y < height - inset; ++y) {
-      for (int x = inset; x < width - inset; ++x) *at(x, y) = value(x, y);
+  each_tile([&](std::size_t i, Patches&) {
+    const Tile& tile = energy.tiles()[i];
+    for (int y = tile.top; y < tile.bottom; ++y) {
+      const std::size_t at = guide.at(tile.left, y);
+      keep_row(kept + at, matte.uncertain.get() + at, tile.right - tile.left,
+               matte.alpha.get() + at);
     }
-  }
-};
-
-Wide blur_scalar(const Guide& grid, Wide& plane, int inset, const BlurWeights& weights) {
-  Wide lines(grid);
-  Wide out(grid);
-  for (int y = 0; y < lines.height; ++y) {
-    for (int x = kBlurRadius; x < lines.width - kBlurRadius; ++x) {
-      *lines.at(x, y) = blur9(plane.at(x, y), 1, weights.data());
-    }
-  }
-  out.each(inset, [&](int x, int y) { return blur9(lines.at(x, y), lines.width, weights.data()); });
-  return out;
-}
-
-/// p - blur(plane), `inset` from the border.
-Wide change_scalar(const Guide& grid, Wide& p, Wide& plane, int inset, const BlurWeights& weights) {
-  Wide blurred = blur_scalar(grid, plane, inset, weights);
-  Wide out(grid);
-  out.each(inset, [&](int x, int y) { return *p.at(x, y) - *blurred.at(x, y); });
-  return out;
-}
-
-/// Means of changes^2 over 5 x 5 network pixels.
-Wide error_scalar(const Guide& grid, Wide& changes, int inset) {
-  Wide squares(grid);
-  Wide out(grid);
-  squares.each(inset, [&](int x, int y) { return *changes.at(x, y) * *changes.at(x, y); });
-  out.each(inset + kErrorRadius, [&](int x, int y) {
-    std::array<float, 2 * kErrorRadius + 1> column{};
-    for (int j = 0; j <= 2 * kErrorRadius; ++j) {
-      column[static_cast<std::size_t>(j)] = sum5(squares.at(x, y - kErrorRadius + j), 1);
-    }
-    return sum5(column.data() + kErrorRadius, 1) * (1.0F / 25.0F);
   });
-  return out;
-}
-
-}  // namespace
-
-DeblurredMatte deblur_matte_scalar(const Guide& guide, std::span<const float> p,
-                                   float enlargement) {
-  DeblurredMatte matte = empty_matte(guide);
-  for (int y = 0; y < guide.height; ++y) {
-    for (int x = 0; x < guide.width; ++x) {
-      const std::size_t index = guide.at(x, y);
-      const bool uncertain = is_uncertain(p, guide.width, guide.height, x, y);
-      matte.uncertain[index] = uncertain ? 1 : 0;
-      matte.alpha[index] = uncertain ? clamp01(p[index]) : snap(p[index]);
-    }
-  }
-  std::fill_n(matte.confidence.get(), guide.size(), 0.0F);
-  const std::vector<float> start(matte.alpha.get(), matte.alpha.get() + guide.size());
-  const BlurWeights weights = blur_weights(
-      guide.blur > 0.0F ? guide.blur : estimate_blur_scalar(p, guide.width, guide.height));
-  const float back = added_back(guide, enlargement);
-  Wide network(guide, start);
-  Wide changes = change_scalar(guide, network, network, kBlurRadius, weights);
-  Wide again = change_scalar(guide, changes, changes, 2 * kBlurRadius, weights);
-  Wide exact_error = error_scalar(guide, changes, kBlurRadius);
-  Wide again_error = error_scalar(guide, again, 2 * kBlurRadius);
-  std::vector<float> errors(guide.size());
-  std::vector<float> shares(guide.size());
-  for (int y = 0; y < guide.height; ++y) {
-    for (int x = 0; x < guide.width; ++x) {
-      const std::size_t index = guide.at(x, y);
-      if (matte.uncertain[index] == 0) continue;
-      errors[index] = *exact_error.at(x + kRadius, y + kRadius);
-      shares[index] = share_of(errors[index], *again_error.at(x + kRadius, y + kRadius),
-                               guide.sample_confidence != nullptr);
-    }
-  }
-  Wide network_error(guide, errors);
-  Wide again_share(guide, shares);
-  for (int round = 0; round < kRounds; ++round) {
-    std::vector<float> estimate = start;
-    for (int y = 0; y < guide.height; ++y) {
-      for (int x = 0; x < guide.width; ++x) {
-        const std::size_t index = guide.at(x, y);
-        if (matte.uncertain[index] == 0) continue;
-        const auto model = local_model_scalar(guide, matte.alpha.get(), x, y);
-        estimate[index] = alpha_by(model.data(), 1, guide.colour(0, index), guide.colour(1, index),
-                                   guide.colour(2, index));
-      }
-    }
-    Wide modelled(guide, estimate);
-    Wide modelled_changes = change_scalar(guide, network, modelled, kBlurRadius, weights);
-    Wide modelled_error = error_scalar(guide, modelled_changes, kBlurRadius);
-    Wide blend(guide);
-    const auto confidence = [&](int x, int y) {
-      return confidence_of(*network_error.at(x, y), *again_share.at(x, y), *modelled_error.at(x, y),
-                           model_error(guide));
-    };
-    blend.each(kBlurRadius + kErrorRadius, [&](int x, int y) {
-      return *network.at(x, y) + confidence(x, y) * (*modelled.at(x, y) - *network.at(x, y));
-    });
-    Wide blurred = blur_scalar(guide, blend, kRadius, weights);
-    for (int y = 0; y < guide.height; ++y) {
-      for (int x = 0; x < guide.width; ++x) {
-        const std::size_t index = guide.at(x, y);
-        if (matte.uncertain[index] == 0) continue;
-        const int wx = x + kRadius;
-        const int wy = y + kRadius;
-        const float residual = back > 0.0F ? start[index] - *blurred.at(wx, wy) : 0.0F;
-        matte.alpha[index] =
-            clamp01(*blend.at(wx, wy) + residual_share(shares[index], back) * residual);
-        matte.confidence[index] = confidence(wx, wy);
-      }
-    }
-  }
-  for (std::size_t index = 0; guide.sample_confidence != nullptr && index < guide.size(); ++index) {
-    if (matte.uncertain[index] == 0) continue;
-    matte.alpha[index] += guide.sample_confidence[index] * (start[index] - matte.alpha[index]);
-  }
-  for (int y = 0; y < guide.height; ++y) {
-    for (int x = 0; x < guide.width; ++x) {
-      const std::size_t index = guide.at(x, y);
-      if (matte.uncertain[index] == 0) continue;
-      matte.confidence[index] *= edge_at(matte.alpha.get(), guide.width, guide.height, x, y);
-    }
-  }
+  each_tile([&](std::size_t i, Patches&) { suppress_tile(guide, energy.tiles()[i], matte); });
   return matte;
 }
 

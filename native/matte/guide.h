@@ -18,12 +18,6 @@ struct Guide {
   std::array<const float*, 3> planes{};
   std::array<float, 3> scale{1, 1, 1};
   std::array<float, 3> offset{};
-  // Standard deviation of the network's blur in network pixels; 0: estimate it (blur.h).
-  float blur = 0;
-  // Planes of size() numbers in 0..1 from colour sampling (colour_sampling.h); both null where it
-  // did not run.
-  const float* sample_confidence = nullptr;
-  const float* sampled_alpha = nullptr;
 
   /// Number of network pixels.
   [[nodiscard]] std::size_t size() const {

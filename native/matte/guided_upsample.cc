@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <climits>
-#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -40,14 +39,6 @@ CUTOUT_SIMD void toward_samples_row(const float* __restrict alpha,
                                     float* __restrict out) {
   for (std::size_t i = 0; i < n; ++i)
     out[i] = toward_samples(alpha[i], sample_confidence[i], sampled_alpha[i]);
-}
-
-LayerColours colours_of(const Guide& guide, const float* alpha, const std::vector<Tile>& tiles,
-                        ThreadPool& pool) {
-  if (guide.sample_confidence == nullptr || tiles.empty()) {
-    return estimate_colours(guide, alpha, tiles, pool);
-  }
-  return estimate_colours(guide, alpha_for_colours(guide, alpha, pool).get(), tiles, pool);
 }
 
 int tiles_across(const Guide& guide) { return (guide.width + kTile - 1) / kTile; }
@@ -358,35 +349,31 @@ void refine_tile(ImageView rgba, const SolvedEdges& edges, const GuideAxis& rows
 
 }  // namespace
 
-float enlargement_of(const Guide& guide, int width, int height) {
-  const double pixels = static_cast<double>(width) * height;
-  return static_cast<float>(std::sqrt(pixels / static_cast<double>(guide.size())));
-}
-
-LargeArray<float> alpha_for_colours(const Guide& guide, const float* alpha, ThreadPool& pool) {
+LargeArray<float> alpha_for_colours(const Guide& guide, const float* alpha,
+                                    const ColourSampling& samples, ThreadPool& pool) {
   auto sampled_alpha = make_large_array<float>(guide.size());
   pool.parallel_for(guide.size(), kPixelGrain, [&](std::size_t begin, std::size_t end) {
-    toward_samples_row(alpha + begin, guide.sample_confidence + begin, guide.sampled_alpha + begin,
-                       end - begin, sampled_alpha.get() + begin);
+    toward_samples_row(alpha + begin, samples.sample_confidence.get() + begin,
+                       samples.sampled_alpha.get() + begin, end - begin,
+                       sampled_alpha.get() + begin);
   });
   return sampled_alpha;
 }
 
-SolvedEdges solve_edges(const Guide& guide, std::span<const float> p, int width, int height,
+SolvedEdges solve_edges(const Guide& guide, std::span<const float> p, const ColourSampling& samples,
                         ThreadPool& pool) {
   SolvedEdges edges;
-  edges.matte = deblur_matte(guide, p, enlargement_of(guide, width, height), pool);
+  edges.matte = deblur_matte(guide, p, samples, pool);
   // A pixel beside an uncertain network pixel also reads that network pixel's neighbour.
   const std::vector<Tile> tiles =
       tiles_near(edges.matte.uncertain.get(), guide.width, guide.height, 2);
-  edges.colours = colours_of(guide, edges.matte.alpha.get(), tiles, pool);
+  const auto for_colours = alpha_for_colours(guide, edges.matte.alpha.get(), samples, pool);
+  edges.colours = estimate_colours(guide, for_colours.get(), tiles, pool);
   const int tiles_down = (guide.height + kTile - 1) / kTile;
   edges.coloured.resize(static_cast<std::size_t>(tiles_across(guide)) *
                         static_cast<std::size_t>(tiles_down));
   for (const Tile& tile : tiles) edges.coloured[tile_of(guide, tile.left, tile.top)] = 1;
   edges.guide = guide;
-  edges.guide.sample_confidence = nullptr;  // not borrowed any longer
-  edges.guide.sampled_alpha = nullptr;
   return edges;
 }
 
@@ -420,18 +407,20 @@ MatteSummary write_edges(ImageView rgba, const SolvedEdges& edges, const Box& ro
 }
 
 MatteSummary guided_upsample(ImageView rgba, const Guide& guide, std::span<const float> p,
-                             const Box& roi, HiddenColour hidden, ThreadPool& pool) {
-  return write_edges(rgba, solve_edges(guide, p, rgba.width, rgba.height, pool), roi, hidden, pool);
+                             const ColourSampling& samples, const Box& roi, HiddenColour hidden,
+                             ThreadPool& pool) {
+  return write_edges(rgba, solve_edges(guide, p, samples, pool), roi, hidden, pool);
 }
 
 MatteSummary guided_upsample_scalar(ImageView rgba, const Guide& guide, std::span<const float> p,
-                                    const Box& roi, HiddenColour hidden) {
-  const DeblurredMatte matte =
-      deblur_matte_scalar(guide, p, enlargement_of(guide, rgba.width, rgba.height));
+                                    const ColourSampling& samples, const Box& roi,
+                                    HiddenColour hidden) {
+  ThreadPool alone(0);
+  const DeblurredMatte matte = deblur_matte(guide, p, samples, alone);
   std::vector<float> sampled_alpha(matte.alpha.get(), matte.alpha.get() + guide.size());
-  for (std::size_t index = 0; guide.sample_confidence != nullptr && index < guide.size(); ++index) {
-    sampled_alpha[index] = toward_samples(sampled_alpha[index], guide.sample_confidence[index],
-                                          guide.sampled_alpha[index]);
+  for (std::size_t index = 0; index < guide.size(); ++index) {
+    sampled_alpha[index] = toward_samples(sampled_alpha[index], samples.sample_confidence[index],
+                                          samples.sampled_alpha[index]);
   }
   const LayerColours colours = estimate_colours_scalar(guide, sampled_alpha.data());
   const GuideAxis rows(guide.height, rgba.height);

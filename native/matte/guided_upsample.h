@@ -22,8 +22,8 @@ namespace cutout {
 ///
 ///  1. Deblur the output where the guide's colours explain it (deblur.h).
 ///  2. Estimate the colours of foreground F and background B (foreground_colours.h) for the
-///     deblurred alpha; where colour sampling ran, for that alpha moved towards the sampled one by
-///     the sample confidence (docs/research/0184).
+///     deblurred alpha, moved towards the sampled one by the sample confidence
+///     (docs/research/0184).
 ///
 /// At the image's size, for pixels beside uncertain network pixels only; everywhere else alpha is 0
 /// or 1:
@@ -41,7 +41,7 @@ namespace cutout {
 /// unchanged where m is 255 and where the image was not opaque.
 ///
 /// `guide` shows the whole image, best exactly what the network saw; `p` holds guide.size() values,
-/// which are clamped to 0..1, NaN as 0.
+/// which are clamped to 0..1, NaN as 0; `samples` are those of p.
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
@@ -50,10 +50,11 @@ namespace cutout {
 /// | in == out | the image is changed in place                                                          |
 /// | roi       | pixels of the image; clipped to it; empty: everything becomes transparent              |
 /// | threads   | tiles over the pool; same bytes and summary for any number of threads                  |
-/// | scratch   | at most 68 bytes for each network pixel (all uncertain), 200 kB for each thread        |
+/// | scratch   | at most 130 bytes for each network pixel (all uncertain), 200 kB for each thread       |
 /// | agreement | bit-equal to the scalar version                                                        |
 MatteSummary guided_upsample(ImageView rgba, const Guide& guide, std::span<const float> p,
-                             const Box& roi, HiddenColour hidden, ThreadPool& pool);
+                             const ColourSampling& samples, const Box& roi, HiddenColour hidden,
+                             ThreadPool& pool);
 
 /// The result of steps 1 and 2, at the guide's size.
 struct SolvedEdges {
@@ -63,22 +64,21 @@ struct SolvedEdges {
   std::vector<std::uint8_t> coloured;  // for each tile 1 if its colours were estimated
 };
 
-/// The image's width over the guide's, the geometric mean of both directions.
-float enlargement_of(const Guide& guide, int width, int height);
+/// The alpha that step 2 is for; `alpha` is the deblurred one.
+LargeArray<float> alpha_for_colours(const Guide& guide, const float* alpha,
+                                    const ColourSampling& samples, ThreadPool& pool);
 
-/// The alpha that step 2 is for, where colour sampling ran; `alpha` is the deblurred one.
-LargeArray<float> alpha_for_colours(const Guide& guide, const float* alpha, ThreadPool& pool);
-
-/// Steps 1 and 2, for an image of width x height.
-SolvedEdges solve_edges(const Guide& guide, std::span<const float> p, int width, int height,
+/// Steps 1 and 2.
+SolvedEdges solve_edges(const Guide& guide, std::span<const float> p, const ColourSampling& samples,
                         ThreadPool& pool);
 
 /// Steps 3 to 6, on an image of that size.
 MatteSummary write_edges(ImageView rgba, const SolvedEdges& edges, const Box& roi,
                          HiddenColour hidden, ThreadPool& pool);
 
-/// guided_upsample, pixel by pixel.
+/// guided_upsample from the deblurred matte on, pixel by pixel.
 MatteSummary guided_upsample_scalar(ImageView rgba, const Guide& guide, std::span<const float> p,
-                                    const Box& roi, HiddenColour hidden);
+                                    const ColourSampling& samples, const Box& roi,
+                                    HiddenColour hidden);
 
 }  // namespace cutout

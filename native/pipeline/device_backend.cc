@@ -245,22 +245,15 @@ class DeviceRefined final : public DeviceMatte {
 /// The steps that have no kernel yet, on the host.
 struct HostEdges {
   DeblurredMatte matte;
-  LargeArray<float> for_colours;  // alpha; null: the matte's
+  LargeArray<float> for_colours;  // alpha
 };
 
-HostEdges edges_on_host(Guide guide, std::span<const float> alpha, TrainedOn trained_on,
-                        const Box& part, ThreadPool& pool) {
-  ColourSampling sampling;
-  if (trained_on == TrainedOn::kMasks) {
-    sampling = sample_colours(guide, alpha, pool);
-    guide = with_samples(guide, sampling);
-    alpha = {sampling.alpha.get(), guide.size()};
-  }
+HostEdges edges_on_host(const Guide& guide, std::span<const float> alpha, TrainedOn trained_on,
+                        ThreadPool& pool) {
+  const ColourSampling samples = samples_of(guide, alpha, trained_on, pool);
   HostEdges edges;
-  edges.matte = deblur_matte(guide, alpha, enlargement_of(guide, part.width, part.height), pool);
-  if (trained_on == TrainedOn::kMasks) {
-    edges.for_colours = alpha_for_colours(guide, edges.matte.alpha.get(), pool);
-  }
+  edges.matte = deblur_matte(guide, alpha, samples, pool);
+  edges.for_colours = alpha_for_colours(guide, edges.matte.alpha.get(), samples, pool);
   return edges;
 }
 
@@ -272,17 +265,13 @@ void queue_edges(DeviceCall& call, const HostEdges& host, std::size_t size,
   };
   put(host.matte.alpha, edges.alpha);
   put(host.matte.confidence, edges.confidence);
-  const float* for_colours = edges.alpha;
-  if (host.for_colours != nullptr) {
-    float* const values = call.scratch<float>(size);
-    put(host.for_colours, values);
-    for_colours = values;
-  }
+  float* const for_colours = call.scratch<float>(size);
+  put(host.for_colours, for_colours);
   const cuda::GuidePlanes& guide = edges.guide.planes;
   call.run<&Table::local_models>(guide, static_cast<const float*>(edges.alpha), edges.models);
   float* const pyramid = call.scratch<float>(cuda::pyramid_size(guide.width, guide.height));
   float* const scratch = call.scratch<float>(cuda::colour_scratch(guide.width, guide.height));
-  call.run<&Table::foreground_colours>(guide, for_colours, pyramid, scratch, edges.colours);
+  call.run<&Table::foreground_colours>(guide, static_cast<const float*>(for_colours), pyramid, scratch, edges.colours);
 }
 
 }  // namespace
@@ -440,7 +429,7 @@ Status DeviceBackend::solve(JobImage& job_image, const Box& part, const Predicti
   }
   for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = floats(planes.view) + c * guide.size();
   const HostEdges host =
-      edges_on_host(guide, host_floats(alpha.view), prediction.trained_on, part, pool_);
+      edges_on_host(guide, host_floats(alpha.view), prediction.trained_on, pool_);
   DeviceCall call(device_);
   edges.allocate(call, guide.size());
   queue_edges(call, host, guide.size(), edges, pool_);

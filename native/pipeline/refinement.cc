@@ -83,17 +83,18 @@ class Refined final : public HostMatte {
   SolvedEdges edges_;
 };
 
-SolvedEdges solve(ConstImageView image, const Guide& guide, std::span<const float> alpha,
-                  TrainedOn trained_on, ThreadPool& pool) {
-  if (trained_on == TrainedOn::kMattes) {
-    return solve_edges(guide, alpha, image.width, image.height, pool);
-  }
-  const ColourSampling sampling = sample_colours(guide, alpha, pool);
-  return solve_edges(with_samples(guide, sampling), {sampling.alpha.get(), guide.size()},
-                     image.width, image.height, pool);
+SolvedEdges solve(const Guide& guide, std::span<const float> alpha, TrainedOn trained_on,
+                  ThreadPool& pool) {
+  return solve_edges(guide, alpha, samples_of(guide, alpha, trained_on, pool), pool);
 }
 
 }  // namespace
+
+ColourSampling samples_of(const Guide& guide, std::span<const float> alpha, TrainedOn trained_on,
+                          ThreadPool& pool) {
+  return trained_on == TrainedOn::kMasks ? sample_colours(guide, alpha, pool)
+                                         : without_samples(guide, alpha, pool);
+}
 
 bool input_is_guide(const NetworkInput& input, int width, int height, int image_width,
                     int image_height) {
@@ -121,8 +122,7 @@ std::unique_ptr<SolvedMatte> solve_matte(ImageView whole, const Box& part,
       guide.offset[c] = spec.mean[c] / 255.0F;
     }
     return std::make_unique<Refined>(
-        whole, part, nullptr, solve(image, guide, host_floats(p), prediction.trained_on, pool),
-        pool);
+        whole, part, nullptr, solve(guide, host_floats(p), prediction.trained_on, pool), pool);
   }
   auto planes = make_large_array<float>(3 * guide.size());
   fill_network_input(image, {guide.width, guide.height, {0, 0, 0}, {255, 255, 255}}, planes.get(),
@@ -131,7 +131,7 @@ std::unique_ptr<SolvedMatte> solve_matte(ImageView whole, const Box& part,
   const auto resized = make_large_array<float>(guide.size());
   const std::span<float> alpha{resized.get(), guide.size()};
   resize_plane(host_floats(p), p.width, p.height, guide.width, guide.height, alpha, pool);
-  SolvedEdges edges = solve(image, guide, alpha, prediction.trained_on, pool);
+  SolvedEdges edges = solve(guide, alpha, prediction.trained_on, pool);
   return std::make_unique<Refined>(whole, part, std::move(planes), std::move(edges), pool);
 }
 

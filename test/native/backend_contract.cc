@@ -365,6 +365,7 @@ class Contract {
       expect(alpha == p, "solve", "alpha is not the prediction without refinement");
       return apply_matte_scalar(picture, p, spec.width, spec.height, roi, hidden);
     }
+    ThreadPool alone(0);
     Guide guide;
     guide.width = std::min(spec.width, picture.width);
     guide.height = std::min(spec.height, picture.height);
@@ -378,7 +379,6 @@ class Contract {
     } else {
       // Not by the scalar versions, which are within a rounding of these: edges are compared
       // bytewise.
-      ThreadPool alone(0);
       planes.resize(3 * guide.size());
       fill_network_input(picture, {guide.width, guide.height, {0, 0, 0}, {255, 255, 255}},
                          planes.data(), alone);
@@ -386,21 +386,15 @@ class Contract {
       resize_plane(p, spec.width, spec.height, guide.width, guide.height, at_guide, alone);
     }
     for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = planes.data() + c * guide.size();
-    ColourSampling sampling;
-    if (trained_on == TrainedOn::kMasks) {
-      sampling = sample_colours_scalar(guide, at_guide);
-      guide = with_samples(guide, sampling);
-      at_guide.assign(sampling.alpha.get(), sampling.alpha.get() + guide.size());
-    }
-    const double pixels = static_cast<double>(picture.width) * picture.height;
-    const auto enlargement =
-        static_cast<float>(std::sqrt(pixels / static_cast<double>(guide.size())));
-    const DeblurredMatte matte = deblur_matte_scalar(guide, at_guide, enlargement);
+    const ColourSampling samples = trained_on == TrainedOn::kMasks
+                                       ? sample_colours_scalar(guide, at_guide)
+                                       : without_samples(guide, at_guide, alone);
+    const DeblurredMatte matte = deblur_matte(guide, at_guide, samples, alone);
     bool close = alpha.size() == guide.size();
     for (std::size_t i = 0; close && i < guide.size(); ++i)
       close &= std::abs(alpha[i] - matte.alpha[i]) <= limits_.alpha;
     expect(close, "solve", "alpha at the network's size is not that of the definition");
-    return guided_upsample_scalar(picture, guide, at_guide, roi, hidden);
+    return guided_upsample_scalar(picture, guide, at_guide, samples, roi, hidden);
   }
 
   Backend& backend_;

@@ -134,9 +134,8 @@ Napi::Value bench_kernel(const Napi::CallbackInfo& info) {
     for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = guide_planes.data() + c * guide.size();
     work = [&](ImageView view) {
       const Box roi{0, 0, view.width, view.height};
-      const ColourSampling sampling = sample_colours(guide, floats, pool);
-      guided_upsample(view, with_samples(guide, sampling), {sampling.alpha.get(), guide.size()},
-                      roi, HiddenColour::kClear, pool);
+      const ColourSampling samples = sample_colours(guide, floats, pool);
+      guided_upsample(view, guide, floats, samples, roi, HiddenColour::kClear, pool);
     };
   } else if (name == "reduceToHalf" || name == "reduceToTenth") {
     const double by = std::sqrt(name == "reduceToHalf" ? 2 : 10);

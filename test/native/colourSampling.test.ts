@@ -51,7 +51,7 @@ function guideOf(output: Map, colour: (x: number, y: number) => Colour) {
     Array.from({ length: width * height }, (_, i) => value(i % width, Math.floor(i / width)));
   const colours = each(colour);
   const planes = Float32Array.from([0, 1, 2].flatMap((c) => colours.map((each) => each[c] ?? 0)));
-  const guide: Guide = { planes, width, height, scale: 1, offset: 0, blur: 0 };
+  const guide: Guide = { planes, width, height, scale: 1, offset: 0 };
   return { guide, p: Float32Array.from(each(output)) };
 }
 

@@ -35,7 +35,6 @@ export const anyGuide = fc
       height,
       scale: 0.25,
       offset: 0.5,
-      blur: next() < 0.5 ? 0 : 0.5 + next(),
       ...(next() < 0.5 && {
         sampleConfidence: Float32Array.from(p, () => next()),
         sampledAlpha: Float32Array.from(p, () => next()),

@@ -48,8 +48,6 @@ export interface Guide {
   readonly height: number;
   readonly scale: number;
   readonly offset: number;
-  /** 0: estimated from the alpha itself. */
-  readonly blur: number;
   /** Confidence of the colour samples, for each network pixel. */
   readonly sampleConfidence?: Float32Array;
   /** Their alpha; only with `sampleConfidence`. */
@@ -166,7 +164,6 @@ export interface KernelAddon {
   deblurMatte(
     guide: Guide,
     p: Float32Array,
-    enlargement: number,
     threads: number,
   ): { readonly alpha: Float32Array; readonly confidence: Float32Array; readonly uncertain: Float32Array };
   /** Planes of the foreground's r, g, b and the background's r, g, b. */

@@ -128,7 +128,7 @@ function edge(next: () => number, first: Triple, second: Triple, noise: number):
     alpha[i] = clamp(t + 0.1 * (next() - 0.5));
   }
   const [scale, offset] = [Math.fround(0.226), Math.fround(0.449)];
-  return { guide: { planes, width: SIDE, height: SIDE, scale, offset, blur: 0 }, alpha };
+  return { guide: { planes, width: SIDE, height: SIDE, scale, offset }, alpha };
 }
 
 const gray = (v: number): Triple => [v, v, v];

@@ -13,8 +13,7 @@ namespace cutout::test {
 
 namespace {
 
-/// { planes: Float32Array of 3 * width * height, width, height, scale, offset, blur,
-/// sampleConfidence?, sampledAlpha? }.
+/// { planes: Float32Array of 3 * width * height, width, height, scale, offset }.
 Guide to_guide(const Napi::Value& value) {
   const auto object = value.As<Napi::Object>();
   const auto number = [&](const char* name) { return object.Get(name).ToNumber(); };
@@ -28,17 +27,26 @@ Guide to_guide(const Napi::Value& value) {
   for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = planes.data() + c * guide.size();
   guide.scale.fill(number("scale").FloatValue());
   guide.offset.fill(number("offset").FloatValue());
-  guide.blur = number("blur").FloatValue();
-  if (object.Get("sampleConfidence").IsTypedArray()) {
-    const auto sample_confidence = to_floats(object.Get("sampleConfidence"));
-    const auto sampled_alpha = to_floats(object.Get("sampledAlpha"));
-    if (sample_confidence.size() != guide.size() || sampled_alpha.size() != guide.size()) {
-      throw Napi::RangeError::New(value.Env(), "guide does not fit its samples");
-    }
-    guide.sample_confidence = sample_confidence.data();
-    guide.sampled_alpha = sampled_alpha.data();
-  }
   return guide;
+}
+
+/// The samples of p: those of the guide's { sampleConfidence, sampledAlpha }, or none.
+ColourSampling to_samples(const Napi::Value& value, const Guide& guide, std::span<const float> p) {
+  ThreadPool pool(0);
+  ColourSampling samples = without_samples(guide, p, pool);
+  const auto object = value.As<Napi::Object>();
+  if (!object.Get("sampleConfidence").IsTypedArray()) return samples;
+  const auto confidence = to_floats(object.Get("sampleConfidence"));
+  const auto sampled = to_floats(object.Get("sampledAlpha"));
+  if (confidence.size() != guide.size() || sampled.size() != guide.size()) {
+    throw Napi::RangeError::New(value.Env(), "guide does not fit its samples");
+  }
+  for (std::size_t i = 0; i < guide.size(); ++i) {
+    samples.sample_confidence[i] = confidence[i];
+    samples.sampled_alpha[i] = sampled[i];
+    samples.alpha[i] = samples.alpha[i] + confidence[i] * (sampled[i] - samples.alpha[i]);
+  }
+  return samples;
 }
 
 Napi::Object from_summary(Napi::Env env, const MatteSummary& summary) {
@@ -58,11 +66,12 @@ Napi::Value guided_upsample_js(const Napi::CallbackInfo& info) {
   const HiddenColour hidden =
       info[4].ToString().Utf8Value() == "keep" ? HiddenColour::kKeep : HiddenColour::kClear;
   const int threads = info[5].ToNumber().Int32Value();
+  const ColourSampling samples = to_samples(info[1], guide, p);
   if (threads < 0) {
-    return from_summary(info.Env(), guided_upsample_scalar(image, guide, p, roi, hidden));
+    return from_summary(info.Env(), guided_upsample_scalar(image, guide, p, samples, roi, hidden));
   }
   ThreadPool pool(threads);
-  return from_summary(info.Env(), guided_upsample(image, guide, p, roi, hidden, pool));
+  return from_summary(info.Env(), guided_upsample(image, guide, p, samples, roi, hidden, pool));
 }
 
 /// refineMatte(image, guide, p, 'on' | 'off', threads): as the pipeline does it.
@@ -109,15 +118,12 @@ Napi::Value sample_colours_js(const Napi::CallbackInfo& info) {
   return result;
 }
 
-/// deblurMatte(guide, p, enlargement, threads): { alpha, confidence, uncertain }.
+/// deblurMatte(guide, p, threads): { alpha, confidence, uncertain }.
 Napi::Value deblur_matte_js(const Napi::CallbackInfo& info) {
   const Guide guide = to_guide(info[0]);
   const auto p = to_floats(info[1]);
-  const float enlargement = info[2].ToNumber().FloatValue();
-  const int threads = info[3].ToNumber().Int32Value();
-  ThreadPool pool(std::max(threads, 0));
-  const DeblurredMatte matte = threads < 0 ? deblur_matte_scalar(guide, p, enlargement)
-                                           : deblur_matte(guide, p, enlargement, pool);
+  ThreadPool pool(info[2].ToNumber().Int32Value());
+  const DeblurredMatte matte = deblur_matte(guide, p, to_samples(info[0], guide, p), pool);
   auto result = Napi::Object::New(info.Env());
   const auto set = [&](const char* name, const auto* plane) {
     result.Set(name, from_floats(info.Env(), {plane, plane + guide.size()}));

@@ -241,11 +241,12 @@ void check_refinement(ThreadPool& pool, int round) {
              std::equal(sampling.sampled_alpha.get(), sampling.sampled_alpha.get() + size,
                         expected.sampled_alpha.get()),
          "colour sampling", round);
-  if (pick(0, 1) == 0) guide = with_samples(guide, sampling);
+  const ColourSampling samples =
+      pick(0, 1) == 0 ? sample_colours(guide, p, pool) : without_samples(guide, p, pool);
   const Box roi = box_in(image.width, image.height);
   const HiddenColour hidden = pick(0, 1) == 0 ? HiddenColour::kClear : HiddenColour::kKeep;
-  const MatteSummary fast = guided_upsample(image.view(), guide, p, roi, hidden, pool);
-  const MatteSummary scalar = guided_upsample_scalar(other.view(), guide, p, roi, hidden);
+  const MatteSummary fast = guided_upsample(image.view(), guide, p, samples, roi, hidden, pool);
+  const MatteSummary scalar = guided_upsample_scalar(other.view(), guide, p, samples, roi, hidden);
   expect(image.data == other.data && fast.box == scalar.box && fast.opaque == scalar.opaque &&
              fast.foreground_pixels == scalar.foreground_pixels,
          "refinement", round);

@@ -98,10 +98,42 @@ CUTOUT_HD void line_products(float r, float g, float b, float p, float* out,
 
 CUTOUT_HD float at_least(float value, float least) { return value > least ? value : least; }
 
-/// Sums over a window -> the plane: (covariances + kEpsilon) a = covariances with alpha, solved by
-/// LDL^T. In windows of one colour, of grays or of two colours the matrix has at most one large
-/// eigenvalue; its determinant, of the order of kEpsilon^2, would be lost to rounding, while every
-/// pivot is at least kEpsilon and is limited to that.
+/// LDL^T of a window's covariances of colour with `epsilon` added to the variances. In windows of
+/// one colour, of grays or of two colours the matrix has at most one large eigenvalue; its
+/// determinant, of the order of epsilon^2, would be lost to rounding, while every pivot is at least
+/// epsilon and is limited to that.
+struct Covariance {
+  float over0;  // 1 / pivots
+  float over1;
+  float over2;
+  float l10;
+  float l20;
+  float l21;
+};
+
+CUTOUT_HD Covariance factor(float rr, float rg, float rb, float gg, float gb, float bb,
+                            float epsilon) {
+  Covariance f;
+  f.over0 = 1.0F / at_least(rr + epsilon, epsilon);
+  f.l10 = rg * f.over0;
+  f.l20 = rb * f.over0;
+  f.over1 = 1.0F / at_least(gg + epsilon - f.l10 * rg, epsilon);
+  const float rest = gb - f.l10 * rb;
+  f.l21 = rest * f.over1;
+  f.over2 = 1.0F / at_least(bb + epsilon - f.l20 * rb - f.l21 * rest, epsilon);
+  return f;
+}
+
+/// The slopes of a plane from its covariances with alpha.
+CUTOUT_HD void solve_slopes(const Covariance& f, float rp, float gp, float bp, float* a) {
+  const float y1 = gp - f.l10 * rp;
+  const float y2 = bp - f.l20 * rp - f.l21 * y1;
+  a[2] = y2 * f.over2;
+  a[1] = y1 * f.over1 - f.l21 * a[2];
+  a[0] = rp * f.over0 - f.l10 * a[1] - f.l20 * a[2];
+}
+
+/// Sums over a window -> the plane: (covariances + kEpsilon) a = covariances with alpha.
 CUTOUT_HD void solve_plane(const float* sum, std::ptrdiff_t from, float* out, std::ptrdiff_t to) {
   using enum window::Product;
   constexpr float kMean = 1.0F / (kModelWindow * kModelWindow);
@@ -111,32 +143,16 @@ CUTOUT_HD void solve_plane(const float* sum, std::ptrdiff_t from, float* out, st
   const float g = mean(kG);
   const float b = mean(kBl);
   const float p = mean(kP);
-  const float rr = mean(kRR) - r * r + kEpsilon;
-  const float rg = mean(kRG) - r * g;
-  const float rb = mean(kRB) - r * b;
-  const float gg = mean(kGG) - g * g + kEpsilon;
-  const float gb = mean(kGB) - g * b;
-  const float bb = mean(kBB) - b * b + kEpsilon;
-  const float rp = mean(kRp) - r * p;
-  const float gp = mean(kGp) - g * p;
-  const float bp = mean(kBp) - b * p;
-  const float over0 = 1.0F / at_least(rr, kEpsilon);
-  const float l10 = rg * over0;
-  const float l20 = rb * over0;
-  const float over1 = 1.0F / at_least(gg - l10 * rg, kEpsilon);
-  const float rest = gb - l10 * rb;
-  const float l21 = rest * over1;
-  const float over2 = 1.0F / at_least(bb - l20 * rb - l21 * rest, kEpsilon);
-  const float y1 = gp - l10 * rp;
-  const float y2 = bp - l20 * rp - l21 * y1;
-  const float a2 = y2 * over2;
-  const float a1 = y1 * over1 - l21 * a2;
-  const float a0 = rp * over0 - l10 * a1 - l20 * a2;
-  out[kA0 * to] = a0;
-  out[kA1 * to] = a1;
-  out[kA2 * to] = a2;
-  const float middle = p - (a0 * r + a1 * g + a2 * b);  // alpha - 1/2 of the middle gray
-  out[kB * to] = kModelMiddle + middle - kModelMiddle * (a0 + a1 + a2);
+  const Covariance covariance =
+      factor(mean(kRR) - r * r, mean(kRG) - r * g, mean(kRB) - r * b, mean(kGG) - g * g,
+             mean(kGB) - g * b, mean(kBB) - b * b, kEpsilon);
+  float a[3];
+  solve_slopes(covariance, mean(kRp) - r * p, mean(kGp) - g * p, mean(kBp) - b * p, a);
+  out[kA0 * to] = a[0];
+  out[kA1 * to] = a[1];
+  out[kA2 * to] = a[2];
+  const float middle = p - (a[0] * r + a[1] * g + a[2] * b);  // alpha - 1/2 of the middle gray
+  out[kB * to] = kModelMiddle + middle - kModelMiddle * (a[0] + a[1] + a[2]);
 }
 
 /// Sums over a window -> the line.

@@ -161,10 +161,10 @@ void full_size(Cases& cases, Tables tables, std::span<double> found) {
   const auto& [image, part, roi, hidden] = shown;
   const Network network(cases, cases.side(60), cases.side(40));
   const Guide guide = guide_of(network);
-  const DeblurredMatte matte =
-      deblur_matte_scalar(guide, network.alpha, enlargement_of(guide, part.width, part.height));
+  const ColourSampling none = without_samples(guide, network.alpha, pool());
+  const DeblurredMatte matte = deblur_matte(guide, network.alpha, none, pool());
   const std::vector<std::uint32_t> expected = shown.expected([&](ImageView view, const Box& box) {
-    guided_upsample(view, guide, network.alpha, box, shown.hidden, pool());
+    guided_upsample(view, guide, network.alpha, none, box, shown.hidden, pool());
   });
   const std::span<const float> deblurred(matte.alpha.get(), network.size());
   const std::span<const float> confident(matte.confidence.get(), network.size());

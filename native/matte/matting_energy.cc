@@ -1,0 +1,361 @@
+#include "matte/matting_energy.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "core/simd.h"
+#include "matte/math/certainty.h"
+#include "matte/math/clamp.h"
+#include "matte/math/local_model.h"
+
+namespace cutout {
+
+namespace {
+
+// Weight of the matting Laplacian against the squared errors of the output.
+constexpr float kSmoothness = 5.0F;
+// Squared colour, added to the variances of a window.
+constexpr float kEpsilon = 1e-7F;
+// Share s of the change by blurring that blurring again changes: less than 0.09 where an edge is
+// twice as wide as the network's blur, 0.18 at a step, 0.3 to 0.9 among strands.
+constexpr float kWide = 0.09F;
+constexpr float kFine = 2.0F * kWide;
+
+constexpr float kMean = 1.0F / (kModelWindow * kModelWindow);
+constexpr int kWindowInset = kHalo - kModelRadius;
+static_assert(kWindowInset >= 2 * kBlurRadius + kErrorRadius);
+
+// Of each window, planes of window_stride() columns.
+enum WindowPlane { kFineness, kRed, kGreen, kBlue, kFactors, kCount = kFactors + 6, kWindowPlanes };
+
+struct WindowLayout {
+  int stride;
+  int rows;
+
+  explicit WindowLayout(const Tile& tile)
+      : stride(patch_end(extent_of(tile), kWindowInset) - kWindowInset),
+        rows(tile.bottom - tile.top + 2 * kModelRadius) {}
+  [[nodiscard]] std::size_t plane() const {
+    return static_cast<std::size_t>(stride) * static_cast<std::size_t>(rows);
+  }
+  /// Window at column i, row j of a patch.
+  [[nodiscard]] std::ptrdiff_t at(int i, int j) const {
+    return static_cast<std::ptrdiff_t>(j - kWindowInset) * stride + (i - kWindowInset);
+  }
+};
+
+CUTOUT_SIMD void colour_row(const float* __restrict from, float scale, float offset, int n,
+                            float* __restrict out) {
+  for (int i = 0; i < n; ++i) out[i] = from[i] * scale + offset;
+}
+
+CUTOUT_SIMD void product(const float* __restrict a, const float* __restrict b, const Extent& extent,
+                         int inset, float* __restrict out) {
+  const int right = patch_end(extent, inset);
+  for (int j = inset; j < extent.down - inset; ++j) {
+    for (int i = inset; i < right; ++i) {
+      out[j * kPatchStride + i] = a[j * kPatchStride + i] * b[j * kPatchStride + i];
+    }
+  }
+}
+
+/// f from the mean squares of the change by blurring and of the change by blurring that again.
+CUTOUT_SIMD void fineness_patch(const float* __restrict once, const float* __restrict twice,
+                                const Extent& extent, float* __restrict out) {
+  const int right = patch_end(extent, kWindowInset);
+  for (int j = kWindowInset; j < extent.down - kWindowInset; ++j) {
+    for (int i = kWindowInset; i < right; ++i) {
+      const int at = j * kPatchStride + i;
+      const float share = twice[at] / (once[at] + 1e-9F);
+      out[at] = clamp01((share - kWide) / (kFine - kWide));
+    }
+  }
+}
+
+/// Means and factors of n windows from the sums of colours and of their products.
+CUTOUT_SIMD void factor_row(const float* const* sums, std::ptrdiff_t from, int n, float* window,
+                            std::ptrdiff_t plane) {
+#pragma GCC ivdep  // planes do not overlap
+  for (int i = 0; i < n; ++i) {
+    const auto mean = [&](int k) { return sums[k][from + i] * kMean; };
+    const float r = mean(0);
+    const float g = mean(1);
+    const float b = mean(2);
+    const Covariance covariance =
+        factor(mean(3) - r * r, mean(4) - r * g, mean(5) - r * b, mean(6) - g * g, mean(7) - g * b,
+               mean(8) - b * b, kEpsilon);
+    window[kRed * plane + i] = r;
+    window[kGreen * plane + i] = g;
+    window[kBlue * plane + i] = b;
+    window[kFactors * plane + i] = covariance.over0;
+    window[(kFactors + 1) * plane + i] = covariance.over1;
+    window[(kFactors + 2) * plane + i] = covariance.over2;
+    window[(kFactors + 3) * plane + i] = covariance.l10;
+    window[(kFactors + 4) * plane + i] = covariance.l20;
+    window[(kFactors + 5) * plane + i] = covariance.l21;
+  }
+}
+
+/// Sums of r v, g v, b v and v of n windows -> f times the plane's slopes and offset, in place.
+CUTOUT_SIMD void fit_row(const float* __restrict window, std::ptrdiff_t plane, int n,
+                         float* __restrict red, float* __restrict green, float* __restrict blue,
+                         float* __restrict value) {
+  for (int i = 0; i < n; ++i) {
+    const float* at = window + i;
+    const float mean = value[i] * kMean;
+    const float r = at[kRed * plane];
+    const float g = at[kGreen * plane];
+    const float b = at[kBlue * plane];
+    const Covariance covariance{at[kFactors * plane],       at[(kFactors + 1) * plane],
+                                at[(kFactors + 2) * plane], at[(kFactors + 3) * plane],
+                                at[(kFactors + 4) * plane], at[(kFactors + 5) * plane]};
+    float a[3];
+    solve_slopes(covariance, red[i] * kMean - r * mean, green[i] * kMean - g * mean,
+                 blue[i] * kMean - b * mean, a);
+    const float f = at[kFineness * plane];
+    red[i] = f * a[0];
+    green[i] = f * a[1];
+    blue[i] = f * a[2];
+    value[i] = f * (mean - a[0] * r - a[1] * g - a[2] * b);
+  }
+}
+
+/// (1 - c) (blurred - p), or without p.
+CUTOUT_SIMD void weigh(const float* __restrict confidence, const float* __restrict output,
+                       float share, const Extent& extent, int inset, float* __restrict blurred) {
+  const int right = patch_end(extent, inset);
+  for (int j = inset; j < extent.down - inset; ++j) {
+    for (int i = inset; i < right; ++i) {
+      const int at = j * kPatchStride + i;
+      blurred[at] = (1.0F - confidence[at]) * (blurred[at] - share * snap(output[at]));
+    }
+  }
+}
+
+/// value - (sum of window planes) of n network pixels, times the smoothness, from the window sums.
+CUTOUT_SIMD void laplacian_row(const float* __restrict count, const float* __restrict value,
+                               const float* __restrict red, const float* __restrict green,
+                               const float* __restrict blue, const float* __restrict r,
+                               const float* __restrict g, const float* __restrict b,
+                               const float* __restrict offset, int n, float* __restrict out) {
+  for (int i = 0; i < n; ++i) {
+    const float planes = r[i] * red[i] + g[i] * green[i] + b[i] * blue[i] + offset[i];
+    out[i] = kSmoothness * (count[i] * value[i] - kMean * planes);
+  }
+}
+
+CUTOUT_SIMD void multiply_row(const float* __restrict smooth, const float* __restrict blurred,
+                              const float* __restrict value, const float* __restrict confidence,
+                              const float* __restrict fineness,
+                              const std::uint8_t* __restrict unknown, int n,
+                              float* __restrict out) {
+  for (int i = 0; i < n; ++i) {
+    const float sum = blurred[i] + smooth[i] + (confidence[i] + (1.0F - fineness[i])) * value[i];
+    out[i] = unknown[i] != 0 ? sum : 0.0F;
+  }
+}
+
+CUTOUT_SIMD void descent_row(const float* __restrict smooth, const float* __restrict blurred,
+                             const float* __restrict value, const float* __restrict confidence,
+                             const float* __restrict sampled,
+                             const std::uint8_t* __restrict unknown, int n, float* __restrict out) {
+  for (int i = 0; i < n; ++i) {
+    const float sum = blurred[i] + smooth[i] + confidence[i] * (value[i] - sampled[i]);
+    out[i] = unknown[i] != 0 ? -sum : 0.0F;
+  }
+}
+
+/// The trace of a window's Laplacian is 49 - 4: a plane has four numbers.
+constexpr float kWindowDiagonal = 1.0F - 4.0F * kMean;
+
+CUTOUT_SIMD void diagonal_row(const float* __restrict confidence, const float* __restrict fineness,
+                              const float* __restrict count, float blur, int n,
+                              float* __restrict out) {
+  for (int i = 0; i < n; ++i) {
+    out[i] = (1.0F - confidence[i]) * blur + confidence[i] + (1.0F - fineness[i]) +
+             kSmoothness * kWindowDiagonal * count[i];
+  }
+}
+
+}  // namespace
+
+MattingEnergy::MattingEnergy(const Guide& guide, const EnergyTerms& terms, const BlurWeights& blur,
+                             std::vector<Tile> tiles, ThreadPool& pool)
+    : guide_(guide), terms_(terms), blur_(blur), tiles_(std::move(tiles)) {
+  float squares = blur[0] * blur[0];
+  for (std::size_t i = 1; i < blur.size(); ++i) squares += 2.0F * blur[i] * blur[i];
+  blur_diagonal_ = squares * squares;
+  std::size_t size = 0;
+  for (const Tile& tile : tiles_) {
+    starts_.push_back(size);
+    size += kWindowPlanes * WindowLayout(tile).plane();
+  }
+  windows_ = make_large_array<float>(size);
+  pool.parallel_for(tiles_.size(), 1, [&](std::size_t begin, std::size_t end) {
+    const auto scratch = std::make_unique_for_overwrite<Scratch>();
+    for (std::size_t i = begin; i < end; ++i) prepare(i, *scratch);
+  });
+}
+
+void MattingEnergy::load_colours(const Tile& tile, Scratch& scratch) const {
+  const Extent extent = extent_of(tile);
+  for (std::size_t c = 0; c < scratch.colours.size(); ++c) {
+    load_patch(guide_, guide_.planes[c], tile, scratch.lines);
+    for (int j = 0; j < extent.down; ++j) {
+      const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(j) * kPatchStride;
+      colour_row(scratch.lines.data() + row, guide_.scale[c], guide_.offset[c] - kModelMiddle,
+                 extent.across, scratch.colours[c].data() + row);
+    }
+  }
+}
+
+void MattingEnergy::prepare(std::size_t index, Scratch& scratch) {
+  const Tile& tile = tiles_[index];
+  const Extent extent = extent_of(tile);
+  const WindowLayout layout(tile);
+  float* windows = windows_.get() + starts_[index];
+  const auto plane = static_cast<std::ptrdiff_t>(layout.plane());
+  const auto keep = [&](const Patch& patch, WindowPlane to) {
+    for (int j = kWindowInset; j < extent.down - kWindowInset; ++j) {
+      std::copy_n(patch.data() + j * kPatchStride + kWindowInset, layout.stride,
+                  windows + to * plane + layout.at(kWindowInset, j));
+    }
+  };
+  load_patch(guide_, terms_.start, tile, scratch.value);
+  Patch& once = scratch.changes;
+  Patch& twice = scratch.model[0];
+  blur_patch(scratch.value, extent, kBlurRadius, blur_, scratch.lines, scratch.blurred);
+  subtract_patch(scratch.value, scratch.blurred, extent, kBlurRadius, once);
+  blur_patch(once, extent, 2 * kBlurRadius, blur_, scratch.lines, scratch.blurred);
+  subtract_patch(once, scratch.blurred, extent, 2 * kBlurRadius, twice);
+  mean_squares(once, extent, kWindowInset, scratch.lines, scratch.model[1]);
+  mean_squares(twice, extent, kWindowInset, scratch.lines, scratch.model[2]);
+  Patch& fineness = scratch.value;
+  fineness_patch(scratch.model[1].data(), scratch.model[2].data(), extent, fineness.data());
+  clear_beyond(guide_, tile, fineness);  // no window around what is not in the image
+  keep(fineness, kFineness);
+  sum_windows(fineness, extent, kHalo, scratch.lines, scratch.sums);
+  for (int j = kHalo; j < extent.down - kHalo; ++j) {
+    colour_row(scratch.sums.data() + j * kPatchStride + kHalo, kMean, 0.0F,
+               extent.across - 2 * kHalo, windows + kCount * plane + layout.at(kHalo, j));
+  }
+  load_colours(tile, scratch);
+  const std::array<Patch*, 9> sums{&scratch.model[0], &scratch.model[1], &scratch.model[2],
+                                   &scratch.model[3], &scratch.model[4], &scratch.value,
+                                   &scratch.sums,     &scratch.blurred,  &scratch.changes};
+  Patch& products = scratch.products;
+  for (std::size_t c = 0; c < 3; ++c) {
+    sum_windows(scratch.colours[c], extent, kWindowInset, scratch.lines, *sums[c]);
+  }
+  std::size_t next = 3;
+  for (std::size_t c = 0; c < 3; ++c) {
+    for (std::size_t d = c; d < 3; ++d, ++next) {
+      product(scratch.colours[c].data(), scratch.colours[d].data(), extent,
+              kWindowInset - kModelRadius, products.data());
+      sum_windows(products, extent, kWindowInset, scratch.lines, *sums[next]);
+    }
+  }
+  std::array<const float*, 9> at{};
+  for (std::size_t k = 0; k < at.size(); ++k) at[k] = sums[k]->data();
+  for (int j = kWindowInset; j < extent.down - kWindowInset; ++j) {
+    factor_row(at.data(), static_cast<std::ptrdiff_t>(j) * kPatchStride + kWindowInset,
+               layout.stride, windows + layout.at(kWindowInset, j), plane);
+  }
+}
+
+/// scratch.value -> kSmoothness times its Laplacian in scratch.changes, `kHalo` from the border.
+void MattingEnergy::smooth(std::size_t index, Scratch& scratch) const {
+  const Tile& tile = tiles_[index];
+  const Extent extent = extent_of(tile);
+  const WindowLayout layout(tile);
+  const float* windows = windows_.get() + starts_[index];
+  const auto plane = static_cast<std::ptrdiff_t>(layout.plane());
+  load_colours(tile, scratch);
+  for (std::size_t c = 0; c < 3; ++c) {
+    product(scratch.value.data(), scratch.colours[c].data(), extent, kWindowInset - kModelRadius,
+            scratch.sums.data());
+    sum_windows(scratch.sums, extent, kWindowInset, scratch.lines, scratch.model[c]);
+  }
+  sum_windows(scratch.value, extent, kWindowInset, scratch.lines, scratch.model[3]);
+  for (int j = kWindowInset; j < extent.down - kWindowInset; ++j) {
+    const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(j) * kPatchStride + kWindowInset;
+    fit_row(windows + layout.at(kWindowInset, j), plane, extent.across - 2 * kWindowInset,
+            scratch.model[0].data() + row, scratch.model[1].data() + row,
+            scratch.model[2].data() + row, scratch.model[3].data() + row);
+  }
+  for (std::size_t k = 4; k > 0; --k) {
+    sum_windows(scratch.model[k - 1], extent, kHalo, scratch.lines, scratch.model[k]);
+  }
+  for (int j = kHalo; j < extent.down - kHalo; ++j) {
+    const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(j) * kPatchStride + kHalo;
+    laplacian_row(windows + kCount * plane + layout.at(kHalo, j), scratch.value.data() + row,
+                  scratch.colours[0].data() + row, scratch.colours[1].data() + row,
+                  scratch.colours[2].data() + row, scratch.model[1].data() + row,
+                  scratch.model[2].data() + row, scratch.model[3].data() + row,
+                  scratch.model[4].data() + row, extent.across - 2 * kHalo,
+                  scratch.changes.data() + row);
+  }
+}
+
+/// Confidence-weighted error of the blurred value against `share` of the output, blurred again, in
+/// scratch.model[0], `kHalo` from the border.
+void MattingEnergy::blur_back(const Tile& tile, float share, Scratch& scratch) const {
+  constexpr int kInset = kHalo - kBlurRadius;
+  const Extent extent = extent_of(tile);
+  blur_patch(scratch.value, extent, kInset, blur_, scratch.lines, scratch.blurred);
+  load_patch(guide_, terms_.sample_confidence, tile, scratch.sums);
+  load_patch(guide_, terms_.output, tile, scratch.products);
+  weigh(scratch.sums.data(), scratch.products.data(), share, extent, kInset,
+        scratch.blurred.data());
+  clear_beyond(guide_, tile, scratch.blurred);
+  blur_patch(scratch.blurred, extent, kHalo, blur_, scratch.lines, scratch.model[0]);
+}
+
+void MattingEnergy::descent(std::size_t index, Scratch& scratch, float* out) const {
+  const Tile& tile = tiles_[index];
+  load_patch(guide_, terms_.start, tile, scratch.value);
+  smooth(index, scratch);
+  blur_back(tile, 1.0F, scratch);
+  for (int y = tile.top; y < tile.bottom; ++y) {
+    const std::size_t at = guide_.at(tile.left, y);
+    const std::ptrdiff_t i = (y - tile.top + kHalo) * kPatchStride + kHalo;
+    descent_row(scratch.changes.data() + i, scratch.model[0].data() + i, scratch.value.data() + i,
+                terms_.sample_confidence + at, terms_.sampled_alpha + at, terms_.unknown + at,
+                tile.right - tile.left, out + at);
+  }
+}
+
+void MattingEnergy::multiply(std::size_t index, const float* direction, Scratch& scratch,
+                             float* out) const {
+  const Tile& tile = tiles_[index];
+  load_patch(guide_, direction, tile, scratch.value);
+  clear_beyond(guide_, tile, scratch.value);
+  smooth(index, scratch);
+  blur_back(tile, 0.0F, scratch);
+  for (int y = tile.top; y < tile.bottom; ++y) {
+    const std::size_t at = guide_.at(tile.left, y);
+    const std::ptrdiff_t i = (y - tile.top + kHalo) * kPatchStride + kHalo;
+    multiply_row(scratch.changes.data() + i, scratch.model[0].data() + i, scratch.value.data() + i,
+                 terms_.sample_confidence + at, fineness(index, y), terms_.unknown + at,
+                 tile.right - tile.left, out + at);
+  }
+}
+
+void MattingEnergy::diagonal(std::size_t index, int y, float* out) const {
+  const Tile& tile = tiles_[index];
+  const WindowLayout layout(tile);
+  const float* count = windows_.get() + starts_[index] + kCount * layout.plane() +
+                       layout.at(kHalo, y - tile.top + kHalo);
+  diagonal_row(terms_.sample_confidence + guide_.at(tile.left, y), fineness(index, y), count,
+               blur_diagonal_, tile.right - tile.left, out);
+}
+
+const float* MattingEnergy::fineness(std::size_t index, int y) const {
+  const Tile& tile = tiles_[index];
+  const WindowLayout layout(tile);
+  return windows_.get() + starts_[index] + kFineness * layout.plane() +
+         layout.at(kHalo, y - tile.top + kHalo);
+}
+
+}  // namespace cutout

@@ -1,0 +1,140 @@
+#include "matte/patch.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/simd.h"
+#include "matte/math/local_model.h"
+
+namespace cutout {
+
+namespace {
+
+/// Nine taps, added in a fixed order.
+CUTOUT_INLINE float blur9(const float* at, std::ptrdiff_t step, const float* w) {
+  return ((w[0] * at[0] + w[1] * (at[-step] + at[step])) + w[2] * (at[-2 * step] + at[2 * step])) +
+         (w[3] * (at[-3 * step] + at[3 * step]) + w[4] * (at[-4 * step] + at[4 * step]));
+}
+
+CUTOUT_INLINE float sum5(const float* at, std::ptrdiff_t step) {
+  return (at[0] + (at[-step] + at[step])) + (at[-2 * step] + at[2 * step]);
+}
+
+CUTOUT_INLINE float sum_window(const float* at, std::ptrdiff_t step) {
+  return sum7(at[-3 * step], at[-2 * step], at[-step], at[0], at[step], at[2 * step], at[3 * step]);
+}
+
+CUTOUT_SIMD void blur(const float* __restrict from, const Extent& extent, int inset,
+                      const float* weights, float* __restrict lines, float* __restrict out) {
+  const int right = patch_end(extent, inset);
+  for (int j = inset - kBlurRadius; j < extent.down - inset + kBlurRadius; ++j) {
+    for (int i = inset; i < right; ++i) {
+      lines[j * kPatchStride + i] = blur9(from + j * kPatchStride + i, 1, weights);
+    }
+  }
+  for (int j = inset; j < extent.down - inset; ++j) {
+    for (int i = inset; i < right; ++i) {
+      out[j * kPatchStride + i] = blur9(lines + j * kPatchStride + i, kPatchStride, weights);
+    }
+  }
+}
+
+CUTOUT_SIMD void subtract(const float* __restrict a, const float* __restrict b,
+                          const Extent& extent, int inset, float* __restrict out) {
+  const int right = patch_end(extent, inset);
+  for (int j = inset; j < extent.down - inset; ++j) {
+    for (int i = inset; i < right; ++i) {
+      out[j * kPatchStride + i] = a[j * kPatchStride + i] - b[j * kPatchStride + i];
+    }
+  }
+}
+
+CUTOUT_SIMD void sums(const float* __restrict from, const Extent& extent, int inset,
+                      float* __restrict lines, float* __restrict out) {
+  const int right = patch_end(extent, inset);
+  for (int j = inset - kModelRadius; j < extent.down - inset + kModelRadius; ++j) {
+    for (int i = inset; i < right; ++i) {
+      lines[j * kPatchStride + i] = sum_window(from + j * kPatchStride + i, 1);
+    }
+  }
+  for (int j = inset; j < extent.down - inset; ++j) {
+    for (int i = inset; i < right; ++i) {
+      out[j * kPatchStride + i] = sum_window(lines + j * kPatchStride + i, kPatchStride);
+    }
+  }
+}
+
+CUTOUT_SIMD void squares(const float* __restrict from, const Extent& extent, int inset,
+                         float* __restrict lines, float* __restrict out) {
+  const int right = patch_end(extent, inset);
+  for (int j = inset - kErrorRadius; j < extent.down - inset + kErrorRadius; ++j) {
+    for (int i = inset; i < right; ++i) {
+      const float* at = from + j * kPatchStride + i;
+      const float square[5] = {at[-2] * at[-2], at[-1] * at[-1], at[0] * at[0], at[1] * at[1],
+                               at[2] * at[2]};
+      lines[j * kPatchStride + i] = sum5(square + 2, 1);
+    }
+  }
+  for (int j = inset; j < extent.down - inset; ++j) {
+    for (int i = inset; i < right; ++i) {
+      out[j * kPatchStride + i] = sum5(lines + j * kPatchStride + i, kPatchStride) * (1.0F / 25.0F);
+    }
+  }
+}
+
+}  // namespace
+
+BlurWeights blur_weights(float sigma) {
+  std::array<double, kBlurRadius + 1> exact{};
+  double sum = 0;
+  for (int i = 0; i <= kBlurRadius; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    exact[at] = std::exp(-0.5 * i * i / (static_cast<double>(sigma) * static_cast<double>(sigma)));
+    sum += (i == 0 ? 1 : 2) * exact[at];
+  }
+  BlurWeights weights{};
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(exact[i] / sum);
+  return weights;
+}
+
+void load_patch(const Guide& grid, const float* plane, const Tile& tile, Patch& patch) {
+  const Extent extent = extent_of(tile);
+  for (int j = 0; j < extent.down; ++j) {
+    const int y = std::clamp(tile.top - kHalo + j, 0, grid.height - 1);
+    copy_padded(plane + grid.at(0, y), grid.width, tile.left - kHalo, extent.across,
+                patch.data() + static_cast<std::ptrdiff_t>(j) * kPatchStride);
+  }
+}
+
+void clear_beyond(const Guide& grid, const Tile& tile, Patch& patch) {
+  const Extent extent = extent_of(tile);
+  const int before = std::clamp(kHalo - tile.left, 0, extent.across);
+  const int behind =
+      std::clamp(tile.left - kHalo + extent.across - grid.width, 0, extent.across - before);
+  for (int j = 0; j < extent.down; ++j) {
+    float* row = patch.data() + static_cast<std::ptrdiff_t>(j) * kPatchStride;
+    const int y = tile.top - kHalo + j;
+    const bool outside = y < 0 || y >= grid.height;
+    std::fill_n(row, outside ? extent.across : before, 0.0F);
+    std::fill_n(row + extent.across - behind, behind, 0.0F);
+  }
+}
+
+void blur_patch(const Patch& from, const Extent& extent, int inset, const BlurWeights& weights,
+                Patch& lines, Patch& out) {
+  blur(from.data(), extent, inset, weights.data(), lines.data(), out.data());
+}
+
+void subtract_patch(const Patch& a, const Patch& b, const Extent& extent, int inset, Patch& out) {
+  subtract(a.data(), b.data(), extent, inset, out.data());
+}
+
+void sum_windows(const Patch& from, const Extent& extent, int inset, Patch& lines, Patch& out) {
+  sums(from.data(), extent, inset, lines.data(), out.data());
+}
+
+void mean_squares(const Patch& from, const Extent& extent, int inset, Patch& lines, Patch& out) {
+  squares(from.data(), extent, inset, lines.data(), out.data());
+}
+
+}  // namespace cutout

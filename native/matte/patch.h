@@ -1,0 +1,64 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "matte/guide.h"
+#include "matte/tiles.h"
+
+namespace cutout {
+
+/// A tile of a plane and kHalo network pixels around it, for steps that follow each other without
+/// leaving the cache. A step computes what is at least `inset` network pixels from the patch's
+/// border. Loops run over whole vectors, at most `inset` columns too far into the next row, where
+/// no result depends on them.
+inline constexpr int kHalo = 13;
+inline constexpr int kPatchRows = kTile + 2 * kHalo;
+inline constexpr int kPatchStride = 64;
+inline constexpr int kPatchVector = 16;
+static_assert(kPatchRows <= kPatchStride);
+
+using Patch = std::array<float, static_cast<std::size_t>(kPatchRows) * kPatchStride + kPatchVector>;
+
+/// Used columns and rows of a patch.
+struct Extent {
+  int across;
+  int down;
+};
+
+inline Extent extent_of(const Tile& tile) {
+  return {tile.right - tile.left + 2 * kHalo, tile.bottom - tile.top + 2 * kHalo};
+}
+
+/// Behind the last column that a step computes.
+inline int patch_end(const Extent& extent, int inset) {
+  return inset + (extent.across - 2 * inset + kPatchVector - 1) / kPatchVector * kPatchVector;
+}
+
+/// Loads a plane of the guide's size; its border is repeated beyond the image.
+void load_patch(const Guide& grid, const float* plane, const Tile& tile, Patch& patch);
+
+/// Sets what lies beyond the image to 0.
+void clear_beyond(const Guide& grid, const Tile& tile, Patch& patch);
+
+/// Gaussian blur of nine taps each way.
+inline constexpr int kBlurRadius = 4;
+using BlurWeights = std::array<float, kBlurRadius + 1>;
+
+BlurWeights blur_weights(float sigma);
+
+/// The blur; inset >= kBlurRadius.
+void blur_patch(const Patch& from, const Extent& extent, int inset, const BlurWeights& weights,
+                Patch& lines, Patch& out);
+
+/// a - b
+void subtract_patch(const Patch& a, const Patch& b, const Extent& extent, int inset, Patch& out);
+
+/// Sums over windows of 7 x 7 values; inset >= 3.
+void sum_windows(const Patch& from, const Extent& extent, int inset, Patch& lines, Patch& out);
+
+/// Means of the squares of 5 x 5 values; inset >= kErrorRadius.
+inline constexpr int kErrorRadius = 2;
+void mean_squares(const Patch& from, const Extent& extent, int inset, Patch& lines, Patch& out);
+
+}  // namespace cutout
