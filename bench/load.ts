@@ -7,8 +7,8 @@ import { openImages } from './lib/images.ts';
 import { closedLoop, type OpenPlan, openLoop, type Send } from './lib/load/generate.ts';
 import { heldRate, nextRate, type Step, type Summary, summarise } from './lib/load/summary.ts';
 import { computed, type Figure, type Outcome, type Part } from './lib/outcome.ts';
-import { bareNetwork } from './lib/paths.ts';
-import { median, quantile } from './lib/stats.ts';
+import { usedNetwork } from './lib/paths.ts';
+import { mean, median, quantile } from './lib/stats.ts';
 import { openTarget } from './lib/target.ts';
 
 interface LoadOptions extends Shared {
@@ -93,7 +93,7 @@ async function openLoops(
   return steps.sort((a, b) => a.perSecond - b.perSecond);
 }
 
-/** Alternating with the closed loops of as many callers would be fairer still; each setting is a separate process. */
+/** Runs of the network as the server makes them; each setting is a process of its own. */
 async function bareSettings(seconds: number, { progress }: Context): Promise<readonly Bare[]> {
   const cores = availableParallelism();
   const settings: readonly BareSetting[] = [
@@ -106,16 +106,24 @@ async function bareSettings(seconds: number, { progress }: Context): Promise<rea
     progress(`bare runs, ${setting.processes} x ${setting.threads}`);
     runs.push({
       ...setting,
-      perSecond: (await bareRuns(bareNetwork(), { ...setting, seconds })).perSecond,
+      perSecond: (await bareRuns('engine', usedNetwork(), { ...setting, seconds })).perSecond,
     });
   }
   return runs;
 }
 
+/** Of what was measured before and after the server, so that a drift of the machine counts half. */
+const meanOf = (before: readonly Bare[], after: readonly Bare[]): readonly Bare[] =>
+  before.map((one, at) => ({
+    ...one,
+    perSecond: mean([one.perSecond, after[at]?.perSecond ?? Number.NaN]),
+  }));
+
 async function measureLoad(options: LoadOptions, context: Context): Promise<Measured> {
   const { mp, size, format, parallel, seconds, images, burst } = options;
   const { progress } = context;
   const image = await openImages(images).jpeg(mp);
+  const before = options.bare ? await bareSettings(seconds, context) : [];
   const target = await openTarget(options);
   let closed: readonly Closed[] = [];
   let measured: Omit<Measured, 'bare'>;
@@ -142,7 +150,8 @@ async function measureLoad(options: LoadOptions, context: Context): Promise<Meas
   } finally {
     await target.close();
   }
-  return { ...measured, bare: options.bare ? await bareSettings(seconds, context) : [] };
+  const after = options.bare ? await bareSettings(seconds, context) : [];
+  return { ...measured, bare: meanOf(before, after) };
 }
 
 const codesText = (codes: Summary['codes']): string =>
@@ -185,7 +194,7 @@ function tables({ closed, open, burst, bare }: Measured): readonly Part[] {
   if (bare.length > 0)
     more.push({
       kind: 'table',
-      title: 'Bare ONNX Runtime, nothing else',
+      title: 'Runs of the network, nothing else',
       columns: ['processes', 'threads', 'runs a second'],
       rows: bare.map(({ processes, threads, perSecond }) => [processes, threads, perSecond]),
     });
@@ -302,7 +311,15 @@ function figuresOf({ closed, open, capacity, limit, bare }: Measured): readonly 
         ]
       : []),
     ...(best > 0
-      ? [computed('load.over_bare', 'served against bare runs of the network', '×', capacity / best)]
+      ? [
+          computed(
+            'load.over_bare',
+            'served over bare runs of the network in their best setting',
+            '×',
+            capacity / best,
+            { atLeast: 0.92 },
+          ),
+        ]
       : []),
     ...closed.map(({ parallel, summary }) =>
       computed(`load.closed.${parallel}.p50`, `${parallel} callers, p50`, 'ms', median(summary.latencies)),

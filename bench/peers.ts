@@ -162,7 +162,7 @@ async function measureRounds(
         if (bare) {
           progress(`${where}, bare`);
           const setting = { processes: 1, threads: availableParallelism(), seconds: 3 };
-          one.bare.push(median((await bareRuns(bareNetwork(), setting)).times));
+          one.bare.push(median((await bareRuns('onnxruntime', bareNetwork(), setting)).times));
         }
         for (const { name, peer } of peers) {
           progress(`${where}, ${name}`);

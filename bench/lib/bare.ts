@@ -15,14 +15,19 @@ interface BareRuns {
   readonly perSecond: number;
 }
 
-/** Bare ONNX Runtime: `processes` × `threads` concurrently for `seconds`. */
+/** Who runs the network: ONNX Runtime alone, or the server's engine with its operators. */
+type Runner = 'onnxruntime' | 'engine';
+
+/** Runs of the network and nothing else: `processes` × `threads` concurrently for `seconds`. */
 export async function bareRuns(
+  runner: Runner,
   network: string,
   { processes, threads, seconds }: BareSetting & { readonly seconds: number },
 ): Promise<BareRuns> {
+  const script = childScript(runner === 'engine' ? 'engineRun.js' : 'bareRun.js');
   const runs = await Promise.all(
     Array.from({ length: processes }, async () => {
-      const [times] = await jsonLines(childScript('bareRun.js'), [network, threads, seconds]);
+      const [times] = await jsonLines(script, [network, threads, seconds]);
       return times as readonly number[];
     }),
   );
