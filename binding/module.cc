@@ -5,8 +5,8 @@
 #include "core/simd.h"
 #include "engine.h"
 #include "instance.h"
-#include "ort/driver.h"
 #include "low_precision/kernels.h"
+#include "ort/driver.h"
 #include "ort/runtime.h"
 
 namespace cutout::binding {

@@ -19,7 +19,9 @@ namespace cutout {
 
 namespace {
 
-constexpr int kSteps = 12;  // of conjugate gradients
+constexpr int kSteps = 12;  // of conjugate gradients, at most
+// The steps end where the next one would change alpha by less than this (root mean square).
+constexpr double kTolerance = 1e-3;
 // Weight of the error of the result against that of the output.
 constexpr float kModelError = 0.3F;
 // How much worse than the start alpha may explain output and samples.
@@ -218,9 +220,14 @@ class ConjugateGradients {
     for_tiles([&](std::size_t tile, MattingEnergy::Scratch& scratch) {
       energy_.descent(tile, scratch, residual_.get());
     });
+    double pixels = 0;
+    for (const Tile& tile : energy_.tiles()) {
+      pixels += static_cast<double>(tile.right - tile.left) * (tile.bottom - tile.top);
+    }
+    const double enough = kTolerance * kTolerance * pixels;
     double length = advance(0.0F, direction, alpha);  // residual . conditioned
     turn(0.0F, direction);
-    for (int i = 0; i < steps && length > 0; ++i) {
+    for (int i = 0; i < steps && length > enough; ++i) {
       for_tiles([&](std::size_t tile, MattingEnergy::Scratch& scratch) {
         energy_.multiply(tile, direction, scratch, product_.get());
         sums_[tile] = dot(tile, direction, product_.get());
@@ -345,16 +352,16 @@ void confidence_tile(const Guide& grid, const EnergyTerms& terms, const MattingE
   constexpr int kInset = kHalo - kErrorRadius;
   const Tile& tile = energy.tiles()[index];
   const Extent extent = extent_of(tile);
-  load_patch(grid, terms.output, tile, at.output);
-  load_patch(grid, terms.sample_confidence, tile, at.sample_confidence);
-  load_patch(grid, terms.sampled_alpha, tile, at.sampled_alpha);
+  load_patch(grid, terms.output, tile, 0, at.output);
+  load_patch(grid, terms.sample_confidence, tile, 0, at.sample_confidence);
+  load_patch(grid, terms.sampled_alpha, tile, 0, at.sampled_alpha);
   const auto mean_terms = [&](const Patch& value, Patch& out) {
     terms_patch(at.output.data(), at.sample_confidence.data(), at.sampled_alpha.data(),
                 value.data(), at.blurred.data(), extent, kInset, at.changes.data());
     mean_squares(at.changes, extent, kHalo, at.lines, out);
   };
-  load_patch(grid, terms.start, tile, at.start);
-  load_patch(grid, matte.alpha.get(), tile, at.alpha);
+  load_patch(grid, terms.start, tile, 0, at.start);
+  load_patch(grid, matte.alpha.get(), tile, 0, at.alpha);
   blur_patch(at.start, extent, kInset, weights, at.lines, at.blurred);
   subtract_patch(at.start, at.blurred, extent, kInset, at.changes);
   mean_squares(at.changes, extent, kHalo, at.lines, at.network);

@@ -19,7 +19,7 @@ struct DeblurredMatte {
 
 /// Removes the network's blur from its output p where the guide's colours explain the edge: alpha
 /// minimises the energy of matting_energy.h over the uncertain network pixels, from the samples'
-/// alpha, by 12 steps of preconditioned conjugate gradients (docs/matting.md, section 4).
+/// alpha, by at most 12 steps of preconditioned conjugate gradients (docs/matting.md, section 4).
 ///
 /// Where D(alpha) > 1.5 D(start), D the mean over 5 x 5 of the energy's terms of output and
 /// samples, the colours do not explain the edge: alpha returns to the start by 1 - (1.5 D(start) /

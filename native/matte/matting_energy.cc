@@ -25,6 +25,9 @@ constexpr float kFine = 2.0F * kWide;
 constexpr float kMean = 1.0F / (kModelWindow * kModelWindow);
 constexpr int kWindowInset = kHalo - kModelRadius;
 static_assert(kWindowInset >= 2 * kBlurRadius + kErrorRadius);
+// Colours are read by the windows, alpha by the blur of the blur too.
+constexpr int kColourInset = kWindowInset - kModelRadius;
+constexpr int kValueInset = std::min(kColourInset, kHalo - 2 * kBlurRadius);
 
 // Of each window, planes of window_stride() columns.
 enum WindowPlane { kFineness, kRed, kGreen, kBlue, kFactors, kCount = kFactors + 6, kWindowPlanes };
@@ -201,11 +204,11 @@ MattingEnergy::MattingEnergy(const Guide& guide, const EnergyTerms& terms, const
 void MattingEnergy::load_colours(const Tile& tile, Scratch& scratch) const {
   const Extent extent = extent_of(tile);
   for (std::size_t c = 0; c < scratch.colours.size(); ++c) {
-    load_patch(guide_, guide_.planes[c], tile, scratch.lines);
-    for (int j = 0; j < extent.down; ++j) {
-      const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(j) * kPatchStride;
+    load_patch(guide_, guide_.planes[c], tile, kColourInset, scratch.lines);
+    for (int j = kColourInset; j < extent.down - kColourInset; ++j) {
+      const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(j) * kPatchStride + kColourInset;
       colour_row(scratch.lines.data() + row, guide_.scale[c], guide_.offset[c] - kModelMiddle,
-                 extent.across, scratch.colours[c].data() + row);
+                 extent.across - 2 * kColourInset, scratch.colours[c].data() + row);
     }
   }
 }
@@ -222,7 +225,7 @@ void MattingEnergy::prepare(std::size_t index, Scratch& scratch) {
                   windows + to * plane + layout.at(kWindowInset, j));
     }
   };
-  load_patch(guide_, terms_.start, tile, scratch.value);
+  load_patch(guide_, terms_.start, tile, 0, scratch.value);
   Patch& once = scratch.changes;
   Patch& twice = scratch.model[0];
   blur_patch(scratch.value, extent, kBlurRadius, blur_, scratch.lines, scratch.blurred);
@@ -251,8 +254,8 @@ void MattingEnergy::prepare(std::size_t index, Scratch& scratch) {
   std::size_t next = 3;
   for (std::size_t c = 0; c < 3; ++c) {
     for (std::size_t d = c; d < 3; ++d, ++next) {
-      product(scratch.colours[c].data(), scratch.colours[d].data(), extent,
-              kWindowInset - kModelRadius, products.data());
+      product(scratch.colours[c].data(), scratch.colours[d].data(), extent, kColourInset,
+              products.data());
       sum_windows(products, extent, kWindowInset, scratch.lines, *sums[next]);
     }
   }
@@ -273,7 +276,7 @@ void MattingEnergy::smooth(std::size_t index, Scratch& scratch) const {
   const auto plane = static_cast<std::ptrdiff_t>(layout.plane());
   load_colours(tile, scratch);
   for (std::size_t c = 0; c < 3; ++c) {
-    product(scratch.value.data(), scratch.colours[c].data(), extent, kWindowInset - kModelRadius,
+    product(scratch.value.data(), scratch.colours[c].data(), extent, kColourInset,
             scratch.sums.data());
     sum_windows(scratch.sums, extent, kWindowInset, scratch.lines, scratch.model[c]);
   }
@@ -304,8 +307,8 @@ void MattingEnergy::blur_back(const Tile& tile, float share, Scratch& scratch) c
   constexpr int kInset = kHalo - kBlurRadius;
   const Extent extent = extent_of(tile);
   blur_patch(scratch.value, extent, kInset, blur_, scratch.lines, scratch.blurred);
-  load_patch(guide_, terms_.sample_confidence, tile, scratch.sums);
-  load_patch(guide_, terms_.output, tile, scratch.products);
+  load_patch(guide_, terms_.sample_confidence, tile, kInset, scratch.sums);
+  load_patch(guide_, terms_.output, tile, kInset, scratch.products);
   weigh(scratch.sums.data(), scratch.products.data(), share, extent, kInset,
         scratch.blurred.data());
   clear_beyond(guide_, tile, scratch.blurred);
@@ -314,7 +317,7 @@ void MattingEnergy::blur_back(const Tile& tile, float share, Scratch& scratch) c
 
 void MattingEnergy::descent(std::size_t index, Scratch& scratch, float* out) const {
   const Tile& tile = tiles_[index];
-  load_patch(guide_, terms_.start, tile, scratch.value);
+  load_patch(guide_, terms_.start, tile, kValueInset, scratch.value);
   smooth(index, scratch);
   blur_back(tile, 1.0F, scratch);
   for (int y = tile.top; y < tile.bottom; ++y) {
@@ -329,7 +332,7 @@ void MattingEnergy::descent(std::size_t index, Scratch& scratch, float* out) con
 void MattingEnergy::multiply(std::size_t index, const float* direction, Scratch& scratch,
                              float* out) const {
   const Tile& tile = tiles_[index];
-  load_patch(guide_, direction, tile, scratch.value);
+  load_patch(guide_, direction, tile, kValueInset, scratch.value);
   clear_beyond(guide_, tile, scratch.value);
   smooth(index, scratch);
   blur_back(tile, 0.0F, scratch);

@@ -97,12 +97,13 @@ BlurWeights blur_weights(float sigma) {
   return weights;
 }
 
-void load_patch(const Guide& grid, const float* plane, const Tile& tile, Patch& patch) {
+void load_patch(const Guide& grid, const float* plane, const Tile& tile, int inset, Patch& patch) {
   const Extent extent = extent_of(tile);
-  for (int j = 0; j < extent.down; ++j) {
+  for (int j = inset; j < extent.down - inset; ++j) {
     const int y = std::clamp(tile.top - kHalo + j, 0, grid.height - 1);
-    copy_padded(plane + grid.at(0, y), grid.width, tile.left - kHalo, extent.across,
-                patch.data() + static_cast<std::ptrdiff_t>(j) * kPatchStride);
+    copy_padded(plane + grid.at(0, y), grid.width, tile.left - kHalo + inset,
+                extent.across - 2 * inset,
+                patch.data() + static_cast<std::ptrdiff_t>(j) * kPatchStride + inset);
   }
 }
 

@@ -35,8 +35,9 @@ inline int patch_end(const Extent& extent, int inset) {
   return inset + (extent.across - 2 * inset + kPatchVector - 1) / kPatchVector * kPatchVector;
 }
 
-/// Loads a plane of the guide's size; its border is repeated beyond the image.
-void load_patch(const Guide& grid, const float* plane, const Tile& tile, Patch& patch);
+/// Loads what is at least `inset` from the patch's border of a plane of the guide's size; the
+/// plane's border is repeated beyond the image.
+void load_patch(const Guide& grid, const float* plane, const Tile& tile, int inset, Patch& patch);
 
 /// Sets what lies beyond the image to 0.
 void clear_beyond(const Guide& grid, const Tile& tile, Patch& patch);

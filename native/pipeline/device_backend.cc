@@ -271,7 +271,8 @@ void queue_edges(DeviceCall& call, const HostEdges& host, std::size_t size,
   call.run<&Table::local_models>(guide, static_cast<const float*>(edges.alpha), edges.models);
   float* const pyramid = call.scratch<float>(cuda::pyramid_size(guide.width, guide.height));
   float* const scratch = call.scratch<float>(cuda::colour_scratch(guide.width, guide.height));
-  call.run<&Table::foreground_colours>(guide, static_cast<const float*>(for_colours), pyramid, scratch, edges.colours);
+  call.run<&Table::foreground_colours>(guide, static_cast<const float*>(for_colours), pyramid,
+                                       scratch, edges.colours);
 }
 
 }  // namespace
