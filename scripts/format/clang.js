@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { inRoot, root } from '../setup/paths.js';
 
-const FOLDERS = ['native', 'binding', 'test/native', 'test/stress', 'test/faults'];
+const FOLDERS = ['native', 'binding', 'test'];
 
 function sources() {
   return FOLDERS.flatMap((folder) =>

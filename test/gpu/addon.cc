@@ -8,9 +8,9 @@
 
 #include "core/cancel.h"
 #include "core/thread_pool.h"
-#include "ort/memory_budget.h"
 #include "ort/driver.h"
 #include "ort/failure.h"
+#include "ort/memory_budget.h"
 #include "ort/network.h"
 #include "ort/options.h"
 #include "ort/runtime.h"
@@ -61,9 +61,8 @@ Napi::Value check(const Napi::CallbackInfo& info) {
   device.driver_cuda = number(info[0]);
   device.compute_major = number(info[1]);
   device.compute_minor = number(info[2]);
-  return from_status(info.Env(),
-                     ort::check_device("It fails", device, number(info[3]),
-                                       info[4].As<Napi::Boolean>().Value()));
+  return from_status(info.Env(), ort::check_device("It fails", device, number(info[3]),
+                                                   info[4].As<Napi::Boolean>().Value()));
 }
 
 /// (message) → status
@@ -84,13 +83,14 @@ Napi::Value from_options(Napi::Env env, const ort::ProviderOptions& options) {
 /// (tensorrt, deviceId, fp16, engineCache, memoryLimit) → names and values
 Napi::Value options(const Napi::CallbackInfo& info) {
   const auto limit = static_cast<std::uint64_t>(info[4].As<Napi::Number>().Int64Value());
-  const ort::GpuOptions gpu{number(info[1]), limit, info[2].As<Napi::Boolean>().Value(), text(info[3])};
+  const ort::GpuOptions gpu{number(info[1]), limit, info[2].As<Napi::Boolean>().Value(),
+                            text(info[3])};
   return from_options(info.Env(), info[0].As<Napi::Boolean>().Value() ? ort::tensorrt_options(gpu)
-                                                                       : ort::cuda_options(gpu));
+                                                                      : ort::cuda_options(gpu));
 }
 
-/// (runtimePath, file, width, height, bind, inputs: Float32Array[]) → Float32Array[] of output 0, each
-/// input on the next of two slots.
+/// (runtimePath, file, width, height, bind, inputs: Float32Array[]) → Float32Array[] of output 0,
+/// each input on the next of two slots.
 Napi::Value run(const Napi::CallbackInfo& info) {
   const auto fail = [&info](const Status& status) {
     throw Napi::Error::New(info.Env(), status.message());
@@ -190,9 +190,9 @@ Napi::Value use(const Napi::CallbackInfo& info) {
   return result;
 }
 
-/// (runtimePath, file, width, height, batches: number[], limit, total, uses: number[]) → status of opening the network
-/// while the device's use is one of `uses` after the other, the sizes that were opened, and what was booked then, and
-/// after the network was closed.
+/// (runtimePath, file, width, height, batches: number[], limit, total, uses: number[]) → status of
+/// opening the network while the device's use is one of `uses` after the other, the sizes that were
+/// opened, and what was booked then, and after the network was closed.
 Napi::Value open_within(const Napi::CallbackInfo& info) {
   const Status runtime = ort::open_runtime(text(info[0]));
   if (!runtime.ok()) return from_status(info.Env(), runtime);
@@ -232,8 +232,9 @@ Napi::Value open_within(const Napi::CallbackInfo& info) {
   return result;
 }
 
-/// (runtimePath, file, width, height, batches: number[], inputs: Float32Array[]) → for each step the outputs of
-/// both inputs as one batch: on device 0, on device 1, then as before after each has been checked and opened again.
+/// (runtimePath, file, width, height, batches: number[], inputs: Float32Array[]) → for each step
+/// the outputs of both inputs as one batch: on device 0, on device 1, then as before after each has
+/// been checked and opened again.
 Napi::Value replicas(const Napi::CallbackInfo& info) {
   const auto check = [&info](const Status& status) {
     if (!status.ok()) throw Napi::Error::New(info.Env(), status.message());
@@ -254,7 +255,8 @@ Napi::Value replicas(const Napi::CallbackInfo& info) {
   check(ort::Network::open(of_first, token, first));
   ThreadPool pool(1);
   int opened = 0;
-  const auto open = [&](std::size_t, const CancelToken& stop, std::unique_ptr<ort::Network>& network) {
+  const auto open = [&](std::size_t, const CancelToken& stop,
+                        std::unique_ptr<ort::Network>& network) {
     ++opened;
     return ort::Network::open(options, stop, network);
   };
@@ -266,7 +268,8 @@ Napi::Value replicas(const Napi::CallbackInfo& info) {
     Napi::Array outputs = Napi::Array::New(info.Env(), 2);
     const std::size_t size = replicas->buckets().back().size;
     for (int slot = 0; slot < 2; ++slot) {
-      const Napi::Float32Array values = inputs.Get(static_cast<std::uint32_t>(slot)).As<Napi::Float32Array>();
+      const Napi::Float32Array values =
+          inputs.Get(static_cast<std::uint32_t>(slot)).As<Napi::Float32Array>();
       std::copy_n(values.Data(), values.ElementLength(), first->input(slot).begin());
       std::ranges::fill(first->output(slot), -1.0F);
     }
@@ -295,7 +298,8 @@ Napi::Value replicas(const Napi::CallbackInfo& info) {
   result.Set("steps", steps);
   result.Set("openedByCheck", before - 1);
   result.Set("opened", opened);
-  // A size that could not be opened is a lack of memory, so that the batcher goes on with smaller ones.
+  // A size that could not be opened is a lack of memory, so that the batcher goes on with smaller
+  // ones.
   const std::vector<int> slots{0, 1};
   result.Set("tooLarge", static_cast<int>(replicas->run(0, 64, slots, token).code()));
   return result;

@@ -1,3 +1,5 @@
+#include "stress/cuda/kernels.h"
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -5,7 +7,6 @@
 #include "cuda/host_table.h"
 #include "cuda/library.h"
 #include "gpu_check/checks.h"
-#include "stress/cuda/kernels.h"
 
 namespace cutout::gpu_check {
 
@@ -60,7 +61,8 @@ void check_kernels(const Options& options, Report& report) {
   const std::string all = std::to_string(report.kernels.size());
   report.say("kernels", wrong == 0,
              wrong == 0 ? "All " + all + " give what the CPU gives, within their limits."
-                        : std::to_string(wrong) + " of " + all + " differ from the CPU by more than their limit.");
+                        : std::to_string(wrong) + " of " + all +
+                              " differ from the CPU by more than their limit.");
 }
 
 }  // namespace cutout::gpu_check

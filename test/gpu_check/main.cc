@@ -1,4 +1,5 @@
-// cutout_gpu_check: see kUsage in options.cc, and docs/gpu.md. Plain C++, because machines with a GPU may have no Node.js.
+// cutout_gpu_check: see kUsage in options.cc, and docs/gpu.md. Plain C++, because machines with a
+// GPU may have no Node.js.
 #include <cstdio>
 
 #include "gpu_check/checks.h"

@@ -44,7 +44,8 @@ Image make_image(std::size_t seed, int width, int height) {
       for (int x = 0; x < width; ++x) {
         const float dx = static_cast<float>(x) / static_cast<float>(width) - x0;
         const float dy = static_cast<float>(y) / static_cast<float>(height) - y0;
-        const float edge = std::clamp(30 * (radius - std::sqrt(dx * dx + dy * dy)) + 0.5F, 0.0F, 1.0F);
+        const float edge =
+            std::clamp(30 * (radius - std::sqrt(dx * dx + dy * dy)) + 0.5F, 0.0F, 1.0F);
         image.push_back(edge * inside + (1 - edge) * outside + 0.05F * (any(random) - 0.5F));
       }
     }
@@ -165,13 +166,16 @@ class NetworkCheck {
     double sum = 0;
     for (const double difference : differences) sum += difference;
     result.mean_difference = sum / static_cast<double>(differences.size());
-    const auto at = static_cast<std::ptrdiff_t>(0.999 * static_cast<double>(differences.size() - 1));
+    const auto at =
+        static_cast<std::ptrdiff_t>(0.999 * static_cast<double>(differences.size() - 1));
     std::ranges::nth_element(differences, differences.begin() + at);
     result.p999_difference = differences[static_cast<std::size_t>(at)];
   }
 
   void say_differences() {
-    const auto none_of = [this](auto wrong) { return std::ranges::none_of(report_.batches, wrong); };
+    const auto none_of = [this](auto wrong) {
+      return std::ranges::none_of(report_.batches, wrong);
+    };
     const bool finite = none_of([](const BatchResult& batch) { return batch.not_finite > 0; });
     report_.say("finite", finite,
                 finite ? "No value is infinite or not a number, in any size of batch."
@@ -216,7 +220,8 @@ class NetworkCheck {
           const std::lock_guard lock(mutex);
           next += gap(random);
           if (next > options_.seconds || !failed.ok()) return;
-          arrival = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(next));
+          arrival = start + std::chrono::duration_cast<Clock::duration>(
+                                std::chrono::duration<double>(next));
         }
         std::this_thread::sleep_until(arrival);
         Clock::duration waited{0};

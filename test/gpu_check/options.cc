@@ -8,7 +8,8 @@
 namespace cutout::gpu_check {
 
 const char* const kUsage =
-    "cutout_gpu_check [options]: proves on a GPU that driver, libraries, kernels and network work.\n"
+    "cutout_gpu_check [options]: proves on a GPU that driver, libraries, kernels and network "
+    "work.\n"
     "\n"
     "  --device N|host       number of the GPU, default 0; host: its part is played by the CPU\n"
     "  --kernels FILE        libcutout_cuda.so; without it the kernels are not checked on a GPU\n"
@@ -49,8 +50,10 @@ Status parse(int argc, char** argv, Options& options) {
   const std::map<std::string, Take> with_value{
       {"--device",
        [&](const std::string& value) {
-         if (value == "host") options.device.reset();
-         else options.device = whole(value, 0, 1023);
+         if (value == "host")
+           options.device.reset();
+         else
+           options.device = whole(value, 0, 1023);
        }},
       {"--kernels", text(options.kernels)},
       {"--cases", number(options.cases, 1, 10'000'000)},

@@ -50,7 +50,8 @@ void Report::say(std::string part, bool ok, std::string said) {
 std::string table(const Report& report) {
   std::string text = "Device: " + report.device + "\n\n";
   for (const Finding& finding : report.findings)
-    text += format("%-6s %-10s ", finding.ok ? "ok" : "WRONG", finding.part.c_str()) + finding.said + "\n";
+    text += format("%-6s %-10s ", finding.ok ? "ok" : "WRONG", finding.part.c_str()) +
+            finding.said + "\n";
   if (!report.kernels.empty()) {
     text += format("\n%-20s %8s %14s %14s\n", "KERNEL", "CASES", "DIFFERENCE", "LIMIT");
     for (const KernelResult& kernel : report.kernels) {
@@ -70,7 +71,8 @@ std::string table(const Report& report) {
   if (report.load) {
     const LoadResult& load = *report.load;
     text += format(
-        "\nAt %.0f %% load (%.1f images/s offered, %.1f done): p50 %.1f ms, p99 %.1f ms, %.2f times.\n",
+        "\nAt %.0f %% load (%.1f images/s offered, %.1f done): p50 %.1f ms, p99 %.1f ms, %.2f "
+        "times.\n",
         100 * load.share, load.offered_per_second, load.done_per_second, load.p50_ms, load.p99_ms,
         load.p99_ms / load.p50_ms);
   }
@@ -85,12 +87,14 @@ std::string json(const Report& report) {
   std::string text = "{\n\"ok\": " + std::string(report.ok() ? "true" : "false");
   text += ",\n\"device\": " + quoted(report.device);
   text += ",\n\"findings\": " + array(report.findings, [](const Finding& finding) {
-            return "{\"part\": " + quoted(finding.part) + ", \"ok\": " +
-                   (finding.ok ? "true" : "false") + ", \"said\": " + quoted(finding.said) + "}";
+            return "{\"part\": " + quoted(finding.part) +
+                   ", \"ok\": " + (finding.ok ? "true" : "false") +
+                   ", \"said\": " + quoted(finding.said) + "}";
           });
   text += ",\n\"kernels\": " + array(report.kernels, [](const KernelResult& kernel) {
-            return "{\"name\": " + quoted(kernel.name) + ", \"cases\": " +
-                   std::to_string(kernel.cases) + ", \"largest\": " + number(kernel.largest) +
+            return "{\"name\": " + quoted(kernel.name) +
+                   ", \"cases\": " + std::to_string(kernel.cases) +
+                   ", \"largest\": " + number(kernel.largest) +
                    ", \"limit\": " + number(kernel.limit) + "}";
           });
   text += ",\n\"latencies\": " + array(report.batches, [](const BatchResult& batch) {

@@ -51,16 +51,13 @@ class Queue : public Napi::ObjectWrap<Queue> {
         queue_(index(info[0]), {duration(info[1]), duration(info[2])}) {}
 
   static Napi::Function define(Napi::Env env) {
-    return DefineClass(env, "Queue",
-                       {InstanceMethod<&Queue::add_shape>("addShape"),
-                        InstanceMethod<&Queue::push>("push"),
-                        InstanceMethod<&Queue::cancel>("cancel"),
-                        InstanceMethod<&Queue::next>("next"),
-                        InstanceMethod<&Queue::finish>("finish"),
-                        InstanceMethod<&Queue::lose>("lose"),
-                        InstanceMethod<&Queue::restore>("restore"),
-                        InstanceMethod<&Queue::shrink>("shrink"),
-                        InstanceMethod<&Queue::retry>("retry")});
+    return DefineClass(
+        env, "Queue",
+        {InstanceMethod<&Queue::add_shape>("addShape"), InstanceMethod<&Queue::push>("push"),
+         InstanceMethod<&Queue::cancel>("cancel"), InstanceMethod<&Queue::next>("next"),
+         InstanceMethod<&Queue::finish>("finish"), InstanceMethod<&Queue::lose>("lose"),
+         InstanceMethod<&Queue::restore>("restore"), InstanceMethod<&Queue::shrink>("shrink"),
+         InstanceMethod<&Queue::retry>("retry")});
   }
 
  private:

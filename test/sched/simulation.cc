@@ -51,7 +51,8 @@ Outcome simulate(const Load& load) {
       std::optional<Time> deadline;
       if (load.deadline) deadline = now + *load.deadline;
       // Devices are never lost here, so that push() takes everything.
-      if (queue.push({arrivals.size(), flow(random), shape, now, deadline})) arrivals.push_back(now);
+      if (queue.push({arrivals.size(), flow(random), shape, now, deadline}))
+        arrivals.push_back(now);
       const std::chrono::duration<double> seconds(gap(random));
       next_arrival = now + std::chrono::duration_cast<Clock::duration>(seconds);
     }
