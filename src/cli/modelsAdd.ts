@@ -100,7 +100,7 @@ export function parseSize(text: string): Size | undefined {
   return width === undefined ? undefined : { width: Number(width), height: Number(height) };
 }
 
-export const isNormalisation = (text: string): text is Normalisation => Object.hasOwn(NORMALISATIONS, text);
+const isNormalisation = (text: string): text is Normalisation => Object.hasOwn(NORMALISATIONS, text);
 
 const sizeText = ({ width, height }: Size) => `${width}x${height}`;
 

@@ -30,8 +30,7 @@ const entities: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-export const escapeHtml = (text: string): string =>
-  text.replace(/[&<>"']/g, (letter) => entities[letter] ?? letter);
+const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (letter) => entities[letter] ?? letter);
 
 /** What a cut-out is shown on; `matte` shows its alpha in white on black. */
 const backgrounds = ['white', 'black', 'green', 'checker', 'matte'] as const;

@@ -43,7 +43,7 @@ export interface OpenedEngine {
 const unlessAuto = (value: number | 'auto') => (value === 'auto' ? undefined : value);
 
 /** Images in one run: batches by default on a GPU only. */
-export const maxBatchOf = ({ batchMax, device }: Pick<EngineConfig, 'batchMax' | 'device'>): number =>
+const maxBatchOf = ({ batchMax, device }: Pick<EngineConfig, 'batchMax' | 'device'>): number =>
   unlessAuto(batchMax) ?? (device === 'cpu' ? 1 : 8);
 
 /** The GPUs of the settings. Where the driver shows none, number 0: opening it says why. */

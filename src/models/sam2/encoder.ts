@@ -12,7 +12,7 @@ import {
 import type { Weights } from './ortFile.ts';
 
 /** Sides that need no padding: 4 pixels a token, windows of 8 x 8 and, after two halvings, of 14 x 14 tokens. */
-export const ENCODER_STEP = 224;
+const ENCODER_STEP = 224;
 
 const TRUNK = 'model.image_encoder.trunk.';
 const FOLDED = '/image_encoder/trunk/';
