@@ -132,8 +132,8 @@ export interface NetworkSpec {
   /** Output 0: a probability in 0..1, or a logit to which the sigmoid is applied. */
   readonly output: 'probability' | 'logit';
   /**
-   * masks (default): trained on binary masks, so alpha that is too solid is corrected before refinement;
-   * mattes: trained on soft alpha, which is used as it is.
+   * masks (default): trained on binary masks, which make hair and edges too solid, so refinement moves alpha to what
+   * colour samples say (docs/matting.md, section 3); mattes: trained on soft alpha, so refinement takes no samples.
    */
   readonly trainedOn?: 'masks' | 'mattes';
 }

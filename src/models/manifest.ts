@@ -93,8 +93,8 @@ export const manifestSchema = z.strictObject({
   /** Meaning of output 0, [N,1,H,W]. */
   output: z.enum(['probability', 'logit']),
   /**
-   * What it was trained on. masks: binary, so that hair and edges come out too solid and are corrected before
-   * refinement (docs/matting.md); mattes: soft alpha, used as it is.
+   * What it was trained on. masks: binary, so that hair and edges come out too solid and refinement moves alpha to
+   * what colour samples say (docs/matting.md, section 3); mattes: soft alpha, refined without samples.
    */
   trainedOn: z.enum(['masks', 'mattes']).default('masks'),
   /** Tensor kept as output 1: the deepest feature map of the encoder. */
