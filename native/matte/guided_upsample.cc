@@ -186,7 +186,7 @@ class TileRows {
         left_(base_[0]),
         width_(std::min(base_[n - 1] + 1, edges.guide.width - 1) - left_ + 1),
         stride_(width_ + kLanes),
-        model_(edges.guide, edges.matte.alpha.get(), left_, width_, Models::kPlane) {
+        model_(edges.guide, edges.matte.alpha.get(), left_, width_) {
     for (std::size_t k = 0; k < 4; ++k) spline_[k] = columns.spline[k].data() + x;
     row_.resize(static_cast<std::size_t>(kChannels * stride_));
     line_.resize(static_cast<std::size_t>(width_ + 3 + kLanes));

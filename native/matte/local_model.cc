@@ -28,16 +28,6 @@ CUTOUT_SIMD void fill_plane(const GuideRows& rows, const float* scale, const flo
   }
 }
 
-/// The line's products, from those that fill_plane has written.
-CUTOUT_SIMD void fill_line(int n, float* products) {
-  const float* plane = products;
-#pragma GCC ivdep
-  for (int i = 0; i < n; ++i) {
-    line_products(plane[kR * n + i], plane[kG * n + i], plane[kBl * n + i], plane[kP * n + i],
-                  products + i, n);
-  }
-}
-
 CUTOUT_SIMD void sum_along(const float* __restrict from, int n, float* __restrict out) {
   for (int i = 0; i < n; ++i) {
     out[i] =
@@ -62,28 +52,21 @@ CUTOUT_SIMD void solve_planes(const float* __restrict sums, int from, int n, flo
   for (int i = 0; i < n; ++i) solve_plane(sums + i, from, out + i, stride);
 }
 
-CUTOUT_SIMD void solve_lines(const float* __restrict sums, int from, int n, float* __restrict out,
-                             int stride) {
-#pragma GCC ivdep
-  for (int i = 0; i < n; ++i) solve_line(sums + i, from, out + i, stride);
-}
-
 }  // namespace
 
-LocalModel::LocalModel(const Guide& guide, const float* alpha, int left, int width, Models models)
+LocalModel::LocalModel(const Guide& guide, const float* alpha, int left, int width)
     : guide_(guide),
       alpha_(alpha),
       left_(left),
       width_(width),
-      product_count_(models == Models::kPlane ? kPlaneProducts : kProducts),
       padded_(whole_vectors(width)),
       bordered_(whole_vectors(padded_ + 2 * kModelRadius)) {
   for (std::size_t c = 0; c < offset_.size(); ++c) offset_[c] = guide.offset[c] - kModelMiddle;
   line_.resize(4 * static_cast<std::size_t>(bordered_));
-  products_.resize(static_cast<std::size_t>(product_count_ * bordered_));
+  products_.resize(static_cast<std::size_t>(kProducts * bordered_));
   kept_.fill(INT_MIN);
   for (std::vector<float>& row : rows_) {
-    row.resize(static_cast<std::size_t>(product_count_ * padded_));
+    row.resize(static_cast<std::size_t>(kProducts * padded_));
   }
 }
 
@@ -108,8 +91,7 @@ const float* LocalModel::sums(int y) {
     }
   }
   fill_plane(rows, guide_.scale.data(), offset_.data(), bordered_, products_.data());
-  if (product_count_ > kPlaneProducts) fill_line(bordered_, products_.data());
-  for (int k = 0; k < product_count_; ++k) {
+  for (int k = 0; k < kProducts; ++k) {
     sum_along(products_.data() + static_cast<std::ptrdiff_t>(k) * bordered_, padded_,
               out + static_cast<std::ptrdiff_t>(k) * padded_);
   }
@@ -120,12 +102,11 @@ void LocalModel::row(int y, float* out, int stride) {
   std::array<const float*, kModelWindow> rows{};
   for (int k = 0; k < kModelWindow; ++k)
     rows[static_cast<std::size_t>(k)] = sums(y - kModelRadius + k);
-  sum_across(rows.data(), product_count_ * padded_, products_.data());
+  sum_across(rows.data(), kProducts * padded_, products_.data());
   solve_planes(products_.data(), padded_, width_, out, stride);
-  if (product_count_ > kPlaneProducts) solve_lines(products_.data(), padded_, width_, out, stride);
 }
 
-std::array<float, kModelChannels> local_model_scalar(const Guide& guide, const float* alpha, int x,
+std::array<float, kPlaneChannels> local_model_scalar(const Guide& guide, const float* alpha, int x,
                                                      int y) {
   std::array<std::array<float, kProducts>, kModelWindow> lines{};
   for (int j = 0; j < kModelWindow; ++j) {
@@ -140,7 +121,6 @@ std::array<float, kModelChannels> local_model_scalar(const Guide& guide, const f
       }
       const float p = alpha[index] - kModelMiddle;
       plane_products(colour[0], colour[1], colour[2], p, products, 1);
-      line_products(colour[0], colour[1], colour[2], p, products, 1);
     }
     for (std::size_t k = 0; k < kProducts; ++k) {
       lines[static_cast<std::size_t>(j)][k] =
@@ -152,9 +132,8 @@ std::array<float, kModelChannels> local_model_scalar(const Guide& guide, const f
     sums[k] = sum7(lines[0][k], lines[1][k], lines[2][k], lines[3][k], lines[4][k], lines[5][k],
                    lines[6][k]);
   }
-  std::array<float, kModelChannels> model{};
+  std::array<float, kPlaneChannels> model{};
   solve_plane(sums.data(), 1, model.data(), 1);
-  solve_line(sums.data(), 1, model.data(), 1);
   return model;
 }
 

@@ -8,26 +8,22 @@
 
 namespace cutout {
 
-/// Which models are fitted: the plane alone takes 13 sums over the window, both 21.
-enum class Models { kPlane, kBoth };
-
-/// The models of a strip of network pixels, row by row. Rows may be asked for in any order; top to
+/// The planes of a strip of network pixels, row by row. Rows may be asked for in any order; top to
 /// bottom is fast, since the sums of eight rows are kept.
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | alpha     | guide.size() numbers in 0..1                                                           |
 /// | strip     | columns left .. left + width - 1 of the guide, at least one                            |
-/// | scratch   | 21 * 9 floats a column, whole vectors of columns                                       |
+/// | scratch   | 13 * 9 floats a column, whole vectors of columns                                       |
 /// | threads   | one object a thread; the result of a network pixel depends on its window only          |
 /// | agreement | bit-equal to the scalar version; rounding errors of alpha are bounded in               |
 /// |           | test/native/localModel.test.ts                                                        |
 class LocalModel {
  public:
-  LocalModel(const Guide& guide, const float* alpha, int left, int width, Models models);
+  LocalModel(const Guide& guide, const float* alpha, int left, int width);
 
-  /// Row y as out[channel * stride + i], i the column in the strip: kModelChannels or
-  /// kPlaneChannels channels.
+  /// Row y as out[channel * stride + i], i the column in the strip; kPlaneChannels channels.
   void row(int y, float* out, int stride);
 
  private:
@@ -37,7 +33,6 @@ class LocalModel {
   const float* alpha_;
   int left_;
   int width_;
-  int product_count_;              // products that are summed
   int padded_;                     // columns of a plane of sums, rounded up to whole vectors
   int bordered_;                   // the same with the window's border
   std::array<float, 3> offset_{};  // of the guide's colours, less 1/2
@@ -47,8 +42,8 @@ class LocalModel {
   std::array<std::vector<float>, 8> rows_;  // sums along rows, by row modulo 8
 };
 
-/// Both models of one network pixel.
-std::array<float, kModelChannels> local_model_scalar(const Guide& guide, const float* alpha, int x,
+/// The plane of one network pixel.
+std::array<float, kPlaneChannels> local_model_scalar(const Guide& guide, const float* alpha, int x,
                                                      int y);
 
 }  // namespace cutout

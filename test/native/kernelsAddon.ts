@@ -168,7 +168,7 @@ export interface KernelAddon {
   ): { readonly alpha: Float32Array; readonly confidence: Float32Array; readonly uncertain: Float32Array };
   /** Planes of the foreground's r, g, b and the background's r, g, b. */
   estimateColours(guide: Guide, alpha: Float32Array, threads: number): Float32Array;
-  /** Ten numbers for each network pixel of columns left .. left + width - 1, channel after channel of each row. */
+  /** Four numbers for each network pixel of columns left .. left + width - 1, channel after channel of each row. */
   localModel(guide: Guide, alpha: Float32Array, left: number, width: number, scalar: boolean): Float32Array;
   resizePlane(
     plane: Float32Array,

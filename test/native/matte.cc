@@ -166,7 +166,7 @@ Napi::Value estimate_colours_js(const Napi::CallbackInfo& info) {
   return from_floats(info.Env(), planes);
 }
 
-/// localModel(guide, alpha, left, width, scalar): kModelChannels numbers for each network pixel of
+/// localModel(guide, alpha, left, width, scalar): kPlaneChannels numbers for each network pixel of
 /// the strip.
 Napi::Value local_model_js(const Napi::CallbackInfo& info) {
   const Guide guide = to_guide(info[0]);
@@ -175,13 +175,13 @@ Napi::Value local_model_js(const Napi::CallbackInfo& info) {
   const int width = info[3].ToNumber().Int32Value();
   const bool scalar = info[4].ToBoolean();
   std::vector<float> out;
-  LocalModel strip(guide, alpha.data(), left, width, Models::kBoth);
-  std::vector<float> row(static_cast<std::size_t>(kModelChannels * width));
+  LocalModel strip(guide, alpha.data(), left, width);
+  std::vector<float> row(static_cast<std::size_t>(kPlaneChannels * width));
   for (int y = 0; y < guide.height; ++y) {
     if (scalar) {
       for (int x = 0; x < width; ++x) {
         const auto model = local_model_scalar(guide, alpha.data(), left + x, y);
-        for (std::size_t k = 0; k < kModelChannels; ++k) {
+        for (std::size_t k = 0; k < kPlaneChannels; ++k) {
           row[k * static_cast<std::size_t>(width) + static_cast<std::size_t>(x)] = model[k];
         }
       }

@@ -18,7 +18,7 @@ struct LocalModels {
   static constexpr int kPhases = 3;
   static constexpr int kColumns = kWidth + 2 * kModelRadius;
   static constexpr int kRows = kHeight + 2 * kModelRadius;
-  static constexpr int kProducts = window::kPlaneProducts;
+  static constexpr int kProducts = window::kProducts;
   struct Shared {
     float products[kProducts][kRows][kColumns];
     float along[kProducts][kRows][kWidth];  // sums of seven products of a row

@@ -6,15 +6,10 @@
 
 namespace cutout {
 
-/// Alpha as a function of colour, fitted to a window of 7 x 7 network pixels (the border repeated).
-/// Two models:
-///  - a plane, alpha = a . colour + b, the least-squares fit of the colour guided filter (He 2010);
-///  - a colour line (Levin 2006) between two colours, the means of foreground and background with
-///    the weights alpha^2 and (1 - alpha)^2.
-///
+/// Alpha as a function of colour, fitted to a window of 7 x 7 network pixels (the border repeated):
+/// a plane, alpha = a . colour + b, the least-squares fit of the colour guided filter (He 2010).
 /// Each channel is an array of its own.
-enum ModelChannel { kA0, kA1, kA2, kB, kFore0, kFore1, kFore2, kBack0, kBack1, kBack2 };
-inline constexpr int kModelChannels = 10;
+enum ModelChannel { kA0, kA1, kA2, kB };
 inline constexpr int kPlaneChannels = 4;  // kA0 .. kB
 
 inline constexpr int kModelRadius = 3;     // network pixels
@@ -29,32 +24,8 @@ inline constexpr float kModelMiddle = 0.5F;
 
 namespace window {
 
-/// Products that are summed over a window: those of the plane, then those that only the line needs.
-enum Product {
-  kR,
-  kG,
-  kBl,
-  kP,
-  kRR,
-  kRG,
-  kRB,
-  kGG,
-  kGB,
-  kBB,
-  kRp,
-  kGp,
-  kBp,
-  kPlaneProducts,
-  kF = kPlaneProducts,
-  kFR,
-  kFG,
-  kFB,
-  kK,
-  kKR,
-  kKG,
-  kKB,
-  kProducts
-};
+/// Products that are summed over a window.
+enum Product { kR, kG, kBl, kP, kRR, kRG, kRB, kGG, kGB, kBB, kRp, kGp, kBp, kProducts };
 
 }  // namespace window
 
@@ -79,21 +50,6 @@ CUTOUT_HD void plane_products(float r, float g, float b, float p, float* out,
   out[kRp * stride] = r * p;
   out[kGp * stride] = g * p;
   out[kBp * stride] = b * p;
-}
-
-CUTOUT_HD void line_products(float r, float g, float b, float p, float* out,
-                             std::ptrdiff_t stride) {
-  using enum window::Product;
-  const float fore = (kModelMiddle + p) * (kModelMiddle + p);
-  const float back = (kModelMiddle - p) * (kModelMiddle - p);
-  out[kF * stride] = fore;
-  out[kFR * stride] = r * fore;
-  out[kFG * stride] = g * fore;
-  out[kFB * stride] = b * fore;
-  out[kK * stride] = back;
-  out[kKR * stride] = r * back;
-  out[kKG * stride] = g * back;
-  out[kKB * stride] = b * back;
 }
 
 CUTOUT_HD float at_least(float value, float least) { return value > least ? value : least; }
@@ -155,27 +111,9 @@ CUTOUT_HD void solve_plane(const float* sum, std::ptrdiff_t from, float* out, st
   out[kB * to] = kModelMiddle + middle - kModelMiddle * (a[0] + a[1] + a[2]);
 }
 
-/// Sums over a window -> the line.
-CUTOUT_HD void solve_line(const float* sum, std::ptrdiff_t from, float* out, std::ptrdiff_t to) {
-  using enum window::Product;
-  constexpr float kMean = 1.0F / (kModelWindow * kModelWindow);
-  constexpr float kNothing = 1e-4F;  // weight of the window's mean colour beside the weighted means
-  const auto mean = [&](int k) { return sum[k * from] * kMean; };
-  const float r = mean(kR);
-  const float g = mean(kG);
-  const float b = mean(kBl);
-  const float fore = 1.0F / (mean(kF) + kNothing);
-  out[kFore0 * to] = kModelMiddle + (mean(kFR) + kNothing * r) * fore;
-  out[kFore1 * to] = kModelMiddle + (mean(kFG) + kNothing * g) * fore;
-  out[kFore2 * to] = kModelMiddle + (mean(kFB) + kNothing * b) * fore;
-  const float back = 1.0F / (mean(kK) + kNothing);
-  out[kBack0 * to] = kModelMiddle + (mean(kKR) + kNothing * r) * back;
-  out[kBack1 * to] = kModelMiddle + (mean(kKG) + kNothing * g) * back;
-  out[kBack2 * to] = kModelMiddle + (mean(kKB) + kNothing * b) * back;
-}
-
-/// Alpha of a colour by both models: the line counts where its two colours are far apart, the plane
-/// where they are alike. All colours in 0..1.
+/// Alpha of a colour by the plane and by the colour line (Levin 2006) between foreground and
+/// background: the line counts where its two colours are far apart, the plane where they are alike.
+/// All colours in 0..1.
 CUTOUT_HD float model_alpha(const float* colour, const float* plane, const float* fore,
                             const float* back) {
   float g = plane[0] * colour[0] + plane[1] * colour[1] + plane[2] * colour[2] + plane[3];

@@ -67,7 +67,7 @@ void local_models(Cases& cases, Tables tables, std::span<double> found) {
   const Network network(cases, cases.side(160), cases.side(60));
   const Guide guide = guide_of(network);
   std::vector<float> expected(kPlaneChannels * network.size());
-  LocalModel model(guide, network.alpha.data(), 0, network.width, Models::kPlane);
+  LocalModel model(guide, network.alpha.data(), 0, network.width);
   for (int y = 0; y < network.height; ++y) {
     model.row(y, expected.data() + guide.at(0, y), static_cast<int>(network.size()));
   }
