@@ -14,7 +14,7 @@ namespace cutout {
 struct DeblurredMatte {
   LargeArray<float> alpha;             // 0..1; exactly 0 or 1 where not uncertain
   LargeArray<float> confidence;        // 0..1: weight of the guide; 0 where not uncertain
-  LargeArray<std::uint8_t> uncertain;  // 1: it or one of its eight neighbours is neither 0 nor 1
+  LargeArray<std::uint8_t> uncertain;  // 0: it and its eight neighbours are all 0 or all 1; else 1
 };
 
 /// Removes the network's blur from its output p where the guide's colours explain the edge: alpha
@@ -24,7 +24,7 @@ struct DeblurredMatte {
 /// Where D(alpha) > 1.5 D(start), D the mean over 5 x 5 of the energy's terms of output and
 /// samples, the colours do not explain the edge: alpha returns to the start by 1 - (1.5 D(start) /
 /// D(alpha))^2. The confidence is this share that stays times three factors, with e(x) = mean over
-/// 5 x 5 network pixels of (start - blur(x))^2:
+/// 5 x 5 network pixels of (start - blur(x))^2 and the alpha before its return:
 ///
 /// | factor                                               | is low where                        |
 /// |------------------------------------------------------|-------------------------------------|

@@ -22,8 +22,8 @@ struct EnergyTerms {
 
 /// The quadratic energy of alpha, in sums over network pixels i and windows k of 7 x 7 around each:
 ///
-///   E = sum_i (1 - c_i) (H alpha - p)_i^2 + c_i (alpha_i - t_i)^2 + (1 - f_i) (alpha_i -
-///   start_i)^2
+///   E = sum_i (1 - c_i) (H alpha - p)_i^2 + c_i (alpha_i - t_i)^2
+///     + sum_i (1 - f_i) (alpha_i - start_i)^2
 ///     + kSmoothness / 49 sum_k f_k min_(a, b) (sum_(i in k) (alpha_i - a . I_i - b)^2
 ///                                              + 49 kEpsilon |a|^2)
 ///
@@ -36,7 +36,7 @@ struct EnergyTerms {
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | tiles     | hold all unknown network pixels                                                        |
-/// | scratch   | 11 floats for each network pixel of a tile and 3 around it; 170 kB for each thread     |
+/// | scratch   | 11 floats for each network pixel of a tile and 3 around it; 210 kB for each thread     |
 /// | threads   | const functions may run at the same time on different tiles                            |
 class MattingEnergy {
  public:

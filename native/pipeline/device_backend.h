@@ -18,8 +18,8 @@ namespace cutout {
 /// | confidence of a preview, fusion        | host: the prediction is copied there (fusion: and back) |
 /// | mask, components                       | host: the prediction is copied there and back           |
 /// | reduction                              | device                                                  |
-/// | colour sampling, deblurring            | host: guide and prediction are copied there, alpha and  |
-/// |                                        | its confidence back                                     |
+/// | colour sampling, deblurring            | host: guide and prediction are copied there, alpha, its |
+/// |                                        | confidence and the colours' alpha back                  |
 /// | colours, local models, every pixel     | device                                                  |
 /// | summary                                | device                                                  |
 ///
