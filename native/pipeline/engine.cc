@@ -11,7 +11,7 @@
 #include "ort/runtime_log.h"
 #include "pipeline/cpu_backend.h"
 #include "pipeline/device_backend.h"
-#include "pipeline/kernels.h"
+#include "pipeline/gpu_kernels.h"
 
 namespace cutout {
 
@@ -39,7 +39,7 @@ Status Engine::create(const EngineOptions& options, std::unique_ptr<Engine>& eng
     }
     const cuda::Table* kernels = nullptr;
     if (gpus.size() == 1) {
-      CUTOUT_RETURN_IF_ERROR(open_kernels(cuda::library_file(), kernels));
+      CUTOUT_RETURN_IF_ERROR(open_gpu_kernels(cuda::library_file(), kernels));
     } else if (gpus.size() > 1) {
       ort::log_line(ort::kWarning,
                     "The network runs on the GPUs, the steps around it on the CPU: they use a GPU "

@@ -17,7 +17,7 @@
 #include "ort/runtime_log.h"
 #include "pipeline/cpu_backend.h"
 #include "pipeline/device_backend.h"
-#include "pipeline/kernels.h"
+#include "pipeline/gpu_kernels.h"
 #include "pipeline/replicas.h"
 #include "stress/device/host_device.h"
 
@@ -309,7 +309,7 @@ Napi::Value replicas(const Napi::CallbackInfo& info) {
 Napi::Value kernels(const Napi::CallbackInfo& info) {
   ort::take_log();
   const cuda::Table* found = nullptr;
-  const Status status = open_kernels(text(info[0]), found);
+  const Status status = open_gpu_kernels(text(info[0]), found);
   Napi::Object result = from_status(info.Env(), status).As<Napi::Object>();
   result.Set("found", found != nullptr);
   std::string log;

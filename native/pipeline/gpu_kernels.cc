@@ -1,4 +1,4 @@
-#include "pipeline/kernels.h"
+#include "pipeline/gpu_kernels.h"
 
 #include <filesystem>
 #include <system_error>
@@ -8,7 +8,7 @@
 
 namespace cutout {
 
-Status open_kernels(const std::string& file, const cuda::Table*& kernels) {
+Status open_gpu_kernels(const std::string& file, const cuda::Table*& kernels) {
   kernels = nullptr;
   std::error_code ignored;
   if (std::filesystem::exists(file, ignored)) return cuda::open_library(file, kernels);
