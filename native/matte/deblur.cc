@@ -20,7 +20,8 @@ namespace cutout {
 namespace {
 
 constexpr int kSteps = 12;  // of conjugate gradients, at most
-// The steps end where the next one would change alpha by less than this (root mean square).
+// Alpha; the steps end where residual x residual / diagonal, on average over the pixels of the
+// tiles, is below its square. That is about the change by the next step.
 constexpr double kTolerance = 1e-3;
 // Weight of the error of the result against that of the output.
 constexpr float kModelError = 0.3F;

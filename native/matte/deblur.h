@@ -40,8 +40,8 @@ struct DeblurredMatte {
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | size      | from 1 x 1                                                                             |
-/// | scratch   | four planes of floats and that of the energy; only tiles with uncertain network pixels |
-/// |           | are computed                                                                           |
+/// | scratch   | four planes of floats and that of the energy (matting_energy.h); only tiles with       |
+/// |           | uncertain network pixels are computed                                                  |
 /// | threads   | tiles over the pool; same bytes for any number of threads                              |
 /// | agreement | with the minimum in double precision, test/native/mattingEnergy.test.ts                |
 DeblurredMatte deblur_matte(const Guide& guide, std::span<const float> p,

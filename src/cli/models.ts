@@ -184,11 +184,12 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     )
     .action(async (name: string, options: { precision?: Form; device?: Provider }) => {
       const { role } = (await entryOf(name)).manifest;
-      printReady(name, await run(name, options, prepareAgain));
+      const record = await run(name, options, prepareAgain);
       const prepared = options.device ?? device;
       // Other networks run on the CPU.
-      if (prepared === 'cpu' || role !== 'matte') return;
-      await openOnDevice(name, prepared, config, { out, signal: stopSignal(), open: dependencies.open });
+      if (prepared !== 'cpu' && role === 'matte')
+        await openOnDevice(name, prepared, config, { out, signal: stopSignal(), open: dependencies.open });
+      printReady(name, record);
     });
 
   command

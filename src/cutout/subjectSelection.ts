@@ -86,13 +86,20 @@ export class CachedSubjectSelection implements SubjectSelection {
       imageId !== undefined && this.#ttlMs > 0
         ? JSON.stringify([contentKey(accountId, imageId), pixels.width, pixels.height])
         : undefined;
-    let embedded = false;
+    const own: { embedding?: Promise<Embedding> } = {};
     const embed = async (embedSignal: AbortSignal): Promise<EmbeddingData> => {
-      embedded = true;
-      const { data } = await this.#selector.embed(pixels, { signal: embedSignal });
+      own.embedding = this.#selector.embed(pixels, { signal: embedSignal });
+      const { data } = await own.embedding;
       return { data };
     };
-    const { data: embedding } = await this.#embedding(imageKey, embed, signal);
+    let embedding: Uint8Array;
+    try {
+      ({ data: embedding } = await this.#embedding(imageKey, embed, signal));
+    } finally {
+      // After this call was aborted, others may wait for what reads its pixels.
+      await own.embedding?.catch(() => {});
+    }
+    const embedded = own.embedding !== undefined;
     const maskOf = async (given: NormalisedPrompt): Promise<SubjectMask> =>
       (await this.#selector.select({ embedding, ...given }, { signal })).mask;
     const initial = initialPrompt(prompt);

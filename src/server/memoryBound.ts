@@ -12,7 +12,7 @@ const mb = (bytes: number) => Math.round(bytes / 1e6);
 
 interface MemoryUse {
   /** The engine with its network warmed up. */
-  readonly opened: Pick<OpenedEngine, 'engine' | 'threads'>;
+  readonly opened: Pick<OpenedEngine, 'engine' | 'threads' | 'network'>;
   /** Whether points and boxes can be used. */
   readonly selects: boolean;
   readonly limits: ProbeLimits;
@@ -34,6 +34,12 @@ export const embeddingBytes = ({
 const selectorBytes = 200e6;
 
 /**
+ * Bytes of refinement for each value of the network's output, where all of it is uncertain (native/matte/guided_upsample.h and
+ * colour_sampling.h). Any client can send such an image.
+ */
+const refinementBytes = 150;
+
+/**
  * Sets the memory budget of requests: the limit of the process minus what it uses now. Throws UserError if
  * that is too little for any request.
  */
@@ -43,8 +49,10 @@ export function boundMemory(
   { limits, opened, selects, logger }: MemoryUse,
 ): void {
   const limit = memoryLimit(config.limits.memory);
-  // Every concurrent run of the network needs as much as the warm-up did.
-  const more = (opened.threads.workers - 1) * opened.engine.stats().keptBytes;
+  // A run of the network needs as much as the warm-up did, and refinement may need more of the same memory afterwards.
+  const { keptBytes } = opened.engine.stats();
+  const job = Math.max(keptBytes, refinementBytes * opened.network.width * opened.network.height);
+  const more = opened.threads.workers * job - keptBytes;
   const selecting = selects ? selectorBytes + embeddingBytes(config.cutout) : 0;
   const base = process.memoryUsage.rss() + more + cacheBytes(config) + selecting;
   const room = Math.round(countedShare * limit.bytes - base);

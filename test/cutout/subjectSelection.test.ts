@@ -56,6 +56,43 @@ const output = {
   view: { left: 0, top: 0, width: 9, height: 9 },
 };
 
+test('a call whose pixels are read for another one ends when they are not read any more', async (t) => {
+  const { made } = selector();
+  let embed = () => {};
+  const embedding = new Promise<void>((resolve) => {
+    embed = resolve;
+  });
+  const selection = new CachedSubjectSelection(
+    {
+      ...made,
+      embed: async () => {
+        await embedding;
+        return { data: new Uint8Array(10), queueMs: 0, embedMs: 0 };
+      },
+    },
+    { ttlSeconds: 60, maxBytes: 1e6 },
+  );
+  const away = new AbortController();
+  const pixels = { data: new Uint8Array(4), width: 1, height: 1 };
+  const call = { accountId: 'one', imageId: 'image', pixels, prompt: centre };
+  const first = selection.find({ ...call, signal: away.signal });
+  const second = selection.find({ ...call, signal: new AbortController().signal });
+  let ended = false;
+  const end = t.throwsAsync(async () => {
+    try {
+      await first;
+    } finally {
+      ended = true;
+    }
+  });
+  away.abort(new Error('the caller left'));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  t.false(ended);
+  embed();
+  t.is((await end)?.message, 'the caller left');
+  t.false((await second).embedded);
+});
+
 test('an image is embedded anew at another size, so that a result does not depend on which came first', async (t) => {
   const { calls, made } = selector();
   const selection = new CachedSubjectSelection(made, { ttlSeconds: 60, maxBytes: 50_000 });
