@@ -29,6 +29,7 @@ import { type SourceState, verifySource } from '../models/verify.ts';
 import { RuntimeError } from '../runtime/error.ts';
 import { commit, version } from '../server/installation.ts';
 import { deviceIdsOf, librariesOf, relayTo, secondNetworkOf, threadsOf } from '../server/openEngine.ts';
+import { median, megabytes } from './figures.ts';
 import { checkInstall } from './install/check.ts';
 import type { Finding } from './install/finding.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
@@ -123,11 +124,6 @@ const isForPeople = (error: unknown): error is Error =>
   error instanceof RuntimeError ||
   error instanceof EngineError ||
   error instanceof UserError;
-
-const median = (values: readonly number[]): number => {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[sorted.length >> 1] ?? Number.NaN;
-};
 
 class Doctor {
   readonly #config: Config;
@@ -338,7 +334,7 @@ class Doctor {
         const plan = { network: network.name, hiddenColour: 'clear', ...size } as const;
         runs.push((await engine.matte({ data, ...size }, plan)).inferMs);
       }
-      const runMs = median(runs);
+      const runMs = median(runs) ?? Number.NaN;
       if (used) await rememberRun(modelsDir, manifest, { device, file: network.path, runMs });
       return {
         precision: precisionOfForm(form),
@@ -375,7 +371,6 @@ const nameOf = ({ precision, operators }: Pick<Measured, 'precision' | 'operator
   operators === null ? precision : `${precision} (${operators})`;
 
 const ms = (value: number) => `${value.toFixed(0)} ms`;
-const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
 
 function describe(report: Report): string {
   const { machine, network, second, runtime, measured } = report;

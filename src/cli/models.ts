@@ -24,6 +24,7 @@ import {
 } from '../models/pull.ts';
 import { verifyPrepared, verifySource } from '../models/verify.ts';
 import { onStopSignal } from '../ops/stop.ts';
+import { megabytes } from './figures.ts';
 import { type AddOptions, addNetwork, askOnTerminal, parseSize } from './modelsAdd.ts';
 import { compareNetworks } from './modelsCompare.ts';
 import { type Open, openOnDevice } from './modelsEngine.ts';
@@ -68,8 +69,6 @@ function stopSignal(): AbortSignal {
   onStopSignal(() => stopping.abort(new UserError('Stopped.')));
   return stopping.signal;
 }
-
-const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`;
 
 /** `cutout models …`. Actions reject with ModelError, whose message is one sentence for the operator. */
 export function modelsCommand(dependencies: ModelsCommandDependencies): Command {

@@ -15,6 +15,7 @@ import { rememberRun } from '../models/measured.ts';
 import { RequestTelemetry } from '../ops/telemetry.ts';
 import { configureLocalImages } from '../server/images.ts';
 import { openCutout } from '../server/openCutout.ts';
+import { median } from './figures.ts';
 import {
   type ComparedNetwork,
   type ComparedPhoto,
@@ -84,11 +85,6 @@ async function chosenEntries(
   if (found.length > 0) return found;
   throw new UserError(`No network is in ${modelsDir}. Run \`cutout models pull\`.`);
 }
-
-const median = (values: readonly number[]): number | undefined => {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[sorted.length >> 1];
-};
 
 async function runNetwork(
   { manifest }: CatalogueEntry,

@@ -1,4 +1,5 @@
 import type { Thumbnail } from '../image/thumbnail.ts';
+import { megabytes } from './figures.ts';
 
 /** What one network made of one photo. */
 export type ComparedResult =
@@ -54,7 +55,6 @@ figure { margin: 0; } figcaption { font-size: .8rem; opacity: .75; }
 `;
 
 const dataUrl = ({ bytes }: Thumbnail) => `url(data:image/webp;base64,${bytes.toString('base64')})`;
-const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
 const seconds = (ms: number) => `${(ms / 1000).toFixed(2)} s`;
 
 const faultHtml = (fault: string) => `<p class="fault">${escapeHtml(fault)}</p>`;

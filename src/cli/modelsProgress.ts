@@ -13,7 +13,7 @@ const TITLES: Record<Phase, string> = {
   prepare: 'preparing',
 };
 
-const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
+const inMegabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
 
 /**
  * An observer that draws on `out`; `name` is what progress is about that names no network. There is one bar, of what
@@ -44,10 +44,10 @@ export function progressOn(
     if (!bar) {
       const format = `${title} {bar} {percentage}% | {done} of {all} MB | {eta_formatted} left`;
       bar = newProgressBar(out, format);
-      bar.start(total, bytes, { done: megabytes(bytes), all: megabytes(total) });
+      bar.start(total, bytes, { done: inMegabytes(bytes), all: inMegabytes(total) });
       drawn = about;
     }
-    bar.update(bytes, { done: megabytes(bytes), all: megabytes(total) });
+    bar.update(bytes, { done: inMegabytes(bytes), all: inMegabytes(total) });
   };
 
   const print = ({ bytes, total }: Progress, about: string, title: string, changed: boolean) => {
@@ -57,7 +57,7 @@ export function progressOn(
     }
     const now = Math.floor((bytes / total) * 10);
     if (now > (tenths.get(about) ?? -1))
-      out.write(`${title}: ${megabytes(bytes)} of ${megabytes(total)} MB\n`);
+      out.write(`${title}: ${inMegabytes(bytes)} of ${inMegabytes(total)} MB\n`);
     tenths.set(about, now);
   };
 

@@ -281,8 +281,8 @@ test.serial('text output: a table, the form in use, and that no problem was foun
   t.regex(out, /8-bit network +yes, by avx_vnni\n/);
   t.regex(out, /Precision +int8 \(avx_vnni\)\n/);
   t.regex(out, /Operators +ONNX Runtime's operators\n/);
-  t.regex(out, /\* +int8 +ONNX Runtime's +\d+ MB +\d+ ms +\d+ ms +\d+ ms/);
-  t.regex(out, / +fp32 +ONNX Runtime's +\d+ MB/);
+  t.regex(out, /\* +int8 +ONNX Runtime's +\d+(\.\d)? MB +\d+ ms +\d+ ms +\d+ ms/);
+  t.regex(out, / +fp32 +ONNX Runtime's +\d+(\.\d)? MB/);
   t.regex(out, /Ready to serve\.\n$/);
 });
 

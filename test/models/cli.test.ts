@@ -43,7 +43,7 @@ test('list, pull, verify, prepare and remove one network', async (t) => {
   const pull = await cli(place, 'pull');
   t.is(pull.status, 0, pull.errors);
   t.regex(pull.out, /^The weights of tiny are under AGPL-3\.0\. A note\./);
-  t.regex(pull.out, /tiny is ready: 0 MB, fp32, any batch size\.\n$/);
+  t.regex(pull.out, /tiny is ready: 0\.0 MB, fp32, any batch size\.\n$/);
   t.regex((await listed()) ?? '', / ready$/);
 
   const verify = await cli(place, 'verify', 'tiny');
@@ -205,7 +205,7 @@ test('prepare --device runs the network on the GPU, fails where that fails, and 
   t.deepEqual([cuda.status, cuda.errors], [1, 'An engine of tiny is built on cuda.\n']);
   const cpu = await cli(place, 'prepare', 'tiny', '--device', 'cpu');
   t.is(cpu.status, 0);
-  t.regex(cpu.out, /tiny is ready: 0 MB/);
+  t.regex(cpu.out, /tiny is ready: 0\.0 MB/);
   const both = await cli(place, 'prepare', 'tiny', '--device', 'tensorrt', '--precision', 'int8');
   t.not(both.status, 0);
   t.regex(both.errors, /--device.*cannot be used with.*--precision/);
