@@ -10,7 +10,10 @@
 
 #include "core/simd.h"
 #include "matte/blur.h"
+#include "matte/math/blur.h"
 #include "matte/math/certainty.h"
+#include "matte/math/clamp.h"
+#include "matte/math/deblur.h"
 #include "matte/matting_energy.h"
 #include "matte/patch.h"
 #include "matte/tiles.h"
@@ -19,26 +22,9 @@ namespace cutout {
 
 namespace {
 
-constexpr int kSteps = 12;  // of conjugate gradients, at most
-// Alpha; the steps end where residual x residual / diagonal, on average over the pixels of the
-// tiles, is below its square. That is about the change by the next step.
-constexpr double kTolerance = 1e-3;
-// Weight of the error of the result against that of the output.
-constexpr float kModelError = 0.3F;
-// How much worse than the start alpha may explain output and samples.
-constexpr float kFit = 1.5F;
-// Change of the output by blurring (mean square of alpha) below which there is no confidence:
-// rounding to 8 bits, noise and wide gentle slopes stay below it.
-constexpr float kSoft = 2e-4F;
-// No edge: alpha of a neighbourhood is everywhere this near to 0, or to 1.
-constexpr float kEdge = 0.1F;
 constexpr std::size_t kRowGrain = 32;  // rows of network pixels
 constexpr std::size_t kTileGrain = 16;
 
-/// `network`, `result`: mean squares of start - blur(start) and of start - blur(alpha). `before`,
-/// `after`: means of the energy's first two terms at start and alpha. Where the second is more
-/// than kFit times the first, the colours do not explain the edge, and `kept` is nearer to the
-/// start.
 CUTOUT_SIMD void confidence_row(const float* __restrict network, const float* __restrict result,
                                 const float* __restrict before, const float* __restrict after,
                                 const float* __restrict start, const float* __restrict alpha,
@@ -46,26 +32,16 @@ CUTOUT_SIMD void confidence_row(const float* __restrict network, const float* __
                                 const std::uint8_t* __restrict uncertain, int n,
                                 float* __restrict confidence, float* __restrict kept) {
   for (int i = 0; i < n; ++i) {
-    const float e = network[i];
-    const float most = kFit * before[i];
-    const float ratio = after[i] > most ? most / after[i] : 1.0F;
-    const float fit = ratio * ratio;
-    const float sure = e * e / (e * (e + kModelError * result[i]) + kSoft * kSoft);
-    confidence[i] = uncertain[i] != 0 ? fit * fineness[i] * sure : 0.0F;
-    kept[i] = start[i] + fit * (alpha[i] - start[i]);
+    const float fit = deblur::fit(before[i], after[i]);
+    const float sure = deblur::confidence(network[i], result[i], fit, fineness[i]);
+    confidence[i] = uncertain[i] != 0 ? sure : 0.0F;
+    kept[i] = deblur::kept(start[i], alpha[i], fit);
   }
 }
 
 CUTOUT_SIMD void keep_row(const float* __restrict kept, const std::uint8_t* __restrict uncertain,
                           int n, float* __restrict alpha) {
   for (int i = 0; i < n; ++i) alpha[i] = uncertain[i] != 0 ? kept[i] : alpha[i];
-}
-
-/// Edge strength of a neighbourhood from its least and greatest alpha: 0..1.
-CUTOUT_INLINE float edge_between(float least, float most) {
-  const float background = most / kEdge;
-  const float foreground = (1.0F - least) / kEdge;
-  return (background < 1.0F ? background : 1.0F) * (foreground < 1.0F ? foreground : 1.0F);
 }
 
 /// Multiplies the confidence of n network pixels with the edge strength of their neighbourhoods.
@@ -83,7 +59,7 @@ CUTOUT_SIMD void suppress_row(const float* __restrict above, const float* __rest
         most = value > most ? value : most;
       }
     }
-    const float suppressed = confidence[i] * edge_between(least, most);
+    const float suppressed = confidence[i] * deblur::edge_between(least, most);
     confidence[i] = uncertain[i] != 0 ? suppressed : confidence[i];
   }
 }
@@ -134,11 +110,11 @@ CUTOUT_SIMD void begin_pixels(const float* __restrict p, const float* __restrict
     const float most = more < high[i + 2] ? high[i + 2] : more;
     const float less = low[i] < low[i + 1] ? low[i] : low[i + 1];
     const float least = less < low[i + 2] ? less : low[i + 2];
-    const int open = static_cast<int>(most > 0.0F) & static_cast<int>(least < 1.0F);
+    const bool open = deblur::is_open(least, most);
     const float soft = clamp01(p[i]);
     const float certain = snap(p[i]);
     uncertain[i] = static_cast<std::uint8_t>(open);
-    alpha[i] = open != 0 ? soft : certain;
+    alpha[i] = open ? soft : certain;
   }
 }
 
@@ -166,20 +142,11 @@ void begin_row(const Guide& grid, std::span<const float> p, int y, std::vector<f
   std::fill_n(matte.confidence.get() + index, width, 0.0F);
 }
 
-constexpr int kLanes = 16;
-
-/// A sum in a fixed order.
-double sum_of(const float* lanes) {
-  double sum = 0;
-  for (int l = 0; l < kLanes; ++l) sum += static_cast<double>(lanes[l]);
-  return sum;
-}
-
 CUTOUT_SIMD void add_products(const float* __restrict a, const float* __restrict b, int n,
                               float* __restrict lanes) {
   int i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int l = 0; l < kLanes; ++l) lanes[l] += a[i + l] * b[i + l];
+  for (; i + kSumLanes <= n; i += kSumLanes) {
+    for (int l = 0; l < kSumLanes; ++l) lanes[l] += a[i + l] * b[i + l];
   }
   for (int l = 0; i + l < n; ++l) lanes[l] += a[i + l] * b[i + l];
 }
@@ -225,7 +192,7 @@ class ConjugateGradients {
     for (const Tile& tile : energy_.tiles()) {
       pixels += static_cast<double>(tile.right - tile.left) * (tile.bottom - tile.top);
     }
-    const double enough = kTolerance * kTolerance * pixels;
+    const double enough = deblur::enough(pixels);
     double length = advance(0.0F, direction, alpha);  // residual . conditioned
     turn(0.0F, direction);
     for (int i = 0; i < steps && length > enough; ++i) {
@@ -264,18 +231,29 @@ class ConjugateGradients {
 
   double dot(std::size_t index, const float* a, const float* b) const {
     const Tile& tile = energy_.tiles()[index];
-    std::array<float, kLanes> lanes{};
+    std::array<float, kSumLanes> lanes{};
     for (int y = tile.top; y < tile.bottom; ++y) {
       const std::size_t at = grid_.at(tile.left, y);
       add_products(a + at, b + at, tile.right - tile.left, lanes.data());
     }
-    return sum_of(lanes.data());
+    return sum_of_lanes(lanes.data());
   }
 
+  /// By rows of tiles, in a fixed order that a device follows.
   [[nodiscard]] double total() const {
     double sum = 0;
-    for (const double part : sums_) sum += part;
-    return sum;
+    double row = 0;
+    int top = 0;
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      const int tiles = energy_.tiles()[i].top / kTile;
+      if (tiles != top) {
+        sum += row;
+        row = 0;
+        top = tiles;
+      }
+      row += sums_[i];
+    }
+    return sum + row;
   }
 
   /// Steps along the direction; product_ becomes the conditioned residual. Returns their product.
@@ -323,10 +301,8 @@ CUTOUT_SIMD void terms_patch(const float* __restrict output, const float* __rest
   for (int j = inset; j < extent.down - inset; ++j) {
     for (int i = inset; i < right; ++i) {
       const int at = j * kPatchStride + i;
-      const float error = blurred[at] - snap(output[at]);
-      const float apart = value[at] - sampled[at];
-      const float c = confidence[at];
-      out[at] = std::sqrt((1.0F - c) * (error * error) + c * (apart * apart));
+      out[at] =
+          deblur::root_of_terms(output[at], confidence[at], sampled[at], value[at], blurred[at]);
     }
   }
 }
@@ -406,7 +382,7 @@ DeblurredMatte deblur_matte(const Guide& guide, std::span<const float> p,
   const EnergyTerms terms{p.data(), start.get(), samples.sample_confidence.get(),
                           samples.sampled_alpha.get(), matte.uncertain.get()};
   const MattingEnergy energy(guide, terms, weights, std::move(tiles), pool);
-  ConjugateGradients(guide, energy, pool).run(kSteps, matte.alpha.get(), direction.get());
+  ConjugateGradients(guide, energy, pool).run(deblur::kSteps, matte.alpha.get(), direction.get());
   const auto each_tile = [&](const auto& run) {
     pool.parallel_for(energy.tiles().size(), 1, [&](std::size_t begin, std::size_t end) {
       const auto patches = std::make_unique_for_overwrite<Patches>();
@@ -433,6 +409,18 @@ DeblurredMatte deblur_matte(const Guide& guide, std::span<const float> p,
   });
   each_tile([&](std::size_t i, Patches&) { suppress_tile(guide, energy.tiles()[i], matte); });
   return matte;
+}
+
+const std::vector<float>& blurs_by_slope() {
+  static const std::vector<float> blurs = [] {
+    std::vector<float> all;
+    for (int slope = -1; slope < kSlopes; ++slope) {
+      const BlurWeights weights = blur_weights(blur_of_slope(slope));
+      all.insert(all.end(), weights.begin(), weights.end());
+    }
+    return all;
+  }();
+  return blurs;
 }
 
 }  // namespace cutout

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/large_memory.h"
 #include "core/thread_pool.h"
@@ -46,5 +47,9 @@ struct DeblurredMatte {
 /// | agreement | with the minimum in double precision, test/native/mattingEnergy.test.ts                |
 DeblurredMatte deblur_matte(const Guide& guide, std::span<const float> p,
                             const ColourSampling& samples, ThreadPool& pool);
+
+/// The weights of the blur that is estimated from a slope: kBlurRadius + 1 for each result of
+/// used_slope() of math/blur.h, from -1 on. For a device, which cannot compute their bytes.
+const std::vector<float>& blurs_by_slope();
 
 }  // namespace cutout

@@ -5,24 +5,14 @@
 #include <utility>
 
 #include "core/simd.h"
-#include "matte/math/certainty.h"
-#include "matte/math/clamp.h"
-#include "matte/math/local_model.h"
+#include "matte/math/matting_energy.h"
 
 namespace cutout {
 
 namespace {
 
-// Weight of the matting Laplacian against the squared errors of the output.
-constexpr float kSmoothness = 5.0F;
-// Squared colour, added to the variances of a window.
-constexpr float kEpsilon = 1e-7F;
-// Share s of the change by blurring that blurring again changes: less than 0.09 where an edge is
-// twice as wide as the network's blur, 0.18 at a step, 0.3 to 0.9 among strands.
-constexpr float kWide = 0.09F;
-constexpr float kFine = 2.0F * kWide;
+using energy::kMean;
 
-constexpr float kMean = 1.0F / (kModelWindow * kModelWindow);
 constexpr int kWindowInset = kHalo - kModelRadius;
 static_assert(kWindowInset >= 2 * kBlurRadius + kErrorRadius);
 // Colours are read by the windows, alpha by the blur of the blur too.
@@ -70,8 +60,7 @@ CUTOUT_SIMD void fineness_patch(const float* __restrict once, const float* __res
   for (int j = kWindowInset; j < extent.down - kWindowInset; ++j) {
     for (int i = kWindowInset; i < right; ++i) {
       const int at = j * kPatchStride + i;
-      const float share = twice[at] / (once[at] + 1e-9F);
-      out[at] = clamp01((share - kWide) / (kFine - kWide));
+      out[at] = energy::fineness(once[at], twice[at]);
     }
   }
 }
@@ -81,16 +70,11 @@ CUTOUT_SIMD void factor_row(const float* const* sums, std::ptrdiff_t from, int n
                             std::ptrdiff_t plane) {
 #pragma GCC ivdep  // planes do not overlap
   for (int i = 0; i < n; ++i) {
-    const auto mean = [&](int k) { return sums[k][from + i] * kMean; };
-    const float r = mean(0);
-    const float g = mean(1);
-    const float b = mean(2);
-    const Covariance covariance =
-        factor(mean(3) - r * r, mean(4) - r * g, mean(5) - r * b, mean(6) - g * g, mean(7) - g * b,
-               mean(8) - b * b, kEpsilon);
-    window[kRed * plane + i] = r;
-    window[kGreen * plane + i] = g;
-    window[kBlue * plane + i] = b;
+    const energy::Window of = energy::window_of([&](int k) { return sums[k][from + i]; });
+    const Covariance& covariance = of.covariance;
+    window[kRed * plane + i] = of.red;
+    window[kGreen * plane + i] = of.green;
+    window[kBlue * plane + i] = of.blue;
     window[kFactors * plane + i] = covariance.over0;
     window[(kFactors + 1) * plane + i] = covariance.over1;
     window[(kFactors + 2) * plane + i] = covariance.over2;
@@ -106,21 +90,21 @@ CUTOUT_SIMD void fit_row(const float* __restrict window, std::ptrdiff_t plane, i
                          float* __restrict value) {
   for (int i = 0; i < n; ++i) {
     const float* at = window + i;
-    const float mean = value[i] * kMean;
-    const float r = at[kRed * plane];
-    const float g = at[kGreen * plane];
-    const float b = at[kBlue * plane];
-    const Covariance covariance{at[kFactors * plane],       at[(kFactors + 1) * plane],
-                                at[(kFactors + 2) * plane], at[(kFactors + 3) * plane],
-                                at[(kFactors + 4) * plane], at[(kFactors + 5) * plane]};
-    float a[3];
-    solve_slopes(covariance, red[i] * kMean - r * mean, green[i] * kMean - g * mean,
-                 blue[i] * kMean - b * mean, a);
-    const float f = at[kFineness * plane];
-    red[i] = f * a[0];
-    green[i] = f * a[1];
-    blue[i] = f * a[2];
-    value[i] = f * (mean - a[0] * r - a[1] * g - a[2] * b);
+    const energy::Window of{
+        at[kRed * plane],
+        at[kGreen * plane],
+        at[kBlue * plane],
+        {at[kFactors * plane], at[(kFactors + 1) * plane], at[(kFactors + 2) * plane],
+         at[(kFactors + 3) * plane], at[(kFactors + 4) * plane], at[(kFactors + 5) * plane]}};
+    float r = red[i];
+    float g = green[i];
+    float b = blue[i];
+    float v = value[i];
+    energy::fit(of, at[kFineness * plane], r, g, b, v);
+    red[i] = r;
+    green[i] = g;
+    blue[i] = b;
+    value[i] = v;
   }
 }
 
@@ -131,7 +115,7 @@ CUTOUT_SIMD void weigh(const float* __restrict confidence, const float* __restri
   for (int j = inset; j < extent.down - inset; ++j) {
     for (int i = inset; i < right; ++i) {
       const int at = j * kPatchStride + i;
-      blurred[at] = (1.0F - confidence[at]) * (blurred[at] - share * snap(output[at]));
+      blurred[at] = energy::weighed(confidence[at], output[at], share, blurred[at]);
     }
   }
 }
@@ -143,8 +127,8 @@ CUTOUT_SIMD void laplacian_row(const float* __restrict count, const float* __res
                                const float* __restrict g, const float* __restrict b,
                                const float* __restrict offset, int n, float* __restrict out) {
   for (int i = 0; i < n; ++i) {
-    const float planes = r[i] * red[i] + g[i] * green[i] + b[i] * blue[i] + offset[i];
-    out[i] = kSmoothness * (count[i] * value[i] - kMean * planes);
+    out[i] = energy::laplacian(count[i], value[i], red[i], green[i], blue[i], r[i], g[i], b[i],
+                               offset[i]);
   }
 }
 
@@ -154,7 +138,7 @@ CUTOUT_SIMD void multiply_row(const float* __restrict smooth, const float* __res
                               const std::uint8_t* __restrict unknown, int n,
                               float* __restrict out) {
   for (int i = 0; i < n; ++i) {
-    const float sum = blurred[i] + smooth[i] + (confidence[i] + (1.0F - fineness[i])) * value[i];
+    const float sum = energy::hessian(smooth[i], blurred[i], value[i], confidence[i], fineness[i]);
     out[i] = unknown[i] != 0 ? sum : 0.0F;
   }
 }
@@ -164,20 +148,16 @@ CUTOUT_SIMD void descent_row(const float* __restrict smooth, const float* __rest
                              const float* __restrict sampled,
                              const std::uint8_t* __restrict unknown, int n, float* __restrict out) {
   for (int i = 0; i < n; ++i) {
-    const float sum = blurred[i] + smooth[i] + confidence[i] * (value[i] - sampled[i]);
-    out[i] = unknown[i] != 0 ? -sum : 0.0F;
+    const float sum = energy::descent(smooth[i], blurred[i], value[i], confidence[i], sampled[i]);
+    out[i] = unknown[i] != 0 ? sum : 0.0F;
   }
 }
-
-/// The trace of a window's Laplacian is 49 - 4: a plane has four numbers.
-constexpr float kWindowDiagonal = 1.0F - 4.0F * kMean;
 
 CUTOUT_SIMD void diagonal_row(const float* __restrict confidence, const float* __restrict fineness,
                               const float* __restrict count, float blur, int n,
                               float* __restrict out) {
   for (int i = 0; i < n; ++i) {
-    out[i] = (1.0F - confidence[i]) * blur + confidence[i] + (1.0F - fineness[i]) +
-             kSmoothness * kWindowDiagonal * count[i];
+    out[i] = energy::diagonal(confidence[i], fineness[i], count[i], blur);
   }
 }
 
@@ -186,9 +166,7 @@ CUTOUT_SIMD void diagonal_row(const float* __restrict confidence, const float* _
 MattingEnergy::MattingEnergy(const Guide& guide, const EnergyTerms& terms, const BlurWeights& blur,
                              std::vector<Tile> tiles, ThreadPool& pool)
     : guide_(guide), terms_(terms), blur_(blur), tiles_(std::move(tiles)) {
-  float squares = blur[0] * blur[0];
-  for (std::size_t i = 1; i < blur.size(); ++i) squares += 2.0F * blur[i] * blur[i];
-  blur_diagonal_ = squares * squares;
+  blur_diagonal_ = energy::blur_diagonal(blur.data());
   std::size_t size = 0;
   for (const Tile& tile : tiles_) {
     starts_.push_back(size);
@@ -315,18 +293,28 @@ void MattingEnergy::blur_back(const Tile& tile, float share, Scratch& scratch) c
   blur_patch(scratch.blurred, extent, kHalo, blur_, scratch.lines, scratch.model[0]);
 }
 
+/// Calls row(y, index in a patch) for a tile's rows once the energy's sums of scratch.value are in
+/// scratch.changes and scratch.model[0]; `share` as for blur_back().
+template <typename Row>
+void MattingEnergy::sum_terms(std::size_t index, float share, Scratch& scratch,
+                              const Row& row) const {
+  const Tile& tile = tiles_[index];
+  smooth(index, scratch);
+  blur_back(tile, share, scratch);
+  for (int y = tile.top; y < tile.bottom; ++y) {
+    row(y, static_cast<std::size_t>((y - tile.top + kHalo) * kPatchStride + kHalo));
+  }
+}
+
 void MattingEnergy::descent(std::size_t index, Scratch& scratch, float* out) const {
   const Tile& tile = tiles_[index];
   load_patch(guide_, terms_.start, tile, kValueInset, scratch.value);
-  smooth(index, scratch);
-  blur_back(tile, 1.0F, scratch);
-  for (int y = tile.top; y < tile.bottom; ++y) {
+  sum_terms(index, 1.0F, scratch, [&](int y, std::size_t i) {
     const std::size_t at = guide_.at(tile.left, y);
-    const std::ptrdiff_t i = (y - tile.top + kHalo) * kPatchStride + kHalo;
-    descent_row(scratch.changes.data() + i, scratch.model[0].data() + i, scratch.value.data() + i,
+    descent_row(&scratch.changes[i], &scratch.model[0][i], &scratch.value[i],
                 terms_.sample_confidence + at, terms_.sampled_alpha + at, terms_.unknown + at,
                 tile.right - tile.left, out + at);
-  }
+  });
 }
 
 void MattingEnergy::multiply(std::size_t index, const float* direction, Scratch& scratch,
@@ -334,15 +322,12 @@ void MattingEnergy::multiply(std::size_t index, const float* direction, Scratch&
   const Tile& tile = tiles_[index];
   load_patch(guide_, direction, tile, kValueInset, scratch.value);
   clear_beyond(guide_, tile, scratch.value);
-  smooth(index, scratch);
-  blur_back(tile, 0.0F, scratch);
-  for (int y = tile.top; y < tile.bottom; ++y) {
+  sum_terms(index, 0.0F, scratch, [&](int y, std::size_t i) {
     const std::size_t at = guide_.at(tile.left, y);
-    const std::ptrdiff_t i = (y - tile.top + kHalo) * kPatchStride + kHalo;
-    multiply_row(scratch.changes.data() + i, scratch.model[0].data() + i, scratch.value.data() + i,
+    multiply_row(&scratch.changes[i], &scratch.model[0][i], &scratch.value[i],
                  terms_.sample_confidence + at, fineness(index, y), terms_.unknown + at,
                  tile.right - tile.left, out + at);
-  }
+  });
 }
 
 void MattingEnergy::diagonal(std::size_t index, int y, float* out) const {

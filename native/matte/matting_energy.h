@@ -70,6 +70,8 @@ class MattingEnergy {
   void prepare(std::size_t tile, Scratch& scratch);
   void load_colours(const Tile& tile, Scratch& scratch) const;
   void smooth(std::size_t tile, Scratch& scratch) const;
+  template <typename Row>
+  void sum_terms(std::size_t tile, float share, Scratch& scratch, const Row& row) const;
   void blur_back(const Tile& tile, float share, Scratch& scratch) const;
 
   const Guide& guide_;

@@ -4,25 +4,10 @@
 #include <cmath>
 
 #include "core/simd.h"
-#include "matte/math/local_model.h"
 
 namespace cutout {
 
 namespace {
-
-/// Nine taps, added in a fixed order.
-CUTOUT_INLINE float blur9(const float* at, std::ptrdiff_t step, const float* w) {
-  return ((w[0] * at[0] + w[1] * (at[-step] + at[step])) + w[2] * (at[-2 * step] + at[2 * step])) +
-         (w[3] * (at[-3 * step] + at[3 * step]) + w[4] * (at[-4 * step] + at[4 * step]));
-}
-
-CUTOUT_INLINE float sum5(const float* at, std::ptrdiff_t step) {
-  return (at[0] + (at[-step] + at[step])) + (at[-2 * step] + at[2 * step]);
-}
-
-CUTOUT_INLINE float sum_window(const float* at, std::ptrdiff_t step) {
-  return sum7(at[-3 * step], at[-2 * step], at[-step], at[0], at[step], at[2 * step], at[3 * step]);
-}
 
 CUTOUT_SIMD void blur(const float* __restrict from, const Extent& extent, int inset,
                       const float* weights, float* __restrict lines, float* __restrict out) {
@@ -69,15 +54,12 @@ CUTOUT_SIMD void squares(const float* __restrict from, const Extent& extent, int
   const int right = patch_end(extent, inset);
   for (int j = inset - kErrorRadius; j < extent.down - inset + kErrorRadius; ++j) {
     for (int i = inset; i < right; ++i) {
-      const float* at = from + j * kPatchStride + i;
-      const float square[5] = {at[-2] * at[-2], at[-1] * at[-1], at[0] * at[0], at[1] * at[1],
-                               at[2] * at[2]};
-      lines[j * kPatchStride + i] = sum5(square + 2, 1);
+      lines[j * kPatchStride + i] = sum5_squares(from + j * kPatchStride + i);
     }
   }
   for (int j = inset; j < extent.down - inset; ++j) {
     for (int i = inset; i < right; ++i) {
-      out[j * kPatchStride + i] = sum5(lines + j * kPatchStride + i, kPatchStride) * (1.0F / 25.0F);
+      out[j * kPatchStride + i] = sum5(lines + j * kPatchStride + i, kPatchStride) * kErrorMean;
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "matte/guide.h"
+#include "matte/math/stencil.h"
 #include "matte/tiles.h"
 
 namespace cutout {
@@ -42,8 +43,6 @@ void load_patch(const Guide& grid, const float* plane, const Tile& tile, int ins
 /// Sets what lies beyond the image to 0.
 void clear_beyond(const Guide& grid, const Tile& tile, Patch& patch);
 
-/// Gaussian blur of nine taps each way.
-inline constexpr int kBlurRadius = 4;
 using BlurWeights = std::array<float, kBlurRadius + 1>;
 
 BlurWeights blur_weights(float sigma);
@@ -59,7 +58,6 @@ void subtract_patch(const Patch& a, const Patch& b, const Extent& extent, int in
 void sum_windows(const Patch& from, const Extent& extent, int inset, Patch& lines, Patch& out);
 
 /// Means of the squares of 5 x 5 values; inset >= kErrorRadius.
-inline constexpr int kErrorRadius = 2;
 void mean_squares(const Patch& from, const Extent& extent, int inset, Patch& lines, Patch& out);
 
 }  // namespace cutout

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace cutout {
+#include "matte/math/tile.h"
 
-inline constexpr int kTile = 32;  // side of a tile in network pixels
+namespace cutout {
 
 /// A rectangle of network pixels, at most kTile x kTile.
 struct Tile {

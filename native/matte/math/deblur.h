@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cmath>
+
+#include "core/simd.h"
+#include "matte/math/certainty.h"
+
+namespace cutout {
+
+// The steps of deblur.h for a network pixel.
+
+namespace deblur {
+
+inline constexpr int kSteps = 12;  // of conjugate gradients, at most
+// Alpha; the steps end where residual x residual / diagonal, on average over the pixels of the
+// tiles, is below its square. That is about the change by the next step.
+inline constexpr double kTolerance = 1e-3;
+// Weight of the error of the result against that of the output.
+inline constexpr float kModelError = 0.3F;
+// How much worse than the start alpha may explain output and samples.
+inline constexpr float kFit = 1.5F;
+// Change of the output by blurring (mean square of alpha) below which there is no confidence:
+// rounding to 8 bits, noise and wide gentle slopes stay below it.
+inline constexpr float kSoft = 2e-4F;
+// No edge: alpha of a neighbourhood is everywhere this near to 0, or to 1.
+inline constexpr float kEdge = 0.1F;
+
+/// Whether a network pixel is uncertain, from the least and the greatest snapped output around it.
+CUTOUT_HD bool is_open(float least, float most) {
+  return (static_cast<int>(most > 0.0F) & static_cast<int>(least < 1.0F)) != 0;
+}
+
+/// Residual x residual / diagonal of so many network pixels at which the steps end.
+CUTOUT_HD double enough(double pixels) { return kTolerance * kTolerance * pixels; }
+
+/// Root of the energy's first two terms together.
+CUTOUT_HD float root_of_terms(float output, float confidence, float sampled, float value,
+                              float blurred) {
+  const float error = blurred - snap(output);
+  const float apart = value - sampled;
+  return std::sqrt((1.0F - confidence) * (error * error) + confidence * (apart * apart));
+}
+
+/// The share of the change of alpha that stays. `before`, `after`: means of the energy's first two
+/// terms at start and alpha. Where the second is more than kFit times the first, the colours do
+/// not explain the edge.
+CUTOUT_HD float fit(float before, float after) {
+  const float most = kFit * before;
+  const float ratio = after > most ? most / after : 1.0F;
+  return ratio * ratio;
+}
+
+/// `network`, `result`: mean squares of start - blur(start) and of start - blur(alpha).
+CUTOUT_HD float confidence(float network, float result, float fit, float fineness) {
+  const float sure =
+      network * network / (network * (network + kModelError * result) + kSoft * kSoft);
+  return fit * fineness * sure;
+}
+
+CUTOUT_HD float kept(float start, float alpha, float fit) { return start + fit * (alpha - start); }
+
+/// Edge strength of a neighbourhood from its least and greatest alpha: 0..1.
+CUTOUT_HD float edge_between(float least, float most) {
+  const float background = most / kEdge;
+  const float foreground = (1.0F - least) / kEdge;
+  return (background < 1.0F ? background : 1.0F) * (foreground < 1.0F ? foreground : 1.0F);
+}
+
+}  // namespace deblur
+
+}  // namespace cutout

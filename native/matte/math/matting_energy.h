@@ -1,0 +1,106 @@
+#pragma once
+
+#include "core/simd.h"
+#include "matte/math/certainty.h"
+#include "matte/math/clamp.h"
+#include "matte/math/local_model.h"
+#include "matte/math/stencil.h"
+
+namespace cutout {
+
+// The terms of matting_energy.h for a network pixel or a window.
+
+namespace energy {
+
+// Weight of the matting Laplacian against the squared errors of the output.
+inline constexpr float kSmoothness = 5.0F;
+// Squared colour, added to the variances of a window.
+inline constexpr float kEpsilon = 1e-7F;
+// Share s of the change by blurring that blurring again changes: less than 0.09 where an edge is
+// twice as wide as the network's blur, 0.18 at a step, 0.3 to 0.9 among strands.
+inline constexpr float kWide = 0.09F;
+inline constexpr float kFine = 2.0F * kWide;
+
+inline constexpr float kMean = 1.0F / (kModelWindow * kModelWindow);
+// The trace of a window's Laplacian is 49 - 4: a plane has four numbers.
+inline constexpr float kWindowDiagonal = 1.0F - 4.0F * kMean;
+
+/// Means of colours over a window, and the factors of their covariances.
+struct Window {
+  float red;
+  float green;
+  float blue;
+  Covariance covariance;
+};
+
+/// f from the mean squares of the change by blurring and of the change by blurring that again.
+CUTOUT_HD float fineness(float once, float twice) {
+  const float share = twice / (once + 1e-9F);
+  return clamp01((share - kWide) / (kFine - kWide));
+}
+
+/// From sum(k): sums over a window of r, g, b, r r, r g, r b, g g, g b, b b.
+template <typename Sum>
+CUTOUT_HD Window window_of(const Sum& sum) {
+  const auto mean = [&](int k) { return sum(k) * kMean; };
+  const float r = mean(0);
+  const float g = mean(1);
+  const float b = mean(2);
+  return {r, g, b,
+          factor(mean(3) - r * r, mean(4) - r * g, mean(5) - r * b, mean(6) - g * g,
+                 mean(7) - g * b, mean(8) - b * b, kEpsilon)};
+}
+
+/// Sums over a window of r v, g v, b v and v -> f times the plane's slopes and offset, in place.
+CUTOUT_HD void fit(const Window& window, float f, float& red, float& green, float& blue,
+                   float& value) {
+  const float mean = value * kMean;
+  float a[3];
+  solve_slopes(window.covariance, red * kMean - window.red * mean,
+               green * kMean - window.green * mean, blue * kMean - window.blue * mean, a);
+  red = f * a[0];
+  green = f * a[1];
+  blue = f * a[2];
+  value = f * (mean - a[0] * window.red - a[1] * window.green - a[2] * window.blue);
+}
+
+/// (1 - c) (blurred - p), with share 0 without p.
+CUTOUT_HD float weighed(float confidence, float output, float share, float blurred) {
+  return (1.0F - confidence) * (blurred - share * snap(output));
+}
+
+/// value - (sum of window planes), times the smoothness. `count`: sum of the windows' f / 49;
+/// r, g, b, offset: sums of what fit() gives.
+CUTOUT_HD float laplacian(float count, float value, float red, float green, float blue, float r,
+                          float g, float b, float offset) {
+  const float planes = r * red + g * green + b * blue + offset;
+  return kSmoothness * (count * value - kMean * planes);
+}
+
+/// 1/2 of the Hessian times a direction, of which `value` is the network pixel's.
+CUTOUT_HD float hessian(float smooth, float blurred, float value, float confidence,
+                        float fineness) {
+  return blurred + smooth + (confidence + (1.0F - fineness)) * value;
+}
+
+/// -1/2 of the gradient at the start.
+CUTOUT_HD float descent(float smooth, float blurred, float value, float confidence, float sampled) {
+  return -(blurred + smooth + confidence * (value - sampled));
+}
+
+/// Of the blur of the blur.
+CUTOUT_HD float blur_diagonal(const float* weights) {
+  float squares = weights[0] * weights[0];
+  for (int i = 1; i <= kBlurRadius; ++i) squares += 2.0F * weights[i] * weights[i];
+  return squares * squares;
+}
+
+/// Approximation of the diagonal of 1/2 of the Hessian.
+CUTOUT_HD float diagonal(float confidence, float fineness, float count, float blur) {
+  return (1.0F - confidence) * blur + confidence + (1.0F - fineness) +
+         kSmoothness * kWindowDiagonal * count;
+}
+
+}  // namespace energy
+
+}  // namespace cutout
