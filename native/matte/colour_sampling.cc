@@ -266,7 +266,7 @@ ColourSampling sample_colours(const Guide& guide, std::span<const float> p, Thre
 ColourSampling without_samples(const Guide& guide, std::span<const float> p, ThreadPool& pool) {
   ColourSampling result{make_large_array<float>(guide.size()),
                         make_large_array<float>(guide.size()),
-                        make_large_array<float>(guide.size())};
+                        make_large_array<float>(guide.size()), true};
   pool.parallel_for(guide.size(), kValueGrain, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) result.alpha[i] = clamp01(p[i]);
     std::fill_n(result.sample_confidence.get() + begin, end - begin, 0.0F);

@@ -13,6 +13,7 @@ struct ColourSampling {
   LargeArray<float> alpha;              // p moved towards the sampled alpha
   LargeArray<float> sample_confidence;  // c
   LargeArray<float> sampled_alpha;      // t; 0 where c is 0
+  bool none = false;                    // c is 0 everywhere
 };
 
 /// Sampling-based matting (Wang 2007, Gastal 2010) of a network's output: where colour samples of

@@ -367,8 +367,12 @@ SolvedEdges solve_edges(const Guide& guide, std::span<const float> p, const Colo
   // A pixel beside an uncertain network pixel also reads that network pixel's neighbour.
   const std::vector<Tile> tiles =
       tiles_near(edges.matte.uncertain.get(), guide.width, guide.height, 2);
-  const auto for_colours = alpha_for_colours(guide, edges.matte.alpha.get(), samples, pool);
-  edges.colours = estimate_colours(guide, for_colours.get(), tiles, pool);
+  LargeArray<float> moved;
+  if (!tiles.empty() && !samples.none) {
+    moved = alpha_for_colours(guide, edges.matte.alpha.get(), samples, pool);
+  }
+  const float* for_colours = moved ? moved.get() : edges.matte.alpha.get();
+  edges.colours = estimate_colours(guide, for_colours, tiles, pool);
   const int tiles_down = (guide.height + kTile - 1) / kTile;
   edges.coloured.resize(static_cast<std::size_t>(tiles_across(guide)) *
                         static_cast<std::size_t>(tiles_down));

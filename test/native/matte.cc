@@ -41,6 +41,7 @@ ColourSampling to_samples(const Napi::Value& value, const Guide& guide, std::spa
   if (confidence.size() != guide.size() || sampled.size() != guide.size()) {
     throw Napi::RangeError::New(value.Env(), "guide does not fit its samples");
   }
+  samples.none = false;
   for (std::size_t i = 0; i < guide.size(); ++i) {
     samples.sample_confidence[i] = confidence[i];
     samples.sampled_alpha[i] = sampled[i];
