@@ -2,6 +2,7 @@
 
 #include "cuda/kernels/apply_matte.h"
 #include "cuda/kernels/compose.h"
+#include "cuda/kernels/deblur.h"
 #include "cuda/kernels/enlarge.h"
 #include "cuda/kernels/filter.h"
 #include "cuda/kernels/foreground_colours.h"
@@ -69,6 +70,14 @@ struct Launchers {
     return on.result();
   }
 
+  static int deblur(GuidePlanes guide, const float* p, SampledPlanes samples, const float* blurs,
+                    void* scratch, float* alpha, float* confidence, float* for_colours,
+                    void* stream) {
+    Executor on(stream);
+    deblur_matte(on, guide, p, samples, blurs, scratch, alpha, confidence, for_colours);
+    return on.result();
+  }
+
   static int local_models(GuidePlanes guide, const float* alpha, float* models, void* stream) {
     Executor on(stream);
     on.run(ceil_div(guide.width, LocalModels::kWidth), ceil_div(guide.height, LocalModels::kHeight),
@@ -116,6 +125,7 @@ Table make_table() {
   table.shadow = Launch::shadow;
   table.compose = Launch::compose;
   table.summarise = Launch::summarise;
+  table.deblur = Launch::deblur;
   table.local_models = Launch::local_models;
   table.foreground_colours = Launch::foreground_colours;
   table.full_size = Launch::full_size;

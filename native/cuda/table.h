@@ -9,7 +9,7 @@
 namespace cutout::cuda {
 
 /// Changes with every change of Table or of a type in it.
-inline constexpr int kTableVersion = 2;
+inline constexpr int kTableVersion = 3;
 
 // Memory of these types is the device's.
 
@@ -61,6 +61,13 @@ struct GuidePlanes {
   float offset[3];
   int width;
   int height;
+};
+
+/// matte/colour_sampling.h.
+struct SampledPlanes {
+  const float* alpha;
+  const float* confidence;
+  const float* sampled;
 };
 
 /// Pixels of alpha > 0, alpha >= 128 and alpha 255.
@@ -117,6 +124,8 @@ struct Table {
   int (*compose)(Pixels canvas, Box area, Pixels background, std::uint32_t colour, Box shadow,
                  ShadowGrid grid, const float* blocks, void* stream);
   int (*summarise)(Pixels image, Box region, AlphaSummary* summary, void* stream);
+  int (*deblur)(GuidePlanes guide, const float* p, SampledPlanes samples, const float* blurs,
+                void* scratch, float* alpha, float* confidence, float* for_colours, void* stream);
   int (*local_models)(GuidePlanes guide, const float* alpha, float* models, void* stream);
   int (*foreground_colours)(GuidePlanes guide, const float* alpha, float* pyramid, float* scratch,
                             float* colours, void* stream);

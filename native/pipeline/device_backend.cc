@@ -5,13 +5,14 @@
 #include <memory>
 #include <utility>
 
+#include "cuda/kernels/deblur.h"
 #include "cuda/kernels/foreground_colours.h"
 #include "image/plane.h"
 #include "image/resample.h"
 #include "image/taps.h"
 #include "matte/colour_sampling.h"
+#include "matte/deblur.h"
 #include "matte/guide_axis.h"
-#include "matte/guided_upsample.h"
 #include "matte/math/full_size.h"
 #include "pipeline/probability.h"
 #include "pipeline/refinement.h"
@@ -242,37 +243,57 @@ class DeviceRefined final : public DeviceMatte {
   DeviceEdges edges_;
 };
 
-/// The steps that have no kernel yet, on the host.
-struct HostEdges {
-  DeblurredMatte matte;
-  LargeArray<float> for_colours;  // alpha
+/// The network's output and what colours say about it, planes of the guide's size on the device.
+struct DeviceOutput {
+  const float* p = nullptr;
+  cuda::SampledPlanes samples{};
 };
 
-HostEdges edges_on_host(const Guide& guide, std::span<const float> alpha, TrainedOn trained_on,
-                        ThreadPool& pool) {
-  const ColourSampling samples = samples_of(guide, alpha, trained_on, pool);
-  HostEdges edges;
-  edges.matte = deblur_matte(guide, alpha, samples, pool);
-  edges.for_colours = alpha_for_colours(guide, edges.matte.alpha.get(), samples, pool);
-  return edges;
+/// Colour sampling has no kernel yet: guide and output are copied to the host, samples back.
+Status sample_on_host(DeviceCall& call, const Guide& on_device, ThreadPool& pool,
+                      DeviceOutput& output) {
+  const std::size_t size = on_device.size();
+  const auto planes = make_large_array<float>(3 * size);
+  const auto p = make_large_array<float>(size);
+  call.download(on_device.planes[0], row_of(std::span<float>(planes.get(), 3 * size)), pool);
+  call.download(output.p, row_of(std::span<float>(p.get(), size)), pool);
+  CUTOUT_RETURN_IF_ERROR(call.finish());
+  Guide guide = on_device;
+  for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = planes.get() + c * size;
+  const ColourSampling samples = sample_colours(guide, {p.get(), size}, pool);
+  const auto put = [&](const LargeArray<float>& plane) {
+    float* const memory = call.scratch<float>(size);
+    call.upload(row_of(std::span<const float>(plane.get(), size)), memory, pool);
+    return memory;
+  };
+  output.samples = {put(samples.alpha), put(samples.sample_confidence), put(samples.sampled_alpha)};
+  return {};
 }
 
-/// Models and colours on the device.
-void queue_edges(DeviceCall& call, const HostEdges& host, std::size_t size,
-                 const DeviceEdges& edges, ThreadPool& pool) {
-  const auto put = [&](const LargeArray<float>& values, float* to) {
-    call.upload(row_of(std::span<const float>(values.get(), size)), to, pool);
-  };
-  put(host.matte.alpha, edges.alpha);
-  put(host.matte.confidence, edges.confidence);
-  float* const for_colours = call.scratch<float>(size);
-  put(host.for_colours, for_colours);
+/// An output without samples.
+void without_samples(DeviceCall& call, std::size_t size, DeviceOutput& output) {
+  float* const none = call.scratch<float>(size);
+  call.clear(none, size * sizeof(float));
+  output.samples = {output.p, none, none};
+}
+
+/// Alpha, its confidence, models and colours on the device.
+void queue_edges(DeviceCall& call, const DeviceOutput& output, const DeviceEdges& edges) {
   const cuda::GuidePlanes& guide = edges.guide.planes;
+  const std::size_t pyramid = cuda::pyramid_size(guide.width, guide.height) * sizeof(float);
+  const std::size_t colours = cuda::colour_scratch(guide.width, guide.height) * sizeof(float);
+  // One block for both steps, since the second begins when the first has ended.
+  auto* const scratch = call.scratch<std::byte>(
+      std::max(cuda::deblur_scratch(guide.width, guide.height), pyramid + colours));
+  float* const for_colours = call.scratch<float>(area(guide.width, guide.height));
+  if (scratch == nullptr) return;
+  const float* const blurs = constant(call, blurs_by_slope());
+  call.run<&Table::deblur>(guide, output.p, output.samples, blurs, static_cast<void*>(scratch),
+                           edges.alpha, edges.confidence, for_colours);
   call.run<&Table::local_models>(guide, static_cast<const float*>(edges.alpha), edges.models);
-  float* const pyramid = call.scratch<float>(cuda::pyramid_size(guide.width, guide.height));
-  float* const scratch = call.scratch<float>(cuda::colour_scratch(guide.width, guide.height));
-  call.run<&Table::foreground_colours>(guide, static_cast<const float*>(for_colours), pyramid,
-                                       scratch, edges.colours);
+  auto* const levels = reinterpret_cast<float*>(scratch);
+  call.run<&Table::foreground_colours>(guide, static_cast<const float*>(for_colours), levels,
+                                       levels + pyramid / sizeof(float), edges.colours);
 }
 
 }  // namespace
@@ -343,6 +364,17 @@ Status DeviceBackend::change_on_host(const TensorView& tensor,
   return upload(host_floats(copy.view), tensor);
 }
 
+Status DeviceBackend::resize(const TensorView& from, int width, int height, Tensor& to) {
+  Tensor copy;
+  Tensor resized;
+  CUTOUT_RETURN_IF_ERROR(copied(from, copy));
+  CUTOUT_RETURN_IF_ERROR(host_.allocate(1, height, width, resized));
+  resize_plane(host_floats(copy.view), from.width, from.height, width, height,
+               host_floats(resized.view), pool_);
+  CUTOUT_RETURN_IF_ERROR(allocate(1, height, width, to));
+  return upload(host_floats(resized.view), to.view);
+}
+
 Status DeviceBackend::is_confident(const TensorView& probability, const Box& area,
                                    bool& confident) {
   Tensor copy;
@@ -400,40 +432,32 @@ Status DeviceBackend::solve(JobImage& job_image, const Box& part, const Predicti
       input_is_guide(prediction.spec, p.width, p.height, part.width, part.height);
   const BothTaps taps = guided_by_input ? BothTaps{} : input_taps(part, spec);
   DeviceEdges edges;
-  Tensor planes;
-  Tensor alpha;
-  CUTOUT_RETURN_IF_ERROR(host_.allocate(3, guide.height, guide.width, planes));
-  CUTOUT_RETURN_IF_ERROR(host_.allocate(1, p.height, p.width, alpha));
-  {
-    DeviceCall call(device_);
-    if (guided_by_input) {
-      for (std::size_t c = 0; c < 3; ++c) {
-        guide.scale[c] = prediction.spec.std[c] / 255.0F;
-        guide.offset[c] = prediction.spec.mean[c] / 255.0F;
-      }
-      edges.guide.set(floats(prediction.input.value()), guide);
-    } else {
-      float* const values = call.allocate<float>(3 * guide.size(), edges.guide.memory);
-      fill_planes(call, part_of(image.device, part), taps, spec, values);
-      edges.guide.set(values, guide);
-    }
-    call.download(edges.guide.planes.planes[0], row_of(host_floats(planes.view)), pool_);
-    call.download(p.data, row_of(host_floats(alpha.view)), pool_);
-    CUTOUT_RETURN_IF_ERROR(call.finish());
-  }
+  DeviceOutput output{floats(p), {}};
+  Tensor resized;
   if (guide.width != p.width || guide.height != p.height) {
-    Tensor resized;
-    CUTOUT_RETURN_IF_ERROR(host_.allocate(1, guide.height, guide.width, resized));
-    resize_plane(host_floats(alpha.view), p.width, p.height, guide.width, guide.height,
-                 host_floats(resized.view), pool_);
-    alpha = std::move(resized);
+    CUTOUT_RETURN_IF_ERROR(resize(p, guide.width, guide.height, resized));
+    output.p = floats(resized.view);
   }
-  for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = floats(planes.view) + c * guide.size();
-  const HostEdges host =
-      edges_on_host(guide, host_floats(alpha.view), prediction.trained_on, pool_);
   DeviceCall call(device_);
+  if (guided_by_input) {
+    for (std::size_t c = 0; c < 3; ++c) {
+      guide.scale[c] = prediction.spec.std[c] / 255.0F;
+      guide.offset[c] = prediction.spec.mean[c] / 255.0F;
+    }
+    edges.guide.set(floats(prediction.input.value()), guide);
+  } else {
+    float* const values = call.allocate<float>(3 * guide.size(), edges.guide.memory);
+    fill_planes(call, part_of(image.device, part), taps, spec, values);
+    edges.guide.set(values, guide);
+  }
+  guide.planes = {edges.guide.planes.planes[0]};
+  if (prediction.trained_on == TrainedOn::kMasks) {
+    CUTOUT_RETURN_IF_ERROR(sample_on_host(call, guide, pool_, output));
+  } else {
+    without_samples(call, guide.size(), output);
+  }
   edges.allocate(call, guide.size());
-  queue_edges(call, host, guide.size(), edges, pool_);
+  queue_edges(call, output, edges);
   CUTOUT_RETURN_IF_ERROR(call.finish());
   solved = std::make_unique<DeviceRefined>(target, std::move(edges));
   return {};

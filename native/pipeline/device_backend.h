@@ -18,8 +18,11 @@ namespace cutout {
 /// | confidence of a preview, fusion        | host: the prediction is copied there (fusion: and back) |
 /// | mask, components                       | host: the prediction is copied there and back           |
 /// | reduction                              | device                                                  |
-/// | colour sampling, deblurring            | host: guide and prediction are copied there, alpha, its |
-/// |                                        | confidence and the colours' alpha back                  |
+/// | a prediction larger than the image    | host: it is copied there, and averaged to the image's   |
+/// |                                        | size back                                               |
+/// | colour sampling                        | host: guide and prediction are copied there, samples    |
+/// |                                        | back; not for networks trained on mattes                |
+/// | deblurring                             | device                                                  |
 /// | colours, local models, every pixel     | device                                                  |
 /// | summary                                | device                                                  |
 ///
@@ -51,6 +54,9 @@ class DeviceBackend final : public Backend {
   /// Changes a tensor on the host.
   Status change_on_host(const TensorView& tensor,
                         const std::function<Status(const TensorView&)>& change);
+
+  /// A prediction at another size, by the host.
+  Status resize(const TensorView& from, int width, int height, Tensor& to);
 
   Device& device_;
   ThreadPool& pool_;

@@ -83,18 +83,19 @@ class Refined final : public HostMatte {
   SolvedEdges edges_;
 };
 
+/// What refinement takes from the guide's colours.
+ColourSampling samples_of(const Guide& guide, std::span<const float> alpha, TrainedOn trained_on,
+                          ThreadPool& pool) {
+  return trained_on == TrainedOn::kMasks ? sample_colours(guide, alpha, pool)
+                                         : without_samples(guide, alpha, pool);
+}
+
 SolvedEdges solve(const Guide& guide, std::span<const float> alpha, TrainedOn trained_on,
                   ThreadPool& pool) {
   return solve_edges(guide, alpha, samples_of(guide, alpha, trained_on, pool), pool);
 }
 
 }  // namespace
-
-ColourSampling samples_of(const Guide& guide, std::span<const float> alpha, TrainedOn trained_on,
-                          ThreadPool& pool) {
-  return trained_on == TrainedOn::kMasks ? sample_colours(guide, alpha, pool)
-                                         : without_samples(guide, alpha, pool);
-}
 
 bool input_is_guide(const NetworkInput& input, int width, int height, int image_width,
                     int image_height) {

@@ -1,13 +1,10 @@
 #pragma once
 
 #include <memory>
-#include <span>
 
 #include "core/image_view.h"
 #include "core/thread_pool.h"
 #include "image/network_input.h"
-#include "matte/colour_sampling.h"
-#include "matte/guide.h"
 #include "pipeline/backend.h"
 #include "pipeline/plan.h"
 
@@ -32,10 +29,6 @@ namespace cutout {
 std::unique_ptr<SolvedMatte> solve_matte(ImageView image, const Box& part,
                                          const Prediction& prediction, Refinement refinement,
                                          ThreadPool& pool);
-
-/// What refinement takes from the guide's colours, for a prediction of the guide's size.
-ColourSampling samples_of(const Guide& guide, std::span<const float> alpha, TrainedOn trained_on,
-                          ThreadPool& pool);
 
 /// Whether refinement of a prediction of this size reads the network's input: both have one size,
 /// which is at most the image's.

@@ -1,4 +1,8 @@
 // The kernels of native/cuda/kernels/ that replace native/matte.
+#include <cmath>
+#include <memory>
+
+#include "cuda/kernels/deblur.h"
 #include "cuda/kernels/foreground_colours.h"
 #include "matte/apply.h"
 #include "matte/deblur.h"
@@ -99,6 +103,78 @@ void foreground_colours(Cases& cases, Tables tables, std::span<double> found) {
     const Buffer<float> alpha(table, network.alpha);
     found[i] =
         difference(colours_of(table, planes_of(network, planes), alpha, network.size()), expected);
+  }
+}
+
+/// Outputs that deblurring meets: its guide's alpha (all 0, all 1, noise, a ramp), or edges of any
+/// width, in places hard, which the guide shows too.
+void draw_edges(Cases& cases, Network& network) {
+  if (cases.pick(0, 3) == 0) return;
+  const float soft = 0.3F + 4 * cases.share();
+  const float across = static_cast<float>(network.width) * cases.share();
+  const float radius = 2 + 30 * cases.share();
+  const float noise = cases.pick(0, 1) == 0 ? 0.0F : 0.1F;
+  for (int y = 0; y < network.height; ++y) {
+    for (int x = 0; x < network.width; ++x) {
+      const std::size_t index = static_cast<std::size_t>(y * network.width + x);
+      const float dx = static_cast<float>(x) - across;
+      const float dy = static_cast<float>(y - network.height / 2);
+      const float far = std::sqrt(dx * dx + dy * dy) - radius + 3 * std::sin(dy);
+      const float p = std::clamp(0.5F - far / (2 * soft), 0.0F, 1.0F);
+      network.alpha[index] = p + noise * (cases.share() - 0.5F);
+      for (std::size_t c = 0; c < 3; ++c) {
+        float& colour = network.planes[c * network.size() + index];
+        colour = 0.8F * (far < 0 ? 0.9F : 0.2F) + 0.2F * colour;
+      }
+    }
+  }
+  if (cases.pick(0, 4) == 0) network.alpha.back() = std::numeric_limits<float>::quiet_NaN();
+}
+
+ColourSampling samples_for(Cases& cases, const Guide& guide, const std::vector<float>& p) {
+  const int kind = cases.pick(0, 2);
+  if (kind == 0) return sample_colours(guide, p, pool());
+  ColourSampling samples = without_samples(guide, p, pool());
+  samples.none = kind != 1;
+  for (std::size_t i = 0; kind == 1 && i < guide.size(); ++i) {
+    samples.sample_confidence[i] = cases.share();
+    samples.sampled_alpha[i] = cases.share();
+    samples.alpha[i] +=
+        samples.sample_confidence[i] * (samples.sampled_alpha[i] - samples.alpha[i]);
+  }
+  return samples;
+}
+
+void deblur(Cases& cases, Tables tables, std::span<double> found) {
+  Network network(cases, cases.side(200), cases.side(160));
+  draw_edges(cases, network);
+  const Guide guide = guide_of(network);
+  const std::size_t size = network.size();
+  const ColourSampling samples = samples_for(cases, guide, network.alpha);
+  const DeblurredMatte matte = deblur_matte(guide, network.alpha, samples, pool());
+  const auto for_colours = alpha_for_colours(guide, matte.alpha.get(), samples, pool());
+  std::vector<float> expected;
+  for (const float* plane : {matte.alpha.get(), matte.confidence.get(), for_colours.get()}) {
+    expected.insert(expected.end(), plane, plane + size);
+  }
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    const cuda::Table& table = *tables[i];
+    const auto put = [&](const LargeArray<float>& plane) {
+      return std::make_unique<Buffer<float>>(table, std::span<const float>(plane.get(), size));
+    };
+    const Buffer<float> planes(table, network.planes);
+    const Buffer<float> p(table, network.alpha);
+    const auto alpha = put(samples.alpha);
+    const auto confidence = put(samples.sample_confidence);
+    const auto sampled = put(samples.sampled_alpha);
+    const Buffer<float> blurs(table, blurs_by_slope());
+    const Buffer<std::uint8_t> scratch(table, cuda::deblur_scratch(network.width, network.height));
+    const Buffer<float> out(table, 3 * size);
+    check(table, table.deblur(planes_of(network, planes), p.data(),
+                              {alpha->data(), confidence->data(), sampled->data()}, blurs.data(),
+                              scratch.data(), out.data(), out.data() + size, out.data() + 2 * size,
+                              nullptr));
+    found[i] = difference(out.read(), expected);
   }
 }
 
@@ -212,8 +288,9 @@ void matte_alone(Cases& cases, Tables tables, std::span<double> found) {
 }
 
 constexpr Check kChecks[] = {
-    {"local_models", 0, 0, 5, local_models},
-    {"foreground_colours", 0, 0, 5, foreground_colours},
+    {"deblur", 0, 0, 3, deblur},
+    {"local_models", 0, 0, 3, local_models},
+    {"foreground_colours", 0, 0, 4, foreground_colours},
     {"full_size", 0, 0, 5, full_size},
     {"apply_matte", 0, 0, 5, matte_alone},
 };

@@ -167,6 +167,7 @@ Table make() {
   queue<&Table::shadow>(table);
   queue<&Table::compose>(table);
   queue<&Table::summarise>(table);
+  queue<&Table::deblur>(table);
   queue<&Table::local_models>(table);
   queue<&Table::foreground_colours>(table);
   queue<&Table::full_size>(table);

@@ -1,0 +1,112 @@
+#pragma once
+
+#include "cuda/kernels/cells.h"
+
+namespace cutout::cuda {
+
+// The steps of the search of matte/deblur.cc. Whether they go on is decided on the device: the
+// kernels of steps behind the last one do nothing.
+
+/// A step along the direction; the conditioned residual goes to the product, its sum of products
+/// with the residual to the sums. The first one has no direction.
+template <bool kFirst>
+struct Advance {
+  struct Shared {
+    float products[kTile][kTile];
+    float lanes[kSumLanes];
+  };
+  static constexpr int kWidth = kTile;
+  static constexpr int kHeight = kTile;
+  static constexpr int kPhases = 3;
+
+  DeblurPlanes planes;
+  const float* sample_confidence;
+  float* alpha;
+
+  template <int kPhase>
+  CUTOUT_HD void run(const ThreadIndex& at, Shared& s) const {
+    const CellThread thread(at, planes);
+    const Cell& cell = planes.cells[thread.index];
+    if (planes.search->going == 0 || !cell.active()) return;
+    if constexpr (kPhase > 0) {
+      sum_cell<kPhase - 1>(thread, cell, s.products, s.lanes, planes.sums + thread.index);
+    } else if (cell.holds(thread.x, thread.y)) {
+      const std::ptrdiff_t index = planes.at(thread.x, thread.y);
+      const float step = kFirst ? 0.0F : planes.search->step;
+      const float product = step == 0.0F ? 0.0F : planes.product[index];
+      alpha[index] += step * planes.direction[index];
+      const float residual = planes.residual[index] - step * product;
+      const float conditioned =
+          residual / energy::diagonal(sample_confidence[index], planes.fineness[index],
+                                      planes.count[index], planes.search->blur_diagonal);
+      planes.residual[index] = residual;
+      planes.product[index] = conditioned;
+      s.products[at.thread_y][at.thread_x] = residual * conditioned;
+    }
+  }
+};
+
+/// The next direction of active cells.
+struct Turn {
+  DeblurPlanes planes;
+
+  CUTOUT_HD void operator()(int x, int y) const {
+    if (planes.search->going == 0 || !planes.cell_of(x, y).holds(x, y)) return;
+    const std::ptrdiff_t index = planes.at(x, y);
+    planes.direction[index] =
+        planes.product[index] + planes.search->share * planes.direction[index];
+  }
+};
+
+/// What the sum of all cells says.
+enum class Total { kFirstLength, kCurvature, kLength };
+
+/// Adds the cells' sums, row by row, and goes on or ends the search. One block.
+template <Total kTotal>
+struct Conclude {
+  static constexpr int kWidth = 256;
+  static constexpr int kHeight = 1;
+  static constexpr int kPhases = 2;
+  using Shared = NothingShared;
+
+  DeblurPlanes planes;
+
+  template <int kPhase>
+  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
+    if constexpr (kPhase == 0) {
+      if (planes.search->going == 0) return;
+      for (int row = at.thread_x; row < planes.cells_down; row += kWidth) {
+        double sum = 0;
+        for (int i = 0; i < planes.cells_across; ++i) {
+          sum += planes.sums[row * planes.cells_across + i];
+        }
+        planes.rows[row] = sum;
+      }
+    } else if (at.thread_x == 0) {
+      Search& search = *planes.search;
+      if (search.going == 0) return;
+      double sum = 0;
+      for (int row = 0; row < planes.cells_down; ++row) sum += planes.rows[row];
+      conclude(search, sum);
+    }
+  }
+
+ private:
+  CUTOUT_HD static void conclude(Search& search, double sum) {
+    if constexpr (kTotal == Total::kCurvature) {
+      if (sum > 0) {
+        search.step = static_cast<float>(search.length / sum);
+      } else {
+        search.going = 0;
+      }
+    } else {
+      if constexpr (kTotal == Total::kLength) {
+        search.share = static_cast<float>(sum / search.length);
+      }
+      search.length = sum;
+      if (!(sum > search.enough)) search.going = 0;
+    }
+  }
+};
+
+}  // namespace cutout::cuda

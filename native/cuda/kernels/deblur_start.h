@@ -1,0 +1,144 @@
+#pragma once
+
+#include "cuda/kernels/cells.h"
+
+namespace cutout::cuda {
+
+/// Start values of every network pixel.
+struct BeginMatte {
+  DeblurPlanes planes;
+  const float* p;
+  float* alpha;
+  float* confidence;
+
+  CUTOUT_HD void operator()(int x, int y) const {
+    float least = 1.0F;
+    float most = 0.0F;
+    for (int j = -1; j <= 1; ++j) {
+      for (int i = -1; i <= 1; ++i) {
+        const float value = snap(p[planes.clamped(x + i, y + j)]);
+        least = value < least ? value : least;
+        most = value > most ? value : most;
+      }
+    }
+    const bool open = deblur::is_open(least, most);
+    const std::ptrdiff_t at = planes.at(x, y);
+    const float start = open ? clamp01(p[at]) : snap(p[at]);
+    planes.uncertain[at] = open ? 1 : 0;
+    planes.start[at] = start;
+    planes.direction[at] = 0.0F;
+    planes.fineness[at] = 0.0F;
+    alpha[at] = start;
+    confidence[at] = 0.0F;
+  }
+};
+
+struct ClearSlopes {
+  static constexpr int kWidth = 256;
+  static constexpr int kHeight = 1;
+  static constexpr int kPhases = 1;
+  using Shared = NothingShared;
+
+  std::uint32_t* slopes;
+
+  template <int kPhase>
+  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
+    const int i = at.block_x * kWidth + at.thread_x;
+    if (i < kSlopes) slopes[i] = 0;
+  }
+};
+
+/// Cells, and the number of the output's slopes in each bin, which is 0 before.
+struct FindCells {
+  static constexpr int kWidth = kTile;
+  static constexpr int kHeight = kTile;
+  static constexpr int kPhases = 3;
+  struct Shared {
+    Cell cell;
+    std::uint32_t slopes[kSlopes];
+  };
+  static_assert(kSlopes <= kWidth * kHeight);
+
+  DeblurPlanes planes;
+  const float* p;
+
+  template <int kPhase>
+  CUTOUT_HD void run(const ThreadIndex& at, Shared& shared) const {
+    const CellThread thread(at, planes);
+    if constexpr (kPhase == 0) {
+      if (thread.number < kSlopes) shared.slopes[thread.number] = 0;
+      if (thread.number == 0) shared.cell = {INT_MAX, INT_MAX, 0, 0, 0};
+    } else if constexpr (kPhase == 1) {
+      share_out<kTile + 2 * kModelRadius, kTile + 2 * kModelRadius>(thread, [&](int j, int i) {
+        const int x = thread.left + i - kModelRadius;
+        const int y = thread.top + j - kModelRadius;
+        if (planes.inside(x, y) && planes.uncertain[planes.at(x, y)] != 0) {
+          atomic_or(&shared.cell.near, 1);
+        }
+      });
+      if (planes.inside(thread.x, thread.y)) see(thread.x, thread.y, shared);
+    } else {
+      const std::uint32_t* const own = shared.slopes;
+      if (thread.number < kSlopes && own[thread.number] != 0) {
+        atomic_add(planes.slopes + thread.number, own[thread.number]);
+      }
+      if (thread.number != 0) return;
+      planes.cells[thread.index] = shared.cell;
+      planes.sums[thread.index] = 0;
+    }
+  }
+
+ private:
+  CUTOUT_HD void see(int x, int y, Shared& shared) const {
+    const std::ptrdiff_t at = planes.at(x, y);
+    if (planes.uncertain[at] != 0) {
+      atomic_min(&shared.cell.left, x);
+      atomic_min(&shared.cell.top, y);
+      atomic_max(&shared.cell.right, x + 1);
+      atomic_max(&shared.cell.bottom, y + 1);
+    }
+    if (x == 0 || y == 0 || x == planes.width - 1 || y == planes.height - 1) return;
+    const int slope = slope_at(p + at, planes.width);
+    if (slope >= 0) atomic_add(shared.slopes + slope, 1);
+  }
+};
+
+/// Chooses the blur, and says where the steps end. One block.
+struct BeginSearch {
+  static constexpr int kWidth = 256;
+  static constexpr int kHeight = 1;
+  static constexpr int kPhases = 2;
+  struct Shared {
+    std::uint32_t slopes[kSlopes];
+    std::uint32_t areas[kWidth];
+  };
+
+  DeblurPlanes planes;
+  const float* blurs;  // weights by slope, from -1 on
+
+  template <int kPhase>
+  CUTOUT_HD void run(const ThreadIndex& at, Shared& shared) const {
+    if constexpr (kPhase == 0) {
+      for (int i = at.thread_x; i < kSlopes; i += kWidth) shared.slopes[i] = planes.slopes[i];
+      std::uint32_t area = 0;
+      for (int i = at.thread_x; i < planes.cells_across * planes.cells_down; i += kWidth) {
+        area += planes.cells[i].area();
+      }
+      shared.areas[at.thread_x] = area;
+    } else if (at.thread_x == 0) {
+      std::uint32_t pixels = 0;
+      for (int i = 0; i < kWidth; ++i) pixels += shared.areas[i];
+      const float* const weights = blurs + (used_slope(shared.slopes) + 1) * (kBlurRadius + 1);
+      Search& search = *planes.search;
+      for (int i = 0; i <= kBlurRadius; ++i) search.blur[i] = weights[i];
+      search.blur_diagonal = energy::blur_diagonal(weights);
+      search.step = 0.0F;
+      search.share = 0.0F;
+      search.enough = deblur::enough(pixels);
+      search.going = 1;
+      search.length = 0;
+    }
+  }
+};
+
+}  // namespace cutout::cuda
