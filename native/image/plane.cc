@@ -37,13 +37,16 @@ void resize_plane(std::span<const float> plane, int in_width, int in_height, int
   const auto in = static_cast<std::size_t>(in_width);
   const auto across = static_cast<std::size_t>(width);
   const auto body = [&](std::size_t begin, std::size_t end) {
-    std::vector<float> line(in);
+    std::vector<float> scratch(in);
     for (std::size_t y = begin; y < end; ++y) {
-      std::fill(line.begin(), line.end(), 0.0F);
+      const std::span<float> line =
+          in == across ? out.subspan(y * across, across) : std::span<float>(scratch);
+      std::ranges::fill(line, 0.0F);
       for (int k = 0; k < rows.count[y]; ++k) {
         add_row(plane.data() + static_cast<std::size_t>(rows.first[y] + k) * in,
                 rows.of(static_cast<int>(y))[k], in_width, line.data());
       }
+      if (in == across) continue;  // the row as it is
       for (std::size_t x = 0; x < across; ++x) {
         float sum = 0;
         for (int k = 0; k < columns.count[x]; ++k) {

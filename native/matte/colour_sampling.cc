@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "core/simd.h"
@@ -109,22 +110,35 @@ CUTOUT_SIMD std::uint8_t finish_row(const std::uint8_t* __restrict labels,
   return any;
 }
 
-/// Length of the run of equal values that ends here is counted up to this.
+/// Neighbours that have to hold for a wide part, along a row or a column.
 constexpr int kWholeRun = 2 * kWideRadius + 1;
+constexpr int kDoubled = 32;  // the greatest power of two below
+static_assert(kDoubled < kWholeRun && kWholeRun <= 2 * kDoubled);
+
+/// 1 where `holds` is true for all values within kWideRadius along the row; it is true beyond the
+/// ends. `runs` holds width + 2 * kWideRadius values: 1 where as many from there on hold as were
+/// doubled so far.
+template <typename Holds>
+CUTOUT_INLINE void wide_along(const float* __restrict alpha, int width, Holds holds,
+                              std::uint8_t* __restrict runs, std::uint8_t* __restrict wide) {
+  const int bordered = width + 2 * kWideRadius;
+  std::memset(runs, 1, kWideRadius);
+  std::memset(runs + kWideRadius + width, 1, kWideRadius);
+  for (int x = 0; x < width; ++x) {
+    runs[kWideRadius + x] = static_cast<std::uint8_t>(holds(alpha[x]));
+  }
+  for (int length = 1; length < kDoubled; length *= 2) {
+    const int n = bordered - 2 * length + 1;
+#pragma GCC ivdep  // values are read before they are overwritten
+    for (int x = 0; x < n; ++x) runs[x] &= runs[x + length];
+  }
+  for (int x = 0; x < width; ++x) {
+    wide[x] = static_cast<std::uint8_t>(runs[x] & runs[x + kWholeRun - kDoubled]);
+  }
+}
 
 CUTOUT_INLINE std::uint8_t longer(std::uint8_t run, bool holds) {
   return holds ? static_cast<std::uint8_t>(std::min<int>(run + 1, kWholeRun)) : std::uint8_t{0};
-}
-
-/// 1 where `holds` is true for all values within kWideRadius along the row; it is true beyond the
-/// ends.
-template <typename Holds>
-void wide_along(const float* alpha, int width, Holds holds, std::uint8_t* wide) {
-  std::uint8_t run = kWideRadius;
-  for (int x = 0; x < width + kWideRadius; ++x) {
-    run = longer(run, x >= width || holds(alpha[x]));
-    if (x >= kWideRadius) wide[x - kWideRadius] = static_cast<std::uint8_t>(run == kWholeRun);
-  }
 }
 
 CUTOUT_SIMD void lengthen_runs(const std::uint8_t* __restrict wide, int n,
@@ -150,6 +164,14 @@ void wide_down(const Guide& guide, int left, int right, std::uint8_t* wide) {
 
 CUTOUT_INLINE bool is_inside(float p) { return p > kInside; }
 CUTOUT_INLINE bool is_haze(float p) { return !(p >= 1.0F - kInside); }
+
+CUTOUT_SIMD void wide_row(const float* alpha, int width, std::uint8_t* runs, std::uint8_t* inside,
+                          std::uint8_t* haze) {
+  wide_along(
+      alpha, width, [](float p) { return is_inside(p); }, runs, inside);
+  wide_along(
+      alpha, width, [](float p) { return is_haze(p); }, runs, haze);
+}
 
 CUTOUT_SIMD void blend_row(const float* __restrict near, const float* __restrict far, int n,
                            float* __restrict out) {
@@ -216,14 +238,15 @@ ColourSampling sample_colours(const Guide& guide, std::span<const float> p, Thre
   pool.parallel_for(height, kRowGrain, [&](std::size_t begin, std::size_t end) {
     std::vector<std::uint8_t> labels(static_cast<std::size_t>(width));
     std::vector<std::uint8_t> bordered;
+    std::vector<std::uint8_t> runs(static_cast<std::size_t>(width + 2 * kWideRadius));
     for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
       const std::size_t index = guide.at(0, y);
       begin_row(p.data() + index, width, result.alpha.get() + index, labels.data());
       std::fill_n(result.sample_confidence.get() + index, width, 0.0F);
       std::fill_n(result.sampled_alpha.get() + index, width, 0.0F);
       common_along(labels.data(), width, bordered, along.get() + index);
-      wide_along(result.alpha.get() + index, width, is_inside, inside.get() + index);
-      wide_along(result.alpha.get() + index, width, is_haze, haze.get() + index);
+      wide_row(result.alpha.get() + index, width, runs.data(), inside.get() + index,
+               haze.get() + index);
     }
   });
   const auto strips = static_cast<std::size_t>((width + kStrip - 1) / kStrip);

@@ -180,14 +180,9 @@ MattingEnergy::MattingEnergy(const Guide& guide, const EnergyTerms& terms, const
 }
 
 void MattingEnergy::load_colours(const Tile& tile, Scratch& scratch) const {
-  const Extent extent = extent_of(tile);
   for (std::size_t c = 0; c < scratch.colours.size(); ++c) {
-    load_patch(guide_, guide_.planes[c], tile, kColourInset, scratch.lines);
-    for (int j = kColourInset; j < extent.down - kColourInset; ++j) {
-      const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(j) * kPatchStride + kColourInset;
-      colour_row(scratch.lines.data() + row, guide_.scale[c], guide_.offset[c] - kModelMiddle,
-                 extent.across - 2 * kColourInset, scratch.colours[c].data() + row);
-    }
+    load_scaled(guide_, guide_.planes[c], tile, kColourInset, guide_.scale[c],
+                guide_.offset[c] - kModelMiddle, scratch.colours[c]);
   }
 }
 

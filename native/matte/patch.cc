@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
+#include "core/image_view.h"
 #include "core/simd.h"
 
 namespace cutout {
@@ -64,6 +66,35 @@ CUTOUT_SIMD void squares(const float* __restrict from, const Extent& extent, int
   }
 }
 
+/// Rows of `n` values, `stride` apart in `from`. Copies of constant size are inlined; a call for
+/// each row takes longer than the copy. The last one repeats a part of the one before.
+CUTOUT_SIMD void copy_rows(const float* __restrict from, std::ptrdiff_t stride, int n, int rows,
+                           float* __restrict out) {
+  constexpr std::size_t kBytes = kPatchVector * sizeof(float);
+  const int last = n - kPatchVector;
+  for (int j = 0; j < rows; ++j, from += stride, out += kPatchStride) {
+    if (last < 0) {
+      std::memcpy(out, from, static_cast<std::size_t>(n) * sizeof(float));
+      continue;
+    }
+    for (int i = 0; i < last; i += kPatchVector) std::memcpy(out + i, from + i, kBytes);
+    std::memcpy(out + last, from + last, kBytes);
+  }
+}
+
+CUTOUT_SIMD void scale_in_place(float* row, float scale, float offset, int n) {
+  for (int i = 0; i < n; ++i) row[i] = row[i] * scale + offset;
+}
+
+CUTOUT_SIMD void scale_rows(const float* __restrict from, std::ptrdiff_t stride, float scale,
+                            float offset, int n, int rows, float* __restrict out) {
+  for (int j = 0; j < rows; ++j) {
+    for (int i = 0; i < n; ++i) {
+      out[j * kPatchStride + i] = from[j * stride + i] * scale + offset;
+    }
+  }
+}
+
 }  // namespace
 
 BlurWeights blur_weights(float sigma) {
@@ -79,17 +110,56 @@ BlurWeights blur_weights(float sigma) {
   return weights;
 }
 
-void load_patch(const Guide& grid, const float* plane, const Tile& tile, int inset, Patch& patch) {
+namespace {
+
+/// Part of a tile's patch that is at least `inset` from its border, in network pixels.
+Box loaded(const Tile& tile, int inset) {
   const Extent extent = extent_of(tile);
-  for (int j = inset; j < extent.down - inset; ++j) {
-    const int y = std::clamp(tile.top - kHalo + j, 0, grid.height - 1);
-    copy_padded(plane + grid.at(0, y), grid.width, tile.left - kHalo + inset,
-                extent.across - 2 * inset,
-                patch.data() + static_cast<std::ptrdiff_t>(j) * kPatchStride + inset);
+  return {tile.left - kHalo + inset, tile.top - kHalo + inset, extent.across - 2 * inset,
+          extent.down - 2 * inset};
+}
+
+bool inside(const Guide& grid, const Box& box) {
+  return box.left >= 0 && box.top >= 0 && box.left + box.width <= grid.width &&
+         box.top + box.height <= grid.height;
+}
+
+float* first_of(Patch& patch, int inset) { return patch.data() + inset * (kPatchStride + 1); }
+
+}  // namespace
+
+void load_patch(const Guide& grid, const float* plane, const Tile& tile, int inset, Patch& patch) {
+  const Box box = loaded(tile, inset);
+  float* out = first_of(patch, inset);
+  if (inside(grid, box)) {
+    copy_rows(plane + grid.at(box.left, box.top), grid.width, box.width, box.height, out);
+    return;
+  }
+  for (int j = 0; j < box.height; ++j) {
+    const int y = std::clamp(box.top + j, 0, grid.height - 1);
+    copy_padded(plane + grid.at(0, y), grid.width, box.left, box.width, out + j * kPatchStride);
+  }
+}
+
+void load_scaled(const Guide& grid, const float* plane, const Tile& tile, int inset, float scale,
+                 float offset, Patch& patch) {
+  const Box box = loaded(tile, inset);
+  float* out = first_of(patch, inset);
+  if (inside(grid, box)) {
+    scale_rows(plane + grid.at(box.left, box.top), grid.width, scale, offset, box.width, box.height,
+               out);
+    return;
+  }
+  for (int j = 0; j < box.height; ++j) {
+    const int y = std::clamp(box.top + j, 0, grid.height - 1);
+    float* row = out + j * kPatchStride;
+    copy_padded(plane + grid.at(0, y), grid.width, box.left, box.width, row);
+    scale_in_place(row, scale, offset, box.width);
   }
 }
 
 void clear_beyond(const Guide& grid, const Tile& tile, Patch& patch) {
+  if (inside(grid, loaded(tile, 0))) return;
   const Extent extent = extent_of(tile);
   const int before = std::clamp(kHalo - tile.left, 0, extent.across);
   const int behind =

@@ -40,6 +40,10 @@ inline int patch_end(const Extent& extent, int inset) {
 /// plane's border is repeated beyond the image.
 void load_patch(const Guide& grid, const float* plane, const Tile& tile, int inset, Patch& patch);
 
+/// The same of plane * scale + offset.
+void load_scaled(const Guide& grid, const float* plane, const Tile& tile, int inset, float scale,
+                 float offset, Patch& patch);
+
 /// Sets what lies beyond the image to 0.
 void clear_beyond(const Guide& grid, const Tile& tile, Patch& patch);
 
