@@ -300,10 +300,39 @@ Treatments treatments_of(const SolvedEdges& edges, const GuideAxis& columns, con
   return treatments;
 }
 
+/// Columns of `part` from its first to behind its last segment that is refined in any row.
+struct Columns {
+  int left = INT_MAX;
+  int right = 0;
+};
+
+Columns refined_columns(const SolvedEdges& edges, const GuideAxis& rows, const GuideAxis& columns,
+                        const Box& part) {
+  const auto base = [&rows](int y) { return rows.base[static_cast<std::size_t>(y)]; };
+  const int first = base(part.top);
+  const int last = std::min(base(part.top + part.height - 1) + 1, edges.guide.height - 1);
+  Columns refined;
+  for (int x = 0; x < part.width; x += kSegment) {
+    const int end = std::min(x + kSegment, part.width);
+    const auto left = static_cast<std::size_t>(part.left + x);
+    const auto right = static_cast<std::size_t>(part.left + end - 1);
+    const int behind = std::min(columns.base[right] + 1, edges.guide.width - 1);
+    bool any = false;
+    for (int y = first; y <= last && !any; ++y) {
+      any = any_uncertain(edges, columns.base[left], behind, y, y);
+    }
+    if (!any) continue;
+    refined.left = std::min(refined.left, x);
+    refined.right = end;
+  }
+  return refined;
+}
+
 /// Refines one tile of the image; `part` lies inside the region of interest and is not empty.
 void refine_tile(ImageView rgba, const SolvedEdges& edges, const GuideAxis& rows,
                  const GuideAxis& columns, const Box& part, HiddenColour hidden, Summary& summary) {
   const std::uint32_t hidden_mask = hidden == HiddenColour::kClear ? 0 : 0x00FFFFFFU;
+  const Columns refined = refined_columns(edges, rows, columns, part);
   std::optional<TileRows> tile;  // only where a segment is refined
   Treatments treatments{};
   int known = -1;  // upper row of network pixels that `treatments` is for
@@ -328,15 +357,18 @@ void refine_tile(ImageView rgba, const SolvedEdges& edges, const GuideAxis& rows
       }
       AlphaRun run;
       if (treatment == Treatment::kRefine) {
-        if (!tile) tile.emplace(edges, columns, part.left, part.width);
+        if (!tile) {
+          tile.emplace(edges, columns, part.left + refined.left, refined.right - refined.left);
+        }
+        const int at = x - refined.left;
         std::array<const float*, 4> alpha{};
         std::array<float, 4> weights{};
         for (int k = 0; k < 4; ++k) {
           const int sample = std::clamp(upper - 1 + k, 0, edges.guide.height - 1);
-          alpha[static_cast<std::size_t>(k)] = tile->alpha(sample) + x;
+          alpha[static_cast<std::size_t>(k)] = tile->alpha(sample) + at;
           weights[static_cast<std::size_t>(k)] = rows.spline[static_cast<std::size_t>(k)][row];
         }
-        run = refine_pixels(bytes, n, tile->channels(upper) + x, tile->channels(lower) + x,
+        run = refine_pixels(bytes, n, tile->channels(upper) + at, tile->channels(lower) + at,
                             rows.t[row], alpha.data(), weights.data(), hidden_mask);
       } else {
         run = scan_alpha(bytes, n);
