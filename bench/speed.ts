@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { type Answer, expectOk } from './lib/client.ts';
 import { type BenchCommand, type Context, type Shared, values } from './lib/command.ts';
@@ -5,6 +6,9 @@ import { openImages } from './lib/images.ts';
 import { computed, type Figure, measured, type Outcome, type Part } from './lib/outcome.ts';
 import { median, sum } from './lib/stats.ts';
 import { openTarget } from './lib/target.ts';
+
+/** After an answer of megabytes this process works on for some 20 ms: no part of the next request. */
+const SETTLE_MS = 100;
 
 const FORMATS = ['png', 'jpg', 'webp', 'zip'] as const;
 type Format = (typeof FORMATS)[number];
@@ -96,6 +100,7 @@ async function measureCases(
       for (const { label, megapixels, size, format, answers } of cases) {
         progress(`round ${round} of ${rounds}, ${label}`);
         answers.push(expectOk(await client.cutout(upload(megapixels), { size, format })));
+        await setTimeout(SETTLE_MS);
       }
     }
     return { server, rounds: round, names: imageSet.names.slice(0, 1) };
