@@ -14,8 +14,8 @@
 ///   | Shared          | memory of a block, not initialised; plain numbers only                     |
 ///   | run<phase>()    | what one thread does in one phase                                          |
 ///
-/// In a phase a thread reads nothing that another one writes in it, except through the functions
-/// below; blocks read nothing that others write.
+/// In a phase a thread reads nothing that another one writes in it, and a block nothing that
+/// another one writes, except by the functions at the end of this file.
 namespace cutout::cuda {
 
 /// Which thread of which block runs.
@@ -84,45 +84,89 @@ void over_plane(Executor& on, int width, int height, const Body& body) {
          Kernel{body, width, height});
 }
 
-// Changes of memory that several threads change.
+// Memory that several threads read and change at the same time. They see their changes of one word
+// in some order, changes of different words in any. Each returns what was there before.
 
-CUTOUT_HD void atomic_or(std::uint32_t* to, std::uint32_t bits) {
+/// What the host does before it reads or changes such a word: nothing, or, in the shuffled order of
+/// host_executor.h, what other threads do.
+using BeforeAtomic = void (*)();
+inline thread_local BeforeAtomic before_atomic = nullptr;
+
+inline void step_aside() {
+  if (before_atomic != nullptr) before_atomic();
+}
+
+template <typename T>
+CUTOUT_HD T atomic_load(const T* from) {
 #if defined(__CUDA_ARCH__)
-  atomicOr(to, bits);
+  return *static_cast<const volatile T*>(from);
 #else
-  *to |= bits;
+  step_aside();
+  return __atomic_load_n(from, __ATOMIC_RELAXED);
 #endif
 }
 
-CUTOUT_HD void atomic_and(std::uint32_t* to, std::uint32_t bits) {
+template <typename T>
+CUTOUT_HD void atomic_store(T* to, std::type_identity_t<T> value) {
 #if defined(__CUDA_ARCH__)
-  atomicAnd(to, bits);
+  *static_cast<volatile T*>(to) = value;
 #else
-  *to &= bits;
+  step_aside();
+  __atomic_store_n(to, value, __ATOMIC_RELAXED);
 #endif
 }
 
-CUTOUT_HD void atomic_add(std::uint32_t* to, std::uint32_t value) {
+CUTOUT_HD std::uint32_t atomic_or(std::uint32_t* to, std::uint32_t bits) {
 #if defined(__CUDA_ARCH__)
-  atomicAdd(to, value);
+  return atomicOr(to, bits);
 #else
-  *to += value;
+  step_aside();
+  return __atomic_fetch_or(to, bits, __ATOMIC_RELAXED);
 #endif
 }
 
-CUTOUT_HD void atomic_min(int* to, int value) {
+CUTOUT_HD std::uint32_t atomic_and(std::uint32_t* to, std::uint32_t bits) {
 #if defined(__CUDA_ARCH__)
-  atomicMin(to, value);
+  return atomicAnd(to, bits);
 #else
-  if (value < *to) *to = value;
+  step_aside();
+  return __atomic_fetch_and(to, bits, __ATOMIC_RELAXED);
 #endif
 }
 
-CUTOUT_HD void atomic_max(int* to, int value) {
+template <typename T>
+CUTOUT_HD T atomic_add(T* to, std::type_identity_t<T> value) {
 #if defined(__CUDA_ARCH__)
-  atomicMax(to, value);
+  return atomicAdd(to, value);
 #else
-  if (value > *to) *to = value;
+  step_aside();
+  return __atomic_fetch_add(to, value, __ATOMIC_RELAXED);
+#endif
+}
+
+CUTOUT_HD int atomic_min(int* to, int value) {
+#if defined(__CUDA_ARCH__)
+  return atomicMin(to, value);
+#else
+  step_aside();
+  int before = __atomic_load_n(to, __ATOMIC_RELAXED);
+  while (value < before && !__atomic_compare_exchange_n(to, &before, value, true, __ATOMIC_RELAXED,
+                                                        __ATOMIC_RELAXED)) {
+  }
+  return before;
+#endif
+}
+
+CUTOUT_HD int atomic_max(int* to, int value) {
+#if defined(__CUDA_ARCH__)
+  return atomicMax(to, value);
+#else
+  step_aside();
+  int before = __atomic_load_n(to, __ATOMIC_RELAXED);
+  while (value > before && !__atomic_compare_exchange_n(to, &before, value, true, __ATOMIC_RELAXED,
+                                                        __ATOMIC_RELAXED)) {
+  }
+  return before;
 #endif
 }
 

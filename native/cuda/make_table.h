@@ -1,7 +1,9 @@
 #pragma once
 
 #include "cuda/kernels/apply_matte.h"
+#include "cuda/kernels/component_filter.h"
 #include "cuda/kernels/compose.h"
+#include "cuda/kernels/confident.h"
 #include "cuda/kernels/deblur.h"
 #include "cuda/kernels/enlarge.h"
 #include "cuda/kernels/filter.h"
@@ -32,6 +34,20 @@ struct Launchers {
     Executor on(stream);
     const auto n = static_cast<int>(count);
     on.run(ceil_div(n, Probability::kWidth), 1, Probability{values, n, logit, not_finite});
+    return on.result();
+  }
+
+  static int count_confident(const float* p, int width, Box area, ConfidenceCounts* counts,
+                             void* stream) {
+    Executor on(stream);
+    on.run(ceil_div(area.width, CountConfident::kWidth),
+           ceil_div(area.height, CountConfident::kHeight), CountConfident{p, width, area, counts});
+    return on.result();
+  }
+
+  static int filter_components(float* p, int width, Box area, int* scratch, void* stream) {
+    Executor on(stream);
+    cuda::filter_components(on, p, width, area, scratch);
     return on.result();
   }
 
@@ -120,6 +136,8 @@ Table make_table() {
   table.version = kTableVersion;
   table.network_input = Launch::network_input;
   table.probability = Launch::probability;
+  table.count_confident = Launch::count_confident;
+  table.filter_components = Launch::filter_components;
   table.reduce = Launch::reduce;
   table.enlarge = Launch::enlarge;
   table.shadow = Launch::shadow;

@@ -9,7 +9,7 @@
 namespace cutout::cuda {
 
 /// Changes with every change of Table or of a type in it.
-inline constexpr int kTableVersion = 3;
+inline constexpr int kTableVersion = 4;
 
 // Memory of these types is the device's.
 
@@ -80,6 +80,12 @@ struct AlphaSummary {
   std::uint32_t opaque;
 };
 
+/// Network pixels with p >= 1/2, and ambiguous ones (matte/math/confident.h).
+struct ConfidenceCounts {
+  std::uint32_t foreground;
+  std::uint32_t ambiguous;
+};
+
 /// Functions of libcutout_cuda.so, and of the host executor in the tests. Each returns 0 or an
 /// error of CUDA, whose text error_text() gives. All work is queued on `stream`; null is the
 /// default stream. Memory, streams and work belong to the device that the calling thread has named
@@ -115,6 +121,9 @@ struct Table {
                        float* scratch, float* out, void* stream);
   int (*probability)(float* values, std::size_t count, bool logit, std::uint32_t* not_finite,
                      void* stream);
+  int (*count_confident)(const float* p, int width, Box area, ConfidenceCounts* counts,
+                         void* stream);
+  int (*filter_components)(float* p, int width, Box area, int* scratch, void* stream);
   int (*reduce)(Pixels image, FilterTaps rows, FilterTaps columns, float* scratch, Pixels out,
                 void* stream);
   int (*enlarge)(Pixels image, CubicTaps rows, CubicTaps columns, float* scratch,

@@ -9,29 +9,11 @@
 
 #include "matte/connected_components.h"
 #include "matte/math/certainty.h"
+#include "matte/math/components.h"
 
 namespace cutout {
 
 namespace {
-
-constexpr float kWisp = 0.1F;
-constexpr float kHole = 0.9F;
-constexpr std::int64_t kSubjectPart = 200;  // of the foreground pixels of the largest component
-constexpr std::int64_t kPiecePart = 5000;
-constexpr std::int64_t kHolePart = 50;  // of the network pixels of the component around it
-constexpr int kPieceRadius = 8;         // a fraction 1/8 of the longer side
-constexpr int kWispRadius = 16;
-
-/// Side, in network pixels, of the blocks between which distances are measured.
-int block_side(const Box& area) { return std::max(1, std::max(area.width, area.height) / 256); }
-
-/// 1 / `part` of the longer side in blocks, rounded up.
-int radius_in_blocks(int part, const Box& area) {
-  const int unit = part * block_side(area);
-  return (std::max(area.width, area.height) + unit - 1) / unit;
-}
-
-enum class Kind { kSubject, kPiece, kWisp, kHaze };
 
 /// The greatest number of foreground pixels in one component.
 int most_foreground(const std::vector<Component>& components) {
@@ -41,10 +23,7 @@ int most_foreground(const std::vector<Component>& components) {
 }
 
 Kind kind_of(const Component& component, int most) {
-  if (component.foreground > 0 && component.foreground * kSubjectPart >= most)
-    return Kind::kSubject;
-  if (component.foreground > 0 && component.foreground * kPiecePart >= most) return Kind::kPiece;
-  return component.high >= kWisp ? Kind::kWisp : Kind::kHaze;
+  return cutout::kind_of(component.foreground, component.high >= kWisp, most);
 }
 
 /// Greatest distance in blocks from a subject at which a component of this kind is kept; -1: never.
@@ -53,9 +32,9 @@ int radius_of(Kind kind, const Box& area) {
     case Kind::kSubject:
       return std::numeric_limits<int>::max();
     case Kind::kPiece:
-      return radius_in_blocks(kPieceRadius, area);
+      return radius_in_blocks(kPieceRadius, area.width, area.height);
     case Kind::kWisp:
-      return radius_in_blocks(kWispRadius, area);
+      return radius_in_blocks(kWispRadius, area.width, area.height);
     case Kind::kHaze:
       break;
   }
@@ -68,7 +47,7 @@ class BlockDistance {
   BlockDistance(const Components& found, const std::vector<Kind>& kinds, const Box& area)
       : left_(area.left),
         top_(area.top),
-        side_(block_side(area)),
+        side_(block_side(area.width, area.height)),
         columns_((area.width + side_ - 1) / side_),
         rows_((area.height + side_ - 1) / side_),
         distance_(static_cast<std::size_t>(columns_) * static_cast<std::size_t>(rows_), kFar) {
@@ -123,10 +102,6 @@ class BlockDistance {
   std::vector<std::uint16_t> distance_;
 };
 
-bool is_filled(const Component& hole, std::int64_t around) {
-  return hole.low >= kHole && hole.area * kHolePart <= around;
-}
-
 /// Sets all network pixels of the chosen components to `value`.
 void write(std::span<float> p, int width, const Components& parts, const std::vector<char>& chosen,
            float value) {
@@ -152,7 +127,7 @@ std::vector<char> holes_to_fill(const Components& holes, const Components& found
     };
     while (at < found.runs.size() && before(found.runs[at])) ++at;
     const Component& around = found.components[static_cast<std::size_t>(found.runs[at].component)];
-    chosen[hole] = static_cast<char>(is_filled(holes.components[hole], around.area));
+    chosen[hole] = static_cast<char>(is_filled(holes.components[hole].area, around.area));
   }
   return chosen;
 }
@@ -214,7 +189,7 @@ ComponentSummary filter_components_scalar(std::span<float> p, int width, const B
   const auto kind = [&](int label) {
     return kind_of(found.components[static_cast<std::size_t>(label)], most);
   };
-  const int side = block_side(area);
+  const int side = block_side(area.width, area.height);
   std::vector<char> removed(found.components.size(), 1);
   for (int y = area.top; y < area.top + area.height; ++y) {
     for (int x = area.left; x < area.left + area.width; ++x) {
@@ -246,7 +221,7 @@ ComponentSummary filter_components_scalar(std::span<float> p, int width, const B
     if (holes.components[hole].low < kHole) continue;
     const int label = labels[at(run.begin, run.y)];
     const std::int64_t around = found.components[static_cast<std::size_t>(label)].area;
-    if (!is_filled(holes.components[hole], around)) continue;
+    if (!is_filled(holes.components[hole].area, around)) continue;
     filled += counted[hole] == 0 ? 1 : 0;
     counted[hole] = 1;
     for (int x = run.begin; x < run.end; ++x) p[at(x, run.y)] = 1;

@@ -6,31 +6,26 @@
 
 #include "core/simd.h"
 #include "matte/foreground.h"
+#include "matte/math/confident.h"
 
 namespace cutout {
 
 namespace {
 
 constexpr std::size_t kGrain = 64;  // rows
-constexpr float kLow = 0.1F;
-constexpr float kHigh = 0.9F;
 
 struct Counts {
   int foreground = 0;  // p >= kForegroundThreshold
-  int ambiguous = 0;   // kLow < p < kHigh
+  int ambiguous = 0;
 };
 
 CUTOUT_SIMD Counts count(const float* p, int n) {
   Counts counts;
   for (int x = 0; x < n; ++x) {
     counts.foreground += static_cast<int>(p[x] >= kForegroundThreshold);
-    counts.ambiguous += static_cast<int>(p[x] > kLow) & static_cast<int>(p[x] < kHigh);
+    counts.ambiguous += static_cast<int>(is_ambiguous(p[x]));
   }
   return counts;
-}
-
-bool few_are_ambiguous(std::int64_t foreground, std::int64_t ambiguous) {
-  return foreground > 0 && 5 * ambiguous <= 3 * foreground;
 }
 
 }  // namespace
@@ -58,7 +53,7 @@ bool is_confident_scalar(std::span<const float> p, int width, const Box& area) {
       const float value = p[static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
                             static_cast<std::size_t>(x)];
       if (value >= kForegroundThreshold) ++foreground;
-      if (value > kLow && value < kHigh) ++ambiguous;
+      if (is_ambiguous(value)) ++ambiguous;
     }
   }
   return few_are_ambiguous(foreground, ambiguous);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "cuda/kernels/component_filter.h"
 #include "cuda/kernels/deblur.h"
 #include "cuda/kernels/foreground_colours.h"
 #include "image/plane.h"
@@ -13,6 +14,7 @@
 #include "matte/colour_sampling.h"
 #include "matte/deblur.h"
 #include "matte/guide_axis.h"
+#include "matte/math/confident.h"
 #include "matte/math/full_size.h"
 #include "pipeline/probability.h"
 #include "pipeline/refinement.h"
@@ -377,9 +379,17 @@ Status DeviceBackend::resize(const TensorView& from, int width, int height, Tens
 
 Status DeviceBackend::is_confident(const TensorView& probability, const Box& area,
                                    bool& confident) {
-  Tensor copy;
-  CUTOUT_RETURN_IF_ERROR(copied(probability, copy));
-  return host_.is_confident(copy.view, area, confident);
+  cuda::ConfidenceCounts counts{};
+  DeviceCall call(device_);
+  auto* const on_device = call.scratch<cuda::ConfidenceCounts>(1);
+  call.clear(on_device, sizeof counts);
+  call.run<&Table::count_confident>(static_cast<const float*>(floats(probability)),
+                                    probability.width, area, on_device);
+  call.run<&Table::copy_to_host>(static_cast<void*>(&counts), static_cast<const void*>(on_device),
+                                 sizeof counts);
+  CUTOUT_RETURN_IF_ERROR(call.finish());
+  confident = few_are_ambiguous(counts.foreground, counts.ambiguous);
+  return {};
 }
 
 Status DeviceBackend::fuse(const TensorView& first, const TensorView& second) {
@@ -391,6 +401,12 @@ Status DeviceBackend::fuse(const TensorView& first, const TensorView& second) {
 
 Status DeviceBackend::find_subject(const TensorView& probability, const Box& area,
                                    const std::optional<PlacedMask>& mask) {
+  if (!mask) {
+    DeviceCall call(device_);
+    int* const scratch = call.scratch<int>(cuda::component_scratch(area.width, area.height));
+    call.run<&Table::filter_components>(floats(probability), probability.width, area, scratch);
+    return call.finish();
+  }
   return change_on_host(
       probability, [&](const TensorView& here) { return host_.find_subject(here, area, mask); });
 }

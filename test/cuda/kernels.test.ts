@@ -29,7 +29,7 @@ interface Outcome {
 }
 
 const outcomes = (output: string): Outcome[] =>
-  [...output.matchAll(/^(\w+) (forwards|backwards|device) (\d+) (\S+) \S+$/gm)].map(
+  [...output.matchAll(/^(\w+) (forwards|backwards|shuffled|device) (\d+) (\S+) \S+$/gm)].map(
     ([, kernel = '', executor = '', cases, largest]) => ({
       kernel,
       executor,
@@ -41,13 +41,10 @@ const outcomes = (output: string): Outcome[] =>
 test('kernels for a GPU give what the CPU gives, in 10,000 random cases on the host', (t) => {
   const { status, output, errors } = stress(String(CASES));
   t.is(status, 0, output + errors);
-  for (const order of ['forwards', 'backwards']) {
+  for (const order of ['forwards', 'backwards', 'shuffled']) {
     const all = outcomes(output).filter(({ executor }) => executor === order);
     t.true(all.length >= 10, output);
-    t.is(
-      all.reduce((sum, { cases }) => sum + cases, 0),
-      CASES,
-    );
+    t.true(all.reduce((sum, { cases }) => sum + cases, 0) >= CASES, output);
     t.deepEqual(
       all.filter(({ largest }) => largest !== 0),
       [],

@@ -1,6 +1,7 @@
 // cuda_stress [cases [libcutout_cuda.so]]: random cases through the kernels of native/cuda, against
-// the CPU. Without a library they run under the host executor, in two orders of blocks and threads;
-// with one they run on the GPU too, if there is one. Built for the sanitizers (CMakeLists.txt).
+// the CPU. Without a library they run under the host executor, in three orders of blocks and
+// threads; with one they run on the GPU too, if there is one. Built for the sanitizers
+// (CMakeLists.txt).
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -14,6 +15,7 @@ using namespace cutout;
 namespace {
 
 constexpr int kAllShares = 100;
+constexpr const char* kOrders[] = {"forwards", "backwards", "shuffled"};
 
 /// The library's kernels if it opens and there is a device.
 const cuda::Table* device_table(const char* file) {
@@ -49,8 +51,8 @@ bool run(const test::Check& check, int cases, std::span<const cuda::Table* const
     const bool device = with_device && k + 1 == tables.size();
     const double limit = device ? check.limit_on_device : check.limit_on_host;
     good = good && most[k] <= limit;
-    std::printf("%s %s %d %g %g\n", check.name,
-                device ? "device" : (k == 0 ? "forwards" : "backwards"), cases, most[k], limit);
+    std::printf("%s %s %d %g %g\n", check.name, device ? "device" : kOrders[k], cases, most[k],
+                limit);
   }
   return good;
 }
@@ -61,12 +63,13 @@ int main(int argc, char** argv) {
   const int cases = argc > 1 ? std::atoi(argv[1]) : 1000;
   const cuda::Table forwards = cuda::host_table<cuda::Order::kForwards>();
   const cuda::Table backwards = cuda::host_table<cuda::Order::kBackwards>();
-  std::vector<const cuda::Table*> tables{&forwards, &backwards};
+  const cuda::Table shuffled = cuda::host_table<cuda::Order::kShuffled>();
+  std::vector<const cuda::Table*> tables{&forwards, &backwards, &shuffled};
   const cuda::Table* const device = argc > 2 ? device_table(argv[2]) : nullptr;
   if (device != nullptr) tables.push_back(device);
   std::printf("kernel executor cases largest limit\n");
   bool good = true;
-  for (const auto checks : {test::image_checks(), test::matte_checks()}) {
+  for (const auto checks : {test::image_checks(), test::subject_checks(), test::matte_checks()}) {
     for (const test::Check& check : checks) {
       good = run(check, std::max(1, cases * check.share / kAllShares), tables, device != nullptr) &&
              good;

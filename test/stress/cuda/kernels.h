@@ -20,6 +20,7 @@ struct Check {
 
 std::span<const Check> image_checks();
 std::span<const Check> matte_checks();
+std::span<const Check> subject_checks();
 
 /// The largest difference; infinite where the sizes differ or one is not a number.
 template <typename T>

@@ -162,6 +162,8 @@ Table make() {
   queue<&Table::copy_on_device>(table);
   queue<&Table::network_input>(table);
   queue<&Table::probability>(table);
+  queue<&Table::count_confident>(table);
+  queue<&Table::filter_components>(table);
   queue<&Table::reduce>(table);
   queue<&Table::enlarge>(table);
   queue<&Table::shadow>(table);
