@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cuda/kernels/apply_matte.h"
+#include "cuda/kernels/colour_sampling.h"
 #include "cuda/kernels/component_filter.h"
 #include "cuda/kernels/compose.h"
 #include "cuda/kernels/confident.h"
@@ -11,6 +12,7 @@
 #include "cuda/kernels/full_size.h"
 #include "cuda/kernels/local_model.h"
 #include "cuda/kernels/probability.h"
+#include "cuda/kernels/resize_plane.h"
 #include "cuda/kernels/shadow.h"
 #include "cuda/kernels/summary.h"
 #include "cuda/table.h"
@@ -48,6 +50,20 @@ struct Launchers {
   static int filter_components(float* p, int width, Box area, int* scratch, void* stream) {
     Executor on(stream);
     cuda::filter_components(on, p, width, area, scratch);
+    return on.result();
+  }
+
+  static int resize_plane(const float* plane, int width, FilterTaps rows, FilterTaps columns,
+                          float* scratch, float* out, void* stream) {
+    Executor on(stream);
+    cuda::resize_plane(on, plane, width, rows, columns, scratch, out);
+    return on.result();
+  }
+
+  static int sample_colours(GuidePlanes guide, const float* p, float* pyramid, float* scratch,
+                            float* samples, void* stream) {
+    Executor on(stream);
+    cuda::sample_colours(on, guide, p, pyramid, scratch, samples);
     return on.result();
   }
 
@@ -138,6 +154,8 @@ Table make_table() {
   table.probability = Launch::probability;
   table.count_confident = Launch::count_confident;
   table.filter_components = Launch::filter_components;
+  table.resize_plane = Launch::resize_plane;
+  table.sample_colours = Launch::sample_colours;
   table.reduce = Launch::reduce;
   table.enlarge = Launch::enlarge;
   table.shadow = Launch::shadow;

@@ -9,6 +9,7 @@
 
 #include "core/simd.h"
 #include "matte/math/certainty.h"
+#include "matte/math/colour_sampling.h"
 #include "matte/pyramid.h"
 #include "matte/tiles.h"
 
@@ -19,58 +20,7 @@ namespace {
 constexpr std::size_t kRowGrain = 32;
 constexpr std::size_t kTileGrain = 4;
 constexpr std::size_t kValueGrain = 1 << 16;
-constexpr int kStrip = 128;     // columns
-constexpr int kForeRadius = 3;  // network pixels
-constexpr int kBackRadius = 2;
-constexpr int kWideRadius = 20;
-// Wide parts with p above it are foreground samples; those below 1 - kInside are not raised.
-constexpr float kInside = 0.7F;
-constexpr float kUnknown = 0.5F;
-// Squared colour distances at which the confidence is one half.
-constexpr float kSeparation = 0.1F;     // between F and B
-constexpr float kLineDistance = 2e-3F;  // from the line F-B
-
-// Bits of a label: what all network pixels of a neighbourhood are.
-constexpr std::uint8_t kFore = 1;
-constexpr std::uint8_t kBack = 2;
-
-CUTOUT_INLINE std::uint8_t label_of(float p) {
-  return static_cast<std::uint8_t>(static_cast<int>(p > kCertainForeground) * kFore +
-                                   static_cast<int>(p < kCertainBackground) * kBack);
-}
-
-/// 1 for foreground, 0 for background, kUnknown for neither.
-CUTOUT_INLINE float level_of(std::uint8_t labels) {
-  return kUnknown +
-         0.5F * (static_cast<float>(labels & kFore) - 0.5F * static_cast<float>(labels & kBack));
-}
-
-/// The sampled alpha t of a network pixel and its confidence c.
-struct Sample {
-  float alpha;
-  float confidence;
-};
-
-CUTOUT_INLINE Sample sample_of(const float* colour, const float* fore, const float* back) {
-  const float d[3] = {fore[0] - back[0], fore[1] - back[1], fore[2] - back[2]};
-  const float x[3] = {colour[0] - back[0], colour[1] - back[1], colour[2] - back[2]};
-  const float separation = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
-  const float along = x[0] * d[0] + x[1] * d[1] + x[2] * d[2];
-  const float alpha = along / (separation + 1e-6F);
-  const float e[3] = {x[0] - alpha * d[0], x[1] - alpha * d[1], x[2] - alpha * d[2]};
-  const float distance = e[0] * e[0] + e[1] * e[1] + e[2] * e[2];
-  return {clamp01(alpha),
-          separation / (separation + kSeparation) * (kLineDistance / (kLineDistance + distance))};
-}
-
-/// Without confidence where it would raise haze.
-CUTOUT_INLINE Sample limited_in_haze(const Sample& sample, float p, bool haze) {
-  return {sample.alpha, haze && sample.alpha > p ? 0.0F : sample.confidence};
-}
-
-CUTOUT_INLINE float moved_towards(float p, const Sample& sample) {
-  return clamp01(p + sample.confidence * (sample.alpha - p));
-}
+constexpr int kStrip = 128;  // columns
 
 CUTOUT_SIMD void begin_row(const float* __restrict p, int n, float* __restrict alpha,
                            std::uint8_t* __restrict labels) {
@@ -87,8 +37,8 @@ CUTOUT_SIMD void along_row(const std::uint8_t* __restrict labels, int n,
   for (int i = 0; i < n; ++i) {
     const auto near = static_cast<std::uint8_t>(labels[i - 2] & labels[i - 1] & labels[i] &
                                                 labels[i + 1] & labels[i + 2]);
-    out[i] =
-        static_cast<std::uint8_t>((near & kBack) | (near & labels[i - 3] & labels[i + 3] & kFore));
+    out[i] = static_cast<std::uint8_t>((near & kBackSample) |
+                                       (near & labels[i - 3] & labels[i + 3] & kForeSample));
   }
 }
 
@@ -102,7 +52,7 @@ CUTOUT_SIMD std::uint8_t finish_row(const std::uint8_t* __restrict labels,
                                     float* __restrict samples, std::uint8_t* __restrict unknown) {
   std::uint8_t any = 0;
   for (int i = 0; i < n; ++i) {
-    const auto known = static_cast<std::uint8_t>(labels[i] | (inside[i] & kFore));
+    const auto known = static_cast<std::uint8_t>(labels[i] | (inside[i] & kForeSample));
     samples[i] = level_of(known);
     unknown[i] = static_cast<std::uint8_t>(known == 0);
     any = static_cast<std::uint8_t>(any | labels[i]);
@@ -162,9 +112,6 @@ void wide_down(const Guide& guide, int left, int right, std::uint8_t* wide) {
   }
 }
 
-CUTOUT_INLINE bool is_inside(float p) { return p > kInside; }
-CUTOUT_INLINE bool is_haze(float p) { return !(p >= 1.0F - kInside); }
-
 CUTOUT_SIMD void wide_row(const float* alpha, int width, std::uint8_t* runs, std::uint8_t* inside,
                           std::uint8_t* haze) {
   wide_along(
@@ -219,7 +166,7 @@ void sample_tile(const Guide& guide, const Level& colours, const std::uint8_t* u
 /// Labels of a row -> labels shared with the neighbours in the row.
 void common_along(const std::uint8_t* labels, int width, std::vector<std::uint8_t>& bordered,
                   std::uint8_t* out) {
-  bordered.assign(static_cast<std::size_t>(width + 2 * kForeRadius), kFore | kBack);
+  bordered.assign(static_cast<std::size_t>(width + 2 * kForeRadius), kForeSample | kBackSample);
   std::copy_n(labels, width, bordered.data() + kForeRadius);
   along_row(bordered.data() + kForeRadius, width, out);
 }
@@ -263,18 +210,18 @@ ColourSampling sample_colours(const Guide& guide, std::span<const float> p, Thre
   pool.parallel_for(height, kRowGrain, [&](std::size_t begin, std::size_t end) {
     std::vector<std::uint8_t> labels(static_cast<std::size_t>(width));
     for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
-      std::fill(labels.begin(), labels.end(), static_cast<std::uint8_t>(kFore | kBack));
+      std::fill(labels.begin(), labels.end(), static_cast<std::uint8_t>(kForeSample | kBackSample));
       const int last = std::min(y + kForeRadius, guide.height - 1);
       for (int j = std::max(y - kForeRadius, 0); j <= last; ++j) {
         const bool near = j >= y - kBackRadius && j <= y + kBackRadius;
-        and_row(along.get() + guide.at(0, j), near ? 0 : kBack, width, labels.data());
+        and_row(along.get() + guide.at(0, j), near ? 0 : kBackSample, width, labels.data());
       }
       const std::size_t index = guide.at(0, y);
       found |= finish_row(labels.data(), inside.get() + index, width, samples.get() + index,
                           unknown.get() + index);
     }
   });
-  if (found != (kFore | kBack)) return result;
+  if (found != (kForeSample | kBackSample)) return result;
   const std::vector<Tile> tiles = tiles_near(unknown.get(), guide.width, guide.height, 0);
   if (tiles.empty()) return result;
   const Level colours = spread_colours(guide, samples.get(), kUnknown, pool);

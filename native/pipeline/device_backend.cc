@@ -5,13 +5,12 @@
 #include <memory>
 #include <utility>
 
+#include "cuda/kernels/colour_sampling.h"
 #include "cuda/kernels/component_filter.h"
 #include "cuda/kernels/deblur.h"
 #include "cuda/kernels/foreground_colours.h"
-#include "image/plane.h"
 #include "image/resample.h"
 #include "image/taps.h"
-#include "matte/colour_sampling.h"
 #include "matte/deblur.h"
 #include "matte/guide_axis.h"
 #include "matte/math/confident.h"
@@ -104,6 +103,10 @@ void fill_planes(DeviceCall& call, const cuda::Pixels& image, const BothTaps& ta
 
 BothTaps input_taps(const Box& part, const NetworkInput& spec) {
   return {area_taps(part.height, spec.height), area_taps(part.width, spec.width)};
+}
+
+BothTaps plane_taps(const TensorView& from, int width, int height) {
+  return {area_taps(from.height, height), area_taps(from.width, width)};
 }
 
 MatteSummary summary_of(const cuda::AlphaSummary& alpha, const Box& bounds) {
@@ -251,25 +254,23 @@ struct DeviceOutput {
   cuda::SampledPlanes samples{};
 };
 
-/// Colour sampling has no kernel yet: guide and output are copied to the host, samples back.
-Status sample_on_host(DeviceCall& call, const Guide& on_device, ThreadPool& pool,
-                      DeviceOutput& output) {
-  const std::size_t size = on_device.size();
-  const auto planes = make_large_array<float>(3 * size);
-  const auto p = make_large_array<float>(size);
-  call.download(on_device.planes[0], row_of(std::span<float>(planes.get(), 3 * size)), pool);
-  call.download(output.p, row_of(std::span<float>(p.get(), size)), pool);
-  CUTOUT_RETURN_IF_ERROR(call.finish());
-  Guide guide = on_device;
-  for (std::size_t c = 0; c < 3; ++c) guide.planes[c] = planes.get() + c * size;
-  const ColourSampling samples = sample_colours(guide, {p.get(), size}, pool);
-  const auto put = [&](const LargeArray<float>& plane) {
-    float* const memory = call.scratch<float>(size);
-    call.upload(row_of(std::span<const float>(plane.get(), size)), memory, pool);
-    return memory;
-  };
-  output.samples = {put(samples.alpha), put(samples.sample_confidence), put(samples.sampled_alpha)};
-  return {};
+/// `from` at another size.
+void queue_resized(DeviceCall& call, const TensorView& from, const BothTaps& taps, float* to) {
+  const cuda::FilterTaps rows = on_device(call, taps.rows);
+  const cuda::FilterTaps columns = on_device(call, taps.columns);
+  float* const scratch = call.scratch<float>(area(from.width, rows.outputs));
+  call.run<&Table::resize_plane>(static_cast<const float*>(floats(from)), from.width, rows, columns,
+                                 scratch, to);
+}
+
+void queue_samples(DeviceCall& call, const cuda::GuidePlanes& guide, DeviceOutput& output) {
+  const std::size_t size = area(guide.width, guide.height);
+  float* const pyramid = call.scratch<float>(cuda::pyramid_size(guide.width, guide.height));
+  float* const scratch = call.scratch<float>(cuda::sampling_scratch(guide.width, guide.height));
+  float* const samples = call.scratch<float>(3 * size);
+  if (samples == nullptr) return;
+  call.run<&Table::sample_colours>(guide, output.p, pyramid, scratch, samples);
+  output.samples = {samples, samples + size, samples + 2 * size};
 }
 
 /// An output without samples.
@@ -366,17 +367,6 @@ Status DeviceBackend::change_on_host(const TensorView& tensor,
   return upload(host_floats(copy.view), tensor);
 }
 
-Status DeviceBackend::resize(const TensorView& from, int width, int height, Tensor& to) {
-  Tensor copy;
-  Tensor resized;
-  CUTOUT_RETURN_IF_ERROR(copied(from, copy));
-  CUTOUT_RETURN_IF_ERROR(host_.allocate(1, height, width, resized));
-  resize_plane(host_floats(copy.view), from.width, from.height, width, height,
-               host_floats(resized.view), pool_);
-  CUTOUT_RETURN_IF_ERROR(allocate(1, height, width, to));
-  return upload(host_floats(resized.view), to.view);
-}
-
 Status DeviceBackend::is_confident(const TensorView& probability, const Box& area,
                                    bool& confident) {
   cuda::ConfidenceCounts counts{};
@@ -447,13 +437,10 @@ Status DeviceBackend::solve(JobImage& job_image, const Box& part, const Predicti
   const bool guided_by_input =
       input_is_guide(prediction.spec, p.width, p.height, part.width, part.height);
   const BothTaps taps = guided_by_input ? BothTaps{} : input_taps(part, spec);
+  const bool resized = guide.width != p.width || guide.height != p.height;
+  const BothTaps output_taps = resized ? plane_taps(p, guide.width, guide.height) : BothTaps{};
   DeviceEdges edges;
   DeviceOutput output{floats(p), {}};
-  Tensor resized;
-  if (guide.width != p.width || guide.height != p.height) {
-    CUTOUT_RETURN_IF_ERROR(resize(p, guide.width, guide.height, resized));
-    output.p = floats(resized.view);
-  }
   DeviceCall call(device_);
   if (guided_by_input) {
     for (std::size_t c = 0; c < 3; ++c) {
@@ -466,9 +453,13 @@ Status DeviceBackend::solve(JobImage& job_image, const Box& part, const Predicti
     fill_planes(call, part_of(image.device, part), taps, spec, values);
     edges.guide.set(values, guide);
   }
-  guide.planes = {edges.guide.planes.planes[0]};
+  if (resized) {
+    float* const at_size = call.scratch<float>(guide.size());
+    queue_resized(call, p, output_taps, at_size);
+    output.p = at_size;
+  }
   if (prediction.trained_on == TrainedOn::kMasks) {
-    CUTOUT_RETURN_IF_ERROR(sample_on_host(call, guide, pool_, output));
+    queue_samples(call, edges.guide.planes, output);
   } else {
     without_samples(call, guide.size(), output);
   }

@@ -15,13 +15,10 @@ namespace cutout {
 /// | step                                   | runs on                                                 |
 /// |----------------------------------------|---------------------------------------------------------|
 /// | network input, sigmoid                 | device                                                  |
-/// | confidence of a preview, fusion        | host: the prediction is copied there (fusion: and back) |
-/// | mask, components                       | host: the prediction is copied there and back           |
+/// | confidence of a preview, components    | device                                                  |
+/// | fusion; mask and components            | host: the prediction is copied there and back           |
 /// | reduction                              | device                                                  |
-/// | a prediction larger than the image    | host: it is copied there, and averaged to the image's   |
-/// |                                        | size back                                               |
-/// | colour sampling                        | host: guide and prediction are copied there, samples    |
-/// |                                        | back; not for networks trained on mattes                |
+/// | colour sampling                        | device                                                  |
 /// | deblurring                             | device                                                  |
 /// | colours, local models, every pixel     | device                                                  |
 /// | summary                                | device                                                  |
@@ -55,8 +52,6 @@ class DeviceBackend final : public Backend {
   Status change_on_host(const TensorView& tensor,
                         const std::function<Status(const TensorView&)>& change);
 
-  /// A prediction at another size, by the host.
-  Status resize(const TensorView& from, int width, int height, Tensor& to);
 
   Device& device_;
   ThreadPool& pool_;

@@ -44,7 +44,8 @@ void check_kernels(const Options& options, Report& report) {
   test::Cases inputs;
   const std::array tables{table};
   std::size_t wrong = 0;
-  for (const auto checks : {test::image_checks(), test::subject_checks(), test::matte_checks()}) {
+  for (const auto checks : {test::image_checks(), test::subject_checks(), test::sample_checks(),
+                            test::matte_checks()}) {
     for (const test::Check& check : checks) {
       const int cases = std::max(1, options.cases * check.share / kAllShares);
       KernelResult result{check.name, cases, 0,

@@ -69,11 +69,14 @@ int main(int argc, char** argv) {
   if (device != nullptr) tables.push_back(device);
   std::printf("kernel executor cases largest limit\n");
   bool good = true;
-  for (const auto checks : {test::image_checks(), test::subject_checks(), test::matte_checks()}) {
+  for (const auto checks : {test::image_checks(), test::subject_checks(), test::sample_checks(),
+                            test::matte_checks()}) {
     for (const test::Check& check : checks) {
       good = run(check, std::max(1, cases * check.share / kAllShares), tables, device != nullptr) &&
              good;
     }
   }
-  return good ? 0 : 1;
+  const int labels = test::wrong_labels(cases / 5 + 1);
+  std::printf("%d labels of components are wrong\n", labels);
+  return good && labels == 0 ? 0 : 1;
 }

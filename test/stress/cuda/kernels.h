@@ -21,6 +21,11 @@ struct Check {
 std::span<const Check> image_checks();
 std::span<const Check> matte_checks();
 std::span<const Check> subject_checks();
+std::span<const Check> sample_checks();
+
+/// In how many of random cases, in three orders each, components get other labels than by a flood
+/// fill.
+int wrong_labels(int cases);
 
 /// The largest difference; infinite where the sizes differ or one is not a number.
 template <typename T>

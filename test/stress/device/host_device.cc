@@ -164,6 +164,8 @@ Table make() {
   queue<&Table::probability>(table);
   queue<&Table::count_confident>(table);
   queue<&Table::filter_components>(table);
+  queue<&Table::resize_plane>(table);
+  queue<&Table::sample_colours>(table);
   queue<&Table::reduce>(table);
   queue<&Table::enlarge>(table);
   queue<&Table::shadow>(table);

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/simd.h"
+#include "matte/math/certainty.h"
+#include "matte/math/clamp.h"
+
+namespace cutout {
+
+/// A network pixel of colour sampling (matte/colour_sampling.h).
+
+inline constexpr int kForeRadius = 3;  // network pixels
+inline constexpr int kBackRadius = 2;
+inline constexpr int kWideRadius = 20;
+// Wide parts with p above it are foreground samples; those below 1 - kInside are not raised.
+inline constexpr float kInside = 0.7F;
+inline constexpr float kUnknown = 0.5F;
+// Squared colour distances at which the confidence is one half.
+inline constexpr float kSeparation = 0.1F;     // between F and B
+inline constexpr float kLineDistance = 2e-3F;  // from the line F-B
+
+// Bits of a label: what all network pixels of a neighbourhood are.
+inline constexpr std::uint8_t kForeSample = 1;
+inline constexpr std::uint8_t kBackSample = 2;
+
+CUTOUT_HD std::uint8_t label_of(float p) {
+  return static_cast<std::uint8_t>(static_cast<int>(p > kCertainForeground) * kForeSample +
+                                   static_cast<int>(p < kCertainBackground) * kBackSample);
+}
+
+CUTOUT_HD bool is_inside(float p) { return p > kInside; }
+CUTOUT_HD bool is_haze(float p) { return !(p >= 1.0F - kInside); }
+
+/// 1 for foreground, 0 for background, kUnknown for neither.
+CUTOUT_HD float level_of(std::uint8_t labels) {
+  return kUnknown + 0.5F * (static_cast<float>(labels & kForeSample) -
+                            0.5F * static_cast<float>(labels & kBackSample));
+}
+
+/// The sampled alpha t of a network pixel and its confidence c.
+struct Sample {
+  float alpha;
+  float confidence;
+};
+
+CUTOUT_HD Sample sample_of(const float* colour, const float* fore, const float* back) {
+  const float d[3] = {fore[0] - back[0], fore[1] - back[1], fore[2] - back[2]};
+  const float x[3] = {colour[0] - back[0], colour[1] - back[1], colour[2] - back[2]};
+  const float separation = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+  const float along = x[0] * d[0] + x[1] * d[1] + x[2] * d[2];
+  const float alpha = along / (separation + 1e-6F);
+  const float e[3] = {x[0] - alpha * d[0], x[1] - alpha * d[1], x[2] - alpha * d[2]};
+  const float distance = e[0] * e[0] + e[1] * e[1] + e[2] * e[2];
+  return {clamp01(alpha),
+          separation / (separation + kSeparation) * (kLineDistance / (kLineDistance + distance))};
+}
+
+/// Without confidence where it would raise haze.
+CUTOUT_HD Sample limited_in_haze(const Sample& sample, float p, bool haze) {
+  return {sample.alpha, haze && sample.alpha > p ? 0.0F : sample.confidence};
+}
+
+CUTOUT_HD float moved_towards(float p, const Sample& sample) {
+  return clamp01(p + sample.confidence * (sample.alpha - p));
+}
+
+}  // namespace cutout
