@@ -10,6 +10,7 @@
 #include "cuda/kernels/filter.h"
 #include "cuda/kernels/foreground_colours.h"
 #include "cuda/kernels/full_size.h"
+#include "cuda/kernels/fusion.h"
 #include "cuda/kernels/local_model.h"
 #include "cuda/kernels/probability.h"
 #include "cuda/kernels/resize_plane.h"
@@ -50,6 +51,13 @@ struct Launchers {
   static int filter_components(float* p, int width, Box area, int* scratch, void* stream) {
     Executor on(stream);
     cuda::filter_components(on, p, width, area, scratch);
+    return on.result();
+  }
+
+  static int fuse(float* first, const float* second, int width, int height, void* scratch,
+                  void* stream) {
+    Executor on(stream);
+    cuda::fuse(on, first, second, width, height, scratch);
     return on.result();
   }
 
@@ -154,6 +162,7 @@ Table make_table() {
   table.probability = Launch::probability;
   table.count_confident = Launch::count_confident;
   table.filter_components = Launch::filter_components;
+  table.fuse = Launch::fuse;
   table.resize_plane = Launch::resize_plane;
   table.sample_colours = Launch::sample_colours;
   table.reduce = Launch::reduce;

@@ -124,6 +124,8 @@ struct Table {
   int (*count_confident)(const float* p, int width, Box area, ConfidenceCounts* counts,
                          void* stream);
   int (*filter_components)(float* p, int width, Box area, int* scratch, void* stream);
+  int (*fuse)(float* first, const float* second, int width, int height, void* scratch,
+              void* stream);
   int (*resize_plane)(const float* plane, int width, FilterTaps rows, FilterTaps columns,
                       float* scratch, float* out, void* stream);
   int (*sample_colours)(GuidePlanes guide, const float* p, float* pyramid, float* scratch,

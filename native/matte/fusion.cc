@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "core/large_memory.h"
 #include "matte/connected_components.h"
+#include "matte/math/fusion.h"
 
 namespace cutout {
 
@@ -15,38 +15,10 @@ namespace {
 
 constexpr std::size_t kGrain = 64;  // rows
 constexpr int kStrip = 64;          // columns worked on together
-constexpr float kDisagreement = 0.2F;
-constexpr int kEdgePart = 128;  // a fraction 1/128 of the longer side
-constexpr float kMargin = 0.3F;
-
-/// Which output is higher by more than kDisagreement.
-enum Difference : std::uint8_t { kNone = 0, kHigher = 1, kLower = 2 };
 constexpr std::array kDifferences{kHigher, kLower};
-
-Difference difference(float first, float second) {
-  if (second - first > kDisagreement) return kHigher;
-  return first - second > kDisagreement ? kLower : kNone;
-}
-
-/// Half the width of what counts as an edge, and how far a region reaches beyond what is wider.
-int edge_radius(int width, int height) { return std::max(1, std::max(width, height) / kEdgePart); }
-int dilation_radius(int radius) { return radius + (radius + 1) / 2; }
 
 /// A difference as a value of 0..1.
 float as_value(int difference) { return 0.5F * static_cast<float>(difference); }
-
-/// Distance from 1/2, twice.
-float confidence(float alpha) { return std::abs(2 * alpha - 1); }
-
-/// Sums over a region.
-struct Sums {
-  double first = 0;  // of the confidence
-  double second = 0;
-};
-
-bool prefers_second(const Sums& sums, int area) {
-  return sums.second > sums.first + static_cast<double>(kMargin) * area;
-}
 
 /// How erosion and dilation combine the bytes of a window, bit by bit.
 struct Erosion {
@@ -117,24 +89,23 @@ void apply_morphology(std::span<std::uint8_t> plane, int width, int height, int 
 /// Takes the second output in every region where it is preferred.
 void select_regions(std::span<float> first, std::span<const float> second, const Components& found,
                     int width, FusionSummary& summary) {
-  std::vector<Sums> sums(found.components.size());
+  std::vector<std::int64_t> gains(found.components.size());
   const auto at = [width](const Run& run) {
     return static_cast<std::size_t>(run.y) * static_cast<std::size_t>(width);
   };
   for (const Run& run : found.runs) {
-    Sums& of_region = sums[static_cast<std::size_t>(run.component)];
+    std::int64_t& gain = gains[static_cast<std::size_t>(run.component)];
     for (int x = run.begin; x < run.end; ++x) {
       const std::size_t i = at(run) + static_cast<std::size_t>(x);
-      of_region.first += static_cast<double>(confidence(first[i]));
-      of_region.second += static_cast<double>(confidence(second[i]));
+      gain += confidence_of(second[i]) - confidence_of(first[i]);
     }
   }
-  std::vector<char> replaced(sums.size());
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    replaced[i] = static_cast<char>(prefers_second(sums[i], found.components[i].area));
+  std::vector<char> replaced(gains.size());
+  for (std::size_t i = 0; i < gains.size(); ++i) {
+    replaced[i] = static_cast<char>(prefers_second(gains[i], found.components[i].area));
     summary.replaced += static_cast<int>(replaced[i]);
   }
-  summary.regions += static_cast<int>(sums.size());
+  summary.regions += static_cast<int>(gains.size());
   for (const Run& run : found.runs) {
     if (replaced[static_cast<std::size_t>(run.component)] == 0) continue;
     const auto begin = static_cast<std::ptrdiff_t>(at(run)) + run.begin;
@@ -212,11 +183,10 @@ FusionSummary fuse_outputs_scalar(std::span<float> first, std::span<const float>
         if (inside[at(x, y)] == 0) continue;
         std::vector<std::array<int, 2>> region{{x, y}};
         inside[at(x, y)] = 0;
-        Sums sums;
+        std::int64_t gain = 0;
         for (std::size_t i = 0; i < region.size(); ++i) {
           const auto [rx, ry] = region[i];
-          sums.first += static_cast<double>(confidence(before[at(rx, ry)]));
-          sums.second += static_cast<double>(confidence(second[at(rx, ry)]));
+          gain += confidence_of(second[at(rx, ry)]) - confidence_of(before[at(rx, ry)]);
           around(rx, ry, 1, [&](int nx, int ny) {
             if (inside[at(nx, ny)] == 0) return;
             inside[at(nx, ny)] = 0;
@@ -224,7 +194,7 @@ FusionSummary fuse_outputs_scalar(std::span<float> first, std::span<const float>
           });
         }
         ++summary.regions;
-        if (!prefers_second(sums, static_cast<int>(region.size()))) continue;
+        if (!prefers_second(gain, static_cast<int>(region.size()))) continue;
         ++summary.replaced;
         for (const auto& [rx, ry] : region) first[at(rx, ry)] = second[at(rx, ry)];
       }

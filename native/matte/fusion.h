@@ -30,11 +30,11 @@ struct FusionSummary {
 /// | size      | from 1 x 1, sides up to 8192                                                           |
 /// | threads   | rows over the pool; same bytes and summary for any number of threads                   |
 /// | scratch   | 6 bytes a network pixel, and connected_components.h                                    |
-/// | agreement | exact with the scalar version, but for regions at the margin, within rounding         |
+/// | agreement | exact with the scalar version                                                          |
 FusionSummary fuse_outputs(std::span<float> first, std::span<const float> second, int width,
                            int height, ThreadPool& pool);
 
-/// The definition: windows and flood fill pixel by pixel, sums in double precision.
+/// The definition: windows and flood fill pixel by pixel.
 FusionSummary fuse_outputs_scalar(std::span<float> first, std::span<const float> second, int width,
                                   int height);
 

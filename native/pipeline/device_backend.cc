@@ -9,6 +9,7 @@
 #include "cuda/kernels/component_filter.h"
 #include "cuda/kernels/deblur.h"
 #include "cuda/kernels/foreground_colours.h"
+#include "cuda/kernels/fusion.h"
 #include "image/resample.h"
 #include "image/taps.h"
 #include "matte/deblur.h"
@@ -263,13 +264,23 @@ void queue_resized(DeviceCall& call, const TensorView& from, const BothTaps& tap
                                  scratch, to);
 }
 
-void queue_samples(DeviceCall& call, const cuda::GuidePlanes& guide, DeviceOutput& output) {
+/// One block for sampling, deblurring and colours, since each begins when the one before has ended.
+std::byte* edge_scratch(DeviceCall& call, int width, int height) {
+  const std::size_t most =
+      std::max(cuda::colour_scratch(width, height), cuda::sampling_scratch(width, height));
+  return call.scratch<std::byte>(
+      std::max(cuda::deblur_scratch(width, height),
+               (cuda::pyramid_size(width, height) + most) * sizeof(float)));
+}
+
+void queue_samples(DeviceCall& call, const cuda::GuidePlanes& guide, std::byte* scratch,
+                   DeviceOutput& output) {
   const std::size_t size = area(guide.width, guide.height);
-  float* const pyramid = call.scratch<float>(cuda::pyramid_size(guide.width, guide.height));
-  float* const scratch = call.scratch<float>(cuda::sampling_scratch(guide.width, guide.height));
   float* const samples = call.scratch<float>(3 * size);
   if (samples == nullptr) return;
-  call.run<&Table::sample_colours>(guide, output.p, pyramid, scratch, samples);
+  auto* const pyramid = reinterpret_cast<float*>(scratch);
+  call.run<&Table::sample_colours>(
+      guide, output.p, pyramid, pyramid + cuda::pyramid_size(guide.width, guide.height), samples);
   output.samples = {samples, samples + size, samples + 2 * size};
 }
 
@@ -281,13 +292,9 @@ void without_samples(DeviceCall& call, std::size_t size, DeviceOutput& output) {
 }
 
 /// Alpha, its confidence, models and colours on the device.
-void queue_edges(DeviceCall& call, const DeviceOutput& output, const DeviceEdges& edges) {
+void queue_edges(DeviceCall& call, const DeviceOutput& output, std::byte* scratch,
+                 const DeviceEdges& edges) {
   const cuda::GuidePlanes& guide = edges.guide.planes;
-  const std::size_t pyramid = cuda::pyramid_size(guide.width, guide.height) * sizeof(float);
-  const std::size_t colours = cuda::colour_scratch(guide.width, guide.height) * sizeof(float);
-  // One block for both steps, since the second begins when the first has ended.
-  auto* const scratch = call.scratch<std::byte>(
-      std::max(cuda::deblur_scratch(guide.width, guide.height), pyramid + colours));
   float* const for_colours = call.scratch<float>(area(guide.width, guide.height));
   if (scratch == nullptr) return;
   const float* const blurs = constant(call, blurs_by_slope());
@@ -296,7 +303,8 @@ void queue_edges(DeviceCall& call, const DeviceOutput& output, const DeviceEdges
   call.run<&Table::local_models>(guide, static_cast<const float*>(edges.alpha), edges.models);
   auto* const levels = reinterpret_cast<float*>(scratch);
   call.run<&Table::foreground_colours>(guide, static_cast<const float*>(for_colours), levels,
-                                       levels + pyramid / sizeof(float), edges.colours);
+                                       levels + cuda::pyramid_size(guide.width, guide.height),
+                                       edges.colours);
 }
 
 }  // namespace
@@ -383,10 +391,19 @@ Status DeviceBackend::is_confident(const TensorView& probability, const Box& are
 }
 
 Status DeviceBackend::fuse(const TensorView& first, const TensorView& second) {
-  Tensor other;
-  CUTOUT_RETURN_IF_ERROR(copied(second, other));
-  return change_on_host(first,
-                        [&](const TensorView& here) { return host_.fuse(here, other.view); });
+  const bool resized = second.width != first.width || second.height != first.height;
+  const BothTaps taps = resized ? plane_taps(second, first.width, first.height) : BothTaps{};
+  DeviceCall call(device_);
+  const float* other = floats(second);
+  if (resized) {
+    float* const at_size = call.scratch<float>(first.size());
+    queue_resized(call, second, taps, at_size);
+    other = at_size;
+  }
+  auto* const scratch = call.scratch<std::byte>(cuda::fusion_scratch(first.width, first.height));
+  call.run<&Table::fuse>(floats(first), other, first.width, first.height,
+                         static_cast<void*>(scratch));
+  return call.finish();
 }
 
 Status DeviceBackend::find_subject(const TensorView& probability, const Box& area,
@@ -458,13 +475,14 @@ Status DeviceBackend::solve(JobImage& job_image, const Box& part, const Predicti
     queue_resized(call, p, output_taps, at_size);
     output.p = at_size;
   }
+  std::byte* const scratch = edge_scratch(call, guide.width, guide.height);
   if (prediction.trained_on == TrainedOn::kMasks) {
-    queue_samples(call, edges.guide.planes, output);
+    queue_samples(call, edges.guide.planes, scratch, output);
   } else {
     without_samples(call, guide.size(), output);
   }
   edges.allocate(call, guide.size());
-  queue_edges(call, output, edges);
+  queue_edges(call, output, scratch, edges);
   CUTOUT_RETURN_IF_ERROR(call.finish());
   solved = std::make_unique<DeviceRefined>(target, std::move(edges));
   return {};

@@ -15,8 +15,9 @@ namespace cutout {
 /// | step                                   | runs on                                                 |
 /// |----------------------------------------|---------------------------------------------------------|
 /// | network input, sigmoid                 | device                                                  |
-/// | confidence of a preview, components    | device                                                  |
-/// | fusion; mask and components            | host: the prediction is copied there and back           |
+/// | confidence of a preview, fusion        | device                                                  |
+/// | components                             | device                                                  |
+/// | mask, and components then              | host: the prediction is copied there and back           |
 /// | reduction                              | device                                                  |
 /// | colour sampling                        | device                                                  |
 /// | deblurring                             | device                                                  |
@@ -51,7 +52,6 @@ class DeviceBackend final : public Backend {
   /// Changes a tensor on the host.
   Status change_on_host(const TensorView& tensor,
                         const std::function<Status(const TensorView&)>& change);
-
 
   Device& device_;
   ThreadPool& pool_;

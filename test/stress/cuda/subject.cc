@@ -1,6 +1,8 @@
 // The kernels of native/cuda/kernels/ that say what the subject is.
 #include "cuda/kernels/component_filter.h"
+#include "cuda/kernels/fusion.h"
 #include "matte/component_filter.h"
+#include "matte/fusion.h"
 #include "stress/cuda/kernels.h"
 #include "stress/cuda/output.h"
 
@@ -63,7 +65,34 @@ void count_confident(Cases& cases, Tables tables, std::span<double> found) {
   }
 }
 
+void fuse(Cases& cases, Tables tables, std::span<double> found) {
+  const Output first = output_of(cases);
+  Output second(cases, first.width, first.height);
+  if (cases.pick(0, 1) == 0) {
+    // Agrees but for a part.
+    const Box part = cases.box_in(first.width, first.height);
+    const Output other = second;
+    second = first;
+    for (int y = part.top; y < part.top + part.height; ++y) {
+      const auto row = static_cast<std::ptrdiff_t>(y) * first.width + part.left;
+      std::copy_n(other.p.begin() + row, part.width, second.p.begin() + row);
+    }
+  }
+  std::vector<float> expected = first.p;
+  fuse_outputs(expected, second.p, first.width, first.height, pool());
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    const cuda::Table& table = *tables[i];
+    const Buffer<float> p(table, first.p);
+    const Buffer<float> q(table, second.p);
+    const Buffer<std::byte> scratch(table, cuda::fusion_scratch(first.width, first.height));
+    check(table,
+          table.fuse(p.data(), q.data(), first.width, first.height, scratch.data(), nullptr));
+    found[i] = difference(p.read(), expected);
+  }
+}
+
 constexpr Check kChecks[] = {
+    {"fuse", 0, 0, 5, fuse},
     {"count_confident", 0, 0, 5, count_confident},
     {"filter_components", 0, 0, 10, filter_components},
 };

@@ -164,6 +164,7 @@ Table make() {
   queue<&Table::probability>(table);
   queue<&Table::count_confident>(table);
   queue<&Table::filter_components>(table);
+  queue<&Table::fuse>(table);
   queue<&Table::resize_plane>(table);
   queue<&Table::sample_colours>(table);
   queue<&Table::reduce>(table);

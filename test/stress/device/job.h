@@ -23,6 +23,9 @@ struct DeviceJob {
   Box roi;   // in pixels of `seen`
   NetworkInput spec;
   std::vector<float> output;  // of the network, of the size of `spec`
+  int second_width = 1;
+  int second_height = 1;
+  std::vector<float> second;  // of a second network, in 0..1; empty without
   Refinement refinement = Refinement::kOn;
   TrainedOn trained_on = TrainedOn::kMasks;
   HiddenColour hidden = HiddenColour::kClear;
@@ -36,6 +39,7 @@ struct DeviceResult {
   std::vector<std::uint8_t> pixels;  // of the result, without padding
   std::vector<float> input;
   std::vector<float> alpha;
+  bool confident = false;
   MatteSummary summary;
 
   [[nodiscard]] bool same_as(const DeviceResult& other) const;
