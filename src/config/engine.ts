@@ -11,8 +11,10 @@ const networkName = (text: string): string => {
 const devices = (text: string): 'all' | readonly number[] => {
   if (text === 'all') return 'all';
   const wanted = 'all, or different numbers from 0 to 63 separated by commas';
+  const items = text.split(',').map((item) => item.trim());
   const numbers = list(integer(0, 63), wanted)(text);
-  if (numbers.length === 0 || new Set(numbers).size < numbers.length) throw new Error(wanted);
+  // An empty item is a number that is missing, for example of a variable that was not set.
+  if (items.includes('') || new Set(numbers).size < numbers.length) throw new Error(wanted);
   return numbers;
 };
 
