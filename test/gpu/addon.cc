@@ -89,31 +89,47 @@ Napi::Value options(const Napi::CallbackInfo& info) {
                                                                       : ort::cuda_options(gpu));
 }
 
-/// (runtimePath, file, width, height, bind, inputs: Float32Array[]) → Float32Array[] of output 0,
-/// each input on the next of two slots.
-Napi::Value run(const Napi::CallbackInfo& info) {
-  const auto fail = [&info](const Status& status) {
-    throw Napi::Error::New(info.Env(), status.message());
-  };
-  if (const Status status = ort::open_runtime(text(info[0])); !status.ok()) fail(status);
-  ort::NetworkOptions options;
+/// Of a network on the CPU, from the arguments (runtimePath, file, width, height); opens the library
+/// first.
+Status network_options(const Napi::CallbackInfo& info, ort::NetworkOptions& options) {
+  CUTOUT_RETURN_IF_ERROR(ort::open_runtime(text(info[0])));
   options.path = text(info[1]);
   options.width = number(info[2]);
   options.height = number(info[3]);
+  return {};
+}
+
+/// The same with a fifth argument, batches: number[].
+Status batch_options(const Napi::CallbackInfo& info, ort::NetworkOptions& options) {
+  CUTOUT_RETURN_IF_ERROR(network_options(info, options));
+  const Napi::Array batches = info[4].As<Napi::Array>();
+  for (std::uint32_t i = 0; i < batches.Length(); ++i)
+    options.batches.push_back(number(batches.Get(i)));
+  return {};
+}
+
+/// Throws an error as JavaScript's.
+void check_status(const Napi::CallbackInfo& info, const Status& status) {
+  if (!status.ok()) throw Napi::Error::New(info.Env(), status.message());
+}
+
+/// (runtimePath, file, width, height, bind, inputs: Float32Array[]) → Float32Array[] of output 0,
+/// each input on the next of two slots.
+Napi::Value run(const Napi::CallbackInfo& info) {
+  ort::NetworkOptions options;
+  check_status(info, network_options(info, options));
   options.bind = info[4].As<Napi::Boolean>().Value();
   options.slots = 2;
   std::unique_ptr<ort::Network> network;
   const CancelToken token;
-  if (const Status status = ort::Network::open(options, token, network); !status.ok()) {
-    fail(status);
-  }
+  check_status(info, ort::Network::open(options, token, network));
   const Napi::Array inputs = info[5].As<Napi::Array>();
   Napi::Array results = Napi::Array::New(info.Env(), inputs.Length());
   for (std::uint32_t i = 0; i < inputs.Length(); ++i) {
     const int slot = static_cast<int>(i % 2);
     const Napi::Float32Array values = inputs.Get(i).As<Napi::Float32Array>();
     std::copy_n(values.Data(), values.ElementLength(), network->input(slot).begin());
-    if (const Status status = network->run(slot, token); !status.ok()) fail(status);
+    check_status(info, network->run(slot, token));
     const std::span<float> output = network->output(slot);
     Napi::Float32Array copy = Napi::Float32Array::New(info.Env(), output.size());
     std::copy(output.begin(), output.end(), copy.Data());
@@ -126,17 +142,9 @@ Napi::Value run(const Napi::CallbackInfo& info) {
 /// Float32Array[] of output 0; so many inputs at a time as members, in the smallest batch for them.
 /// `device`: inputs and outputs lie on the host as a device.
 Napi::Value run_batches(const Napi::CallbackInfo& info) {
-  const auto check = [&info](const Status& status) {
-    if (!status.ok()) throw Napi::Error::New(info.Env(), status.message());
-  };
-  check(ort::open_runtime(text(info[0])));
+  const auto check = [&info](const Status& status) { check_status(info, status); };
   ort::NetworkOptions options;
-  options.path = text(info[1]);
-  options.width = number(info[2]);
-  options.height = number(info[3]);
-  const Napi::Array batches = info[4].As<Napi::Array>();
-  for (std::uint32_t i = 0; i < batches.Length(); ++i)
-    options.batches.push_back(number(batches.Get(i)));
+  check(batch_options(info, options));
   const auto members = static_cast<std::uint32_t>(number(info[5]));
   options.slots = static_cast<int>(members);
   ThreadPool pool(1);
@@ -194,15 +202,10 @@ Napi::Value use(const Napi::CallbackInfo& info) {
 /// opening the network while the device's use is one of `uses` after the other, the sizes that were
 /// opened, and what was booked then, and after the network was closed.
 Napi::Value open_within(const Napi::CallbackInfo& info) {
-  const Status runtime = ort::open_runtime(text(info[0]));
-  if (!runtime.ok()) return from_status(info.Env(), runtime);
   ort::NetworkOptions options;
-  options.path = text(info[1]);
-  options.width = number(info[2]);
-  options.height = number(info[3]);
-  const Napi::Array batches = info[4].As<Napi::Array>();
-  for (std::uint32_t i = 0; i < batches.Length(); ++i)
-    options.batches.push_back(number(batches.Get(i)));
+  if (const Status status = batch_options(info, options); !status.ok()) {
+    return from_status(info.Env(), status);
+  }
   options.timed = true;
   const auto limit = static_cast<std::uint64_t>(info[5].As<Napi::Number>().Int64Value());
   const auto total = static_cast<std::uint64_t>(info[6].As<Napi::Number>().Int64Value());
@@ -236,17 +239,9 @@ Napi::Value open_within(const Napi::CallbackInfo& info) {
 /// the outputs of both inputs as one batch: on device 0, on device 1, then as before after each has
 /// been checked and opened again.
 Napi::Value replicas(const Napi::CallbackInfo& info) {
-  const auto check = [&info](const Status& status) {
-    if (!status.ok()) throw Napi::Error::New(info.Env(), status.message());
-  };
-  check(ort::open_runtime(text(info[0])));
+  const auto check = [&info](const Status& status) { check_status(info, status); };
   ort::NetworkOptions options;
-  options.path = text(info[1]);
-  options.width = number(info[2]);
-  options.height = number(info[3]);
-  const Napi::Array batches = info[4].As<Napi::Array>();
-  for (std::uint32_t i = 0; i < batches.Length(); ++i)
-    options.batches.push_back(number(batches.Get(i)));
+  check(batch_options(info, options));
   options.timed = true;
   const CancelToken token;
   ort::NetworkOptions of_first = options;
