@@ -64,12 +64,25 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-/// Runs `body`, which returns a Status, and turns exceptions into one: kOutOfMemory for a failed
-/// allocation, else kInternal.
+/// Thrown where a job ends in the middle of a step that returns no Status. Does not allocate.
+class Stopped final : public std::exception {
+ public:
+  explicit Stopped(Code reason) noexcept : reason_(reason) {}
+  [[nodiscard]] Code reason() const noexcept { return reason_; }
+  [[nodiscard]] const char* what() const noexcept override { return "The job was stopped."; }
+
+ private:
+  Code reason_;
+};
+
+/// Runs `body`, which returns a Status, and turns exceptions into one: the reason of Stopped,
+/// kOutOfMemory for a failed allocation, else kInternal.
 template <typename Body>
 Status caught(Body&& body) noexcept {
   try {
     return std::forward<Body>(body)();
+  } catch (const Stopped& stopped) {
+    return Status(stopped.reason());
   } catch (const std::bad_alloc&) {
     return Status(Code::kOutOfMemory);
   } catch (const std::exception& error) {

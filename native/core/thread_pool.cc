@@ -61,6 +61,9 @@ ThreadPool::ThreadPool(int threads) {
   }
 }
 
+ThreadPool::ThreadPool(ThreadPool& shared, const CancelToken& token)
+    : shared_(&shared), token_(&token) {}
+
 ThreadPool::~ThreadPool() { join(); }
 
 void ThreadPool::join() {
@@ -73,6 +76,7 @@ void ThreadPool::join() {
 }
 
 void ThreadPool::submit(std::function<void()> task) {
+  if (shared_ != nullptr) return shared_->submit(std::move(task));
   if (threads_.empty()) {
     task();
     return;
@@ -86,6 +90,13 @@ void ThreadPool::submit(std::function<void()> task) {
 
 void ThreadPool::parallel_for(std::size_t count, std::size_t grain,
                               const std::function<void(std::size_t, std::size_t)>& body) {
+  if (shared_ != nullptr) {
+    shared_->parallel_for(count, grain, [&](std::size_t begin, std::size_t end) {
+      if (const Status status = token_->check(); !status.ok()) throw Stopped(status.code());
+      body(begin, end);
+    });
+    return;
+  }
   if (count == 0) return;
   grain = std::max<std::size_t>(grain, 1);
   const std::size_t ranges = (count + grain - 1) / grain;

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/cancel.h"
+
 namespace cutout {
 
 /// Threads for pixel work. One pool for each engine; networks run on ONNX Runtime's own threads.
@@ -21,6 +23,9 @@ class ThreadPool {
  public:
   /// Throws std::system_error when a thread cannot be started, after joining those that were.
   explicit ThreadPool(int threads);
+  /// For one job: the threads of `shared`, whose loops end early when the job has to end. Both are
+  /// borrowed.
+  ThreadPool(ThreadPool& shared, const CancelToken& token);
   ~ThreadPool();  // finishes submitted tasks, then joins
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -28,7 +33,8 @@ class ThreadPool {
   /// Calls body(begin, end) for disjoint ranges of at most `grain` indices that cover [0, count),
   /// and returns when all are done. When `body` throws, ranges that have not begun are skipped and
   /// the first exception is rethrown here. Throws nothing else: without memory to ask for help the
-  /// caller works alone.
+  /// caller works alone. In the pool of a job, Stopped counts as an exception of `body`: the token
+  /// is checked before each range.
   void parallel_for(std::size_t count, std::size_t grain,
                     const std::function<void(std::size_t, std::size_t)>& body);
 
@@ -45,6 +51,8 @@ class ThreadPool {
   void loop();
   void join();
 
+  ThreadPool* const shared_ = nullptr;
+  const CancelToken* const token_ = nullptr;  // not null where shared_ is not
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::function<void()>> tasks_;

@@ -69,15 +69,15 @@ Engine::Engine(const EngineOptions& options, std::vector<ort::GpuRuntime> gpus,
                      ? IdleWork{}
                      : IdleWork{std::chrono::milliseconds(options.idle_release_ms),
                                 [this] { release_memory(); }}) {
-  if (device_ == nullptr) {
-    backend_ = std::make_unique<CpuBackend>(scheduler_.pool());
-  } else {
-    backend_ = std::make_unique<DeviceBackend>(*device_, scheduler_.pool());
-  }
   for (const ort::GpuRuntime& gpu : gpus_) {
     budgets_.push_back(std::make_shared<ort::MemoryBudget>(
         options.device_memory, [number = gpu.device.number] { return ort::device_use(number); }));
   }
+}
+
+std::unique_ptr<Backend> Engine::open_backend(ThreadPool& pool) const {
+  if (device_ == nullptr) return std::make_unique<CpuBackend>(pool);
+  return std::make_unique<DeviceBackend>(*device_, pool);
 }
 
 void Engine::release_memory() {
@@ -258,7 +258,8 @@ void Engine::describe(std::uint64_t id, const DescribeJob& job, Deadline deadlin
     if (!all_finite(job.matte.alpha)) {
       return {Code::kBadInput, "The matte holds values that are not finite numbers."};
     }
-    DetectorRun detector(*types, worker, job.pixels, {}, token, scheduler_.pool());
+    ThreadPool pool(scheduler_.pool(), token);
+    DetectorRun detector(*types, worker, job.pixels, {}, token, pool);
     CUTOUT_RETURN_IF_ERROR(detector.finish(job.matte, result.features));
     if (types->head) result.subject = types->head->apply(result.features);
     return {};
@@ -291,7 +292,8 @@ void Engine::embed(std::uint64_t id, ConstImageView pixels, Deadline deadline,
                                                                     Embedding& result) -> Status {
     const Clock::time_point start = Clock::now();
     result.queue_ms = milliseconds(queued, start);
-    CUTOUT_RETURN_IF_ERROR(networks->embed(pixels, token, scheduler_.pool(), result.values));
+    ThreadPool pool(scheduler_.pool(), token);
+    CUTOUT_RETURN_IF_ERROR(networks->embed(pixels, token, pool, result.values));
     result.embed_ms = milliseconds(start, Clock::now());
     return {};
   };
@@ -333,7 +335,9 @@ void Engine::matte(std::uint64_t id, ImageView pixels, const MattePlan& plan,
     MatteJob job{pixels, plan, *loaded, {}, {}};
     if (other != nullptr) job.second = *other;
     if (types != nullptr) job.classifier = *types;
-    return make_matte(job, {*backend_, scheduler_.pool(), worker, token}, result);
+    ThreadPool pool(scheduler_.pool(), token);
+    const std::unique_ptr<Backend> backend = open_backend(pool);
+    return make_matte(job, {*backend, pool, worker, token}, result);
   };
   push<MatteResult>(id, Executor::kNetwork, deadline, work, std::move(done));
 }
@@ -344,8 +348,9 @@ void Engine::compose(std::uint64_t id, const ComposeJob& job, Deadline deadline,
                                                        ComposeResult& result) -> Status {
     const Clock::time_point start = Clock::now();
     result.queue_ms = milliseconds(queued, start);
-    const Status status = cutout::compose(job.buffer, job.width, job.height, job.plan, token,
-                                          scheduler_.pool(), result.summary);
+    ThreadPool pool(scheduler_.pool(), token);
+    const Status status =
+        cutout::compose(job.buffer, job.width, job.height, job.plan, token, pool, result.summary);
     result.compose_ms = milliseconds(start, Clock::now());
     return status;
   };

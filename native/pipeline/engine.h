@@ -205,6 +205,8 @@ class Engine {
   std::shared_ptr<const SubjectTypes> subject_types();
   /// Null when no network of that name is loaded.
   std::shared_ptr<LoadedNetwork> find_network(const std::string& name);
+  /// Of one job, on its pool.
+  [[nodiscard]] std::unique_ptr<Backend> open_backend(ThreadPool& pool) const;
   /// Opens the network on the other devices, and gives it its batcher.
   Status open_batcher(LoadedNetwork& loaded, const CancelToken& token);
   /// Null, and `done` called with kModel, without one.
@@ -216,8 +218,7 @@ class Engine {
   std::vector<std::shared_ptr<ort::MemoryBudget>> budgets_;
   const std::unique_ptr<Device> device_;  // null: steps around the network run on the CPU
   std::mutex mutex_;
-  Loaded loaded_;                     // guarded by mutex_
-  std::unique_ptr<Backend> backend_;  // on the scheduler's pool
+  Loaded loaded_;  // guarded by mutex_
   Scheduler scheduler_;
 };
 

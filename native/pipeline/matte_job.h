@@ -35,7 +35,7 @@ struct MatteJob {
 /// Where the stages of a job run.
 struct StageContext {
   Backend& backend;
-  ThreadPool& pool;  // of the detector
+  ThreadPool& pool;  // of the job
   int slot;          // of the networks; no other job uses it meanwhile
   const CancelToken& token;
 };

@@ -1,3 +1,4 @@
+import { randomFillSync } from 'node:crypto';
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -71,6 +72,41 @@ test('an aborted signal cancels waiting and running jobs, and keeps a job from s
   });
   t.is((error.cause as Error).message, 'gone');
   t.is(engine.stats().cancelled, 2);
+  await engine.close(0);
+});
+
+test('a matte is cancelled in the middle of its refinement', async (t) => {
+  const engine = start();
+  await engine.load(networks.spec('uncertain', { width: 512, height: 512, gain: 4 }));
+  // The network is uncertain of every pixel of noise, so that each is refined.
+  const [width, height] = [4000, 3000];
+  const noise = randomFillSync(new Uint8Array(width * height * 4));
+  const image = () => ({ data: noise.slice(), width, height });
+  const plan = planFor('uncertain', { width, height });
+  const { matteMs, prepareMs, inferMs } = await engine.matte(image(), plan);
+  const late: number[] = [];
+  for (let i = 1; late.length < 9; i++) {
+    const controller = new AbortController();
+    const cancelled = engine.matte(image(), plan, { signal: controller.signal });
+    await sleep(prepareMs + inferMs + (matteMs * (i % 9)) / 20);
+    const asked = performance.now();
+    controller.abort();
+    const ended = await cancelled.then(
+      () => 'done',
+      (error: unknown) => error instanceof EngineError && error.code,
+    );
+    if (ended === 'done') continue;
+    t.is(ended, 'ENGINE_CANCELLED');
+    late.push(performance.now() - asked);
+  }
+  const median = late.sort((a, b) => a - b)[4] ?? 0;
+  t.log(
+    `${matteMs.toFixed(0)} ms of work, cancelled within ${late.map((ms) => ms.toFixed(1)).join(', ')} ms`,
+  );
+  // A step of the refinement is a fifth of it and more.
+  t.true(median < Math.max(20, matteMs / 20), `${median} ms`);
+  const next = halves(64, 64);
+  t.is((await engine.matte(next, planFor('uncertain', next))).width, 64);
   await engine.close(0);
 });
 

@@ -1,7 +1,7 @@
 // device_stress [jobs [libcutout_cuda.so]]: random mattes by the backend of a device, against the
-// CPU's, under the host executor; jobs that end between two steps, jobs on several threads, and
-// jobs in which each call of the device fails in turn. With a library the jobs run on a GPU too, if
-// there is one. Built for the sanitizers (CMakeLists.txt).
+// CPU's, under the host executor; jobs that end between two steps and in the middle of one, jobs on
+// several threads, and jobs in which each call of the device fails in turn. With a library the jobs
+// run on a GPU too, if there is one. Built for the sanitizers (CMakeLists.txt).
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -85,6 +85,39 @@ void cancelled(unsigned jobs) {
     if (steps != (job.second.empty() ? 12 : 14))
       fail("cancelled", seed, "the job has another number of steps");
     expect_cpu(host.backend, job, seed, "after one that was cancelled");
+  }
+}
+
+/// Ends jobs at each eighth of their time, in the middle of a step: each has its result or the
+/// token's code, and holds nothing afterwards.
+void stopped(unsigned jobs) {
+  HostBackend host;
+  const auto run = [&](const DeviceJob& job, bool on_device, const CancelToken& token,
+                       DeviceResult& result) {
+    ThreadPool own(pool(), token);
+    CpuBackend cpu(own);
+    DeviceBackend device(host.device, own);
+    return caught(
+        [&] { return run_job(on_device ? static_cast<Backend&>(device) : cpu, job, result); });
+  };
+  for (unsigned seed = 0; seed < jobs; ++seed) {
+    const DeviceJob job(seed);
+    for (const bool on_device : {false, true}) {
+      DeviceResult right;
+      const Clock::time_point start = Clock::now();
+      if (!run(job, on_device, CancelToken(), right).ok()) fail("stopped", seed, "it fails alone");
+      const Clock::duration whole = Clock::now() - start;
+      for (int eighth = 0; eighth < 8; ++eighth) {
+        DeviceResult result;
+        const CancelToken token(Clock::now() + whole * eighth / 8);
+        const Status status = run(job, on_device, token, result);
+        if (status.ok() ? eighth == 0 || !result.same_as(right)
+                        : status.code() != Code::kDeadline) {
+          fail("stopped", seed, status.ok() ? "another result" : status.message());
+        }
+        host.expect_idle(seed);
+      }
+    }
   }
 }
 
@@ -192,6 +225,7 @@ int main(int argc, char** argv) {
   }
   std::printf("%u jobs like the CPU's\n", jobs);
   cancelled(jobs / 10 + 1);
+  stopped(jobs / 10 + 1);
   side_by_side(jobs / 2 + 4);
   reused();
   expect_nothing_held("jobs");

@@ -112,6 +112,52 @@ void kernel_round(Random& random) {
   for (std::thread& caller : callers) caller.join();
 }
 
+/// Loops and kernels of jobs that are stopped at any moment, beside each other on one pool: no
+/// index twice, and none after the loop has returned.
+void stopped_round(Random& random) {
+  ThreadPool shared(between(random, 0, 3));
+  const auto job = [&shared](std::uint32_t seed) {
+    Random own(seed);
+    CancelToken token;
+    ThreadPool pool(shared, token);
+    std::thread stopper([&token, delay = between(own, 0, 300)] {
+      std::this_thread::sleep_for(std::chrono::microseconds(delay));
+      token.stop(Code::kCancelled);
+    });
+    const auto count = static_cast<std::size_t>(between(own, 1, 5000));
+    std::vector<int> seen(count, 0);
+    const Status loop = cutout::caught([&]() -> Status {
+      pool.parallel_for(count, static_cast<std::size_t>(between(own, 1, 50)),
+                        [&](std::size_t begin, std::size_t end) {
+                          for (std::size_t i = begin; i < end; ++i) ++seen[i];
+                        });
+      return {};
+    });
+    const std::vector<int> then = seen;
+    for (const int times : seen) expect(times <= 1, "a stopped loop repeated an index");
+    if (loop.ok()) {
+      for (const int times : seen)
+        expect(times == 1, "a loop that was not stopped missed an index");
+    }
+    const Status kernels = cutout::caught([&]() -> Status {
+      cut_out(seed, pool);
+      return {};
+    });
+    for (const Status& status : {loop, kernels})
+      expect(status.ok() || status.code() == Code::kCancelled, "a stopped job has another reason");
+    stopper.join();
+    expect(!cutout::caught([&]() -> Status {
+              pool.parallel_for(1, 1, [](std::size_t, std::size_t) {});
+              return {};
+            }).ok(),
+           "a loop began after its job was stopped");
+    expect(seen == then, "a stopped loop went on");
+  };
+  std::vector<std::thread> jobs;
+  for (int i = 0; i < 3; ++i) jobs.emplace_back(job, static_cast<std::uint32_t>(random()));
+  for (std::thread& each : jobs) each.join();
+}
+
 /// Jobs of every kind from several threads, cancelled and closed at random moments: each ends
 /// exactly once, with the outcome the counters say.
 void scheduler_round(Random& random) {
@@ -235,6 +281,7 @@ int main(int count, char** arguments) {
     scheduler_round(random);
     memory_round(random);
     kernel_round(random);
+    stopped_round(random);
   } while (Clock::now() < end);
   return 0;
 }
