@@ -6,6 +6,7 @@ import type { Database } from '../store/database.ts';
 import { NodeTable } from '../store/nodeTable.ts';
 import { openStore, type StoreOptions } from '../store/open.ts';
 import { type FolderLock, lockFolder } from '../store/sqlite.ts';
+import { watchDatabase } from '../store/watch.ts';
 import { Ledger, type LedgerOptions } from './ledger.ts';
 import type { BillingOptions } from './price.ts';
 import { ServerLease } from './serverLease.ts';
@@ -36,7 +37,10 @@ export interface Stores extends Transactional {
 export interface ServedStores extends Stores {
   /** Number of answers of earlier servers that this start released. */
   readonly recovered: number;
-  /** False while the database cannot be reached: known within a quarter of a lease after a call would fail. */
+  /**
+   * False while the database cannot be read and written: at once when it refuses a call, and within half a lease when
+   * nobody calls it or it does not answer.
+   */
   isReachable(): boolean;
 }
 
@@ -86,13 +90,16 @@ export async function serveStores(options: ServeStoresOptions): Promise<ServedSt
     // The lock of the folder guarantees that no other server is alive.
     if (lock) await nodes.removeAll();
     const node = randomUUID();
-    const stores = storesOn(database, options, { node, onError });
+    let onUnavailable = () => {};
+    const watched = watchDatabase(database, () => onUnavailable());
+    const stores = storesOn(watched, options, { node, onError });
     const { accounts, ledger } = stores;
     const lease = new ServerLease(nodes, node, leaseMs);
     await lease.renew();
     const recovered = await ledger.recover();
 
     const sweep = startSweep({ lease, ledger, accounts, everyMs: leaseMs / 4, onError });
+    onUnavailable = sweep.soon;
     return {
       ...stores,
       recovered,

@@ -18,7 +18,7 @@ export interface Devices {
 
 /**
  * `live`: the process answers. `ready`: the network is warmed up and usable, a GPU works where there are any, the stores
- * can be reached, and new work is accepted. Neither needs a key.
+ * can be read and written, and new work is accepted. Neither needs a key.
  */
 export function healthRoutes(health: Health, { storesReachable, networkUsable, devices }: Parts): Route[] {
   const live: Middleware = (ctx) => {
@@ -28,7 +28,9 @@ export function healthRoutes(health: Health, { storesReachable, networkUsable, d
     if (health.phase !== 'ready')
       throw fail('service_unavailable', { detail: `The service is ${health.phase}.` });
     if (!storesReachable())
-      throw fail('service_unavailable', { detail: 'The service cannot reach a store that it needs.' });
+      throw fail('service_unavailable', {
+        detail: 'The service cannot read and write a store that it needs.',
+      });
     if (!networkUsable())
       throw fail('service_unavailable', { detail: 'The service cannot load its network again.' });
     const { ready, lost } = devices();
