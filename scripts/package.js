@@ -9,6 +9,7 @@ import { crossBuild, missingToBuildArm64 } from './package/cross.js';
 import { missingForProof, prove } from './package/prove.js';
 import { archiveFile } from './package/stage.js';
 import { setup } from './setup/index.js';
+import { kernelsForGpu } from './setup/native.js';
 import { onSupportedNode } from './setup/nodejs.js';
 import { root } from './setup/paths.js';
 import { reportFailure } from './setup/report.js';
@@ -23,8 +24,12 @@ try {
     if (missing) console.log(`  not for arm64, left out for ${missing}`);
     else addons.set({ os: 'linux', cpu: 'arm64' }, await crossBuild());
   }
+  const kernels = kernelsForGpu();
+  if (kernels === undefined)
+    console.log('  without the kernels for a GPU (libcutout_cuda.so), left out for nvcc of CUDA 13');
+  else console.log(`  with the kernels for a GPU: ${(statSync(kernels).size / 1e6).toFixed(1)} MB`);
   mkdirSync(path.dirname(file), { recursive: true });
-  await makeArchive(file, { addons });
+  await makeArchive(file, { addons, kernels });
   const platforms = [...addons.keys()].map(({ os, cpu }) => `${os}-${cpu}`).join(', ');
   const megabytes = (statSync(file).size / 1e6).toFixed(0);
   console.log(`  ${path.relative(root, file)}: ${megabytes} MB, for ${platforms}`);

@@ -78,11 +78,32 @@ function manifestOf({ name, version, description, license, type, engines, bin },
 const writeJson = (file, value) => writeFileSync(file, `${JSON.stringify(value, undefined, 2)}\n`);
 
 /**
+ * Puts the libraries of each platform into a folder of its own.
+ * @param {string} target
+ * @param {ReadonlyMap<Platform, string>} addons
+ * @param {string | undefined} kernels
+ */
+export function stageBinaries(target, addons, kernels) {
+  for (const [{ os, cpu }, addon] of addons) {
+    const binaries = path.join(target, `${os}-${cpu}`);
+    const library = ['bin', 'napi-v6', os, cpu, 'libonnxruntime.so.1'];
+    put(addon, path.join(binaries, 'cutout.node'));
+    put(inRoot('node_modules', runtime, ...library), path.join(binaries, 'libonnxruntime.so.1'));
+    put(inRoot('scripts', 'package', 'LICENSE.onnxruntime'), path.join(binaries, 'LICENSE.onnxruntime'));
+    if (kernels === undefined || cpu !== process.arch) continue;
+    // The engine looks for it beside the addon (native/cuda/library.h).
+    put(kernels, path.join(binaries, 'libcutout_cuda.so'));
+    put(inRoot('scripts', 'package', 'NOTICE.cuda'), path.join(binaries, 'NOTICE.cuda'));
+  }
+}
+
+/**
  * Puts everything that an installed Cutout needs into `target`, which must not exist. Set-up is complete.
  * @param {string} target
  * @param {ReadonlyMap<Platform, string>} addons the built addon of each platform
+ * @param {string} [kernels] libcutout_cuda.so for this machine's platform
  */
-export async function stage(target, addons) {
+export async function stage(target, addons, kernels) {
   const platforms = [...addons.keys()];
   const manifest = JSON.parse(readFileSync(inRoot('package.json'), 'utf8'));
   const inApp = (...parts) => path.join(target, app, ...parts);
@@ -95,13 +116,7 @@ export async function stage(target, addons) {
   const { commit } = await import(inBuild('ts', 'src', 'server', 'installation.js'));
   writeFileSync(inApp('build', 'commit'), commit() ?? '');
 
-  for (const [{ os, cpu }, addon] of addons) {
-    const binaries = inApp('build', 'binaries', `${os}-${cpu}`);
-    const library = ['bin', 'napi-v6', os, cpu, 'libonnxruntime.so.1'];
-    put(addon, path.join(binaries, 'cutout.node'));
-    put(inRoot('node_modules', runtime, ...library), path.join(binaries, 'libonnxruntime.so.1'));
-    put(inRoot('scripts', 'package', 'LICENSE.onnxruntime'), path.join(binaries, 'LICENSE.onnxruntime'));
-  }
+  stageBinaries(inApp('build', 'binaries'), addons, kernels);
 
   const packages = Object.keys(manifest.dependencies).filter((each) => each !== runtime);
   for (const each of closureOf(packages, platforms)) {

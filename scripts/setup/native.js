@@ -72,6 +72,11 @@ async function buildCore() {
   return headers;
 }
 
+const kernelsFile = path.join(folder, 'Release', 'libcutout_cuda.so');
+
+/** The kernels for a GPU as set-up has built them; undefined without nvcc, when a file may be there from older sources. */
+export const kernelsForGpu = () => (findNvcc() === undefined ? undefined : kernelsFile);
+
 /** Compiles the kernels for a GPU, where nvcc is installed; the engine finds them beside the addon. */
 async function buildKernelsForGpu() {
   const nvcc = findNvcc();
@@ -83,7 +88,7 @@ async function buildKernelsForGpu() {
     name: 'cuda',
     title: 'compile the kernels for a GPU',
     inputs: () => hashFiles(['CMakeLists.txt', 'native'], `${machine} ${nvcc}`),
-    products: [path.join(folder, 'Release', 'libcutout_cuda.so')],
+    products: [kernelsFile],
     work: async (progress) => {
       const configure = ['-S', root, '-B', folder, `-DCUTOUT_NVCC=${nvcc}`];
       await runProgram('cuda-configure', 'cmake', configure, { progress });

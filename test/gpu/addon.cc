@@ -8,6 +8,7 @@
 
 #include "core/cancel.h"
 #include "core/thread_pool.h"
+#include "cuda/library.h"
 #include "ort/driver.h"
 #include "ort/failure.h"
 #include "ort/memory_budget.h"
@@ -89,8 +90,8 @@ Napi::Value options(const Napi::CallbackInfo& info) {
                                                                       : ort::cuda_options(gpu));
 }
 
-/// Of a network on the CPU, from the arguments (runtimePath, file, width, height); opens the library
-/// first.
+/// Of a network on the CPU, from the arguments (runtimePath, file, width, height); opens the
+/// library first.
 Status network_options(const Napi::CallbackInfo& info, ort::NetworkOptions& options) {
   CUTOUT_RETURN_IF_ERROR(ort::open_runtime(text(info[0])));
   options.path = text(info[1]);
@@ -300,6 +301,11 @@ Napi::Value replicas(const Napi::CallbackInfo& info) {
   return result;
 }
 
+/// The file in which the engine of an addon that lies where this one does looks for the kernels.
+Napi::Value library_file(const Napi::CallbackInfo& info) {
+  return Napi::String::New(info.Env(), cuda::library_file());
+}
+
 /// (file) → status with whether there are kernels, and the lines of the log
 Napi::Value kernels(const Napi::CallbackInfo& info) {
   ort::take_log();
@@ -319,6 +325,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("failure", Napi::Function::New<&failure>(env));
   exports.Set("nodes", Napi::Function::New<&nodes>(env));
   exports.Set("options", Napi::Function::New<&options>(env));
+  exports.Set("libraryFile", Napi::Function::New<&library_file>(env));
   exports.Set("kernels", Napi::Function::New<&kernels>(env));
   exports.Set("run", Napi::Function::New<&run>(env));
   exports.Set("replicas", Napi::Function::New<&replicas>(env, "replicas"));

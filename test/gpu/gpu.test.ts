@@ -1,4 +1,6 @@
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import test from 'ava';
 import { root } from '../../bench/lib/paths.ts';
@@ -92,6 +94,8 @@ interface GpuTestAddon {
     /** Inputs and outputs lie on the host as a device. */
     device: boolean,
   ): readonly Float32Array[];
+  /** Where libcutout_cuda.so is looked for. */
+  libraryFile(): string;
   /** Opens libcutout_cuda.so. */
   kernels(file: string): Status & { readonly found: boolean; readonly log: string };
 }
@@ -373,6 +377,16 @@ test('device memory: a network is opened for the batches that fit, and gives bac
   t.like(open(0, 100, 150, 150, 220, 220, 310), { sizes: [1, 2, 4], limit: 900 * megabyte });
   // What cannot be measured fits.
   t.like(open(40), { code: CODES.ok, sizes: [1, 2, 4], booked: 0 });
+});
+
+test('the library of the kernels is looked for beside the addon, wherever that lies', (t) => {
+  t.is(addon.libraryFile(), path.join(release, 'libcutout_cuda.so'));
+  const elsewhere = mkdtempSync(path.join(tmpdir(), 'cutout-package-'));
+  t.teardown(() => rmSync(elsewhere, { recursive: true, force: true }));
+  const copy = path.join(elsewhere, 'cutout.node');
+  copyFileSync(path.join(release, 'cutout_gpu_test.node'), copy);
+  const moved = createRequire(import.meta.url)(copy) as GpuTestAddon;
+  t.is(moved.libraryFile(), path.join(elsewhere, 'libcutout_cuda.so'));
 });
 
 test('without the library of the kernels the log says that the steps around the network run on the CPU', (t) => {

@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -16,10 +17,13 @@ import test from 'ava';
 import { makeArchive } from '../../scripts/package/archive.js';
 import { needsOf, tooNew } from '../../scripts/package/elf.js';
 import { closureOf } from '../../scripts/package/packages.js';
-import { addon } from '../../scripts/setup/native.js';
+import { stageBinaries } from '../../scripts/package/stage.js';
+import { addon, kernelsForGpu } from '../../scripts/setup/native.js';
 import { inBuild, inRoot } from '../../scripts/setup/paths.js';
 import { minGlibc } from '../../scripts/setup/requirements.js';
 import { watchStarted } from '../../scripts/startedServer.js';
+
+const { unless } = await import('../../build/ts/test/fixtures/leftOut.js');
 
 const platform = { os: 'linux', cpu: process.arch };
 const models = process.env.CUTOUT_TEST_MODELS ?? inRoot('data', 'models');
@@ -33,9 +37,13 @@ const folder = mkdtempSync(path.join(tmpdir(), 'cutout-package-'));
 const archive = path.join(folder, `cutout-${version}.tgz`);
 test.before(async () => {
   mkdirSync(inBuild('package'), { recursive: true });
-  await makeArchive(archive, { addons: new Map([[platform, addon('cutout')]]), level: 1 });
+  writeFileSync(kernels, 'kernels for a GPU');
+  await makeArchive(archive, { addons: new Map([[platform, addon('cutout')]]), kernels, level: 1 });
 });
 test.after.always(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Stands for libcutout_cuda.so, which not every machine can build. */
+const kernels = path.join(folder, 'kernels.so');
 
 const binaries = `package/app/build/binaries/linux-${process.arch}`;
 
@@ -55,8 +63,9 @@ test('the archive has what an installed Cutout needs, and nothing of the tests, 
   ].map((file) => `package/app/${file}`);
   const papers = ['package.json', 'LICENSE', 'README.md', 'CHANGELOG.md'].map((file) => `package/${file}`);
   const needed = [...papers, ...inApp];
-  for (const name of ['cutout.node', 'libonnxruntime.so.1', 'LICENSE.onnxruntime'])
-    needed.push(`${binaries}/${name}`);
+  // The engine finds the kernels for a GPU beside the addon (test/gpu/gpu.test.ts).
+  const beside = ['libonnxruntime.so.1', 'LICENSE.onnxruntime', 'libcutout_cuda.so', 'NOTICE.cuda'];
+  for (const name of ['cutout.node', ...beside]) needed.push(`${binaries}/${name}`);
   for (const file of needed) t.true(files.includes(file), file);
   const unneeded =
     /^package\/app\/(test|bench|tools|deploy|docs|native|binding|web|src|data|scripts\/(?!setup\/(process|requirements)\.js)|build\/(?!binaries|commit|ts\/src\/|web\/))|\.(ts|tsx|cc|h|map)$|cutout_(test|faults)/;
@@ -88,6 +97,33 @@ test('the archive has what an installed Cutout needs, and nothing of the tests, 
   t.is(libraries.length, 3, libraries.join());
   for (const file of libraries) t.regex(file, new RegExp(`linux-${process.arch}`));
 });
+
+test('without kernels for a GPU there is neither the library nor its notice; another platform has none', (t) => {
+  const other = { os: 'linux', cpu: process.arch === 'x64' ? 'arm64' : 'x64' };
+  const carried = (of, file) => {
+    const target = mkdtempSync(path.join(folder, 'binaries-'));
+    stageBinaries(target, new Map([[of, addon('cutout')]]), file);
+    return readdirSync(path.join(target, `linux-${of.cpu}`)).filter((name) => /cuda/.test(name));
+  };
+  t.deepEqual(carried(platform, undefined), []);
+  t.deepEqual(carried(platform, kernels), ['NOTICE.cuda', 'libcutout_cuda.so']);
+  t.deepEqual(carried(other, kernels), []);
+});
+
+const built = kernelsForGpu();
+unless(built && existsSync(built) ? undefined : 'nvcc of CUDA 13')(
+  'the kernels for a GPU run on the oldest supported C library and need no library of CUDA',
+  (t) => {
+    t.deepEqual(tooNew(built, minGlibc), []);
+    t.deepEqual(
+      needsOf(built)?.libraries.filter(
+        (name) => !/^(libstdc\+\+|libgcc_s|libc|ld-linux-x86-64)\.so/.test(name),
+      ),
+      [],
+    );
+    t.true(statSync(built).size < 5e6);
+  },
+);
 
 test("the packages are the lockfile's, for one system or both", (t) => {
   const places = (...cpus) =>
