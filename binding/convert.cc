@@ -4,6 +4,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -712,6 +713,22 @@ Napi::Object from_device_stats(Napi::Env env, int id, const DeviceWork& stats) {
   return result;
 }
 
+Napi::Array from_opening(Napi::Env env, const std::map<std::string, OpeningStep>& opening) {
+  Napi::Array all = Napi::Array::New(env, opening.size());
+  std::uint32_t next = 0;
+  for (const auto& [network, step] : opening) {
+    Napi::Object of_network = Napi::Object::New(env);
+    of_network.Set("network", network);
+    of_network.Set("device", step.device_id);
+    of_network.Set("batch", step.batch);
+    of_network.Set("step", step.step);
+    of_network.Set("steps", step.steps);
+    of_network.Set("seconds", milliseconds(step.since, Clock::now()) / 1000);
+    all.Set(next++, of_network);
+  }
+  return all;
+}
+
 }  // namespace
 
 Napi::Value from_stats(Napi::Env env, Engine& engine) {
@@ -723,6 +740,7 @@ Napi::Value from_stats(Napi::Env env, Engine& engine) {
   result.Set("failed", static_cast<double>(stats.failed));
   result.Set("cancelled", static_cast<double>(stats.cancelled));
   result.Set("keptBytes", static_cast<double>(Engine::kept_bytes()));
+  result.Set("opening", from_opening(env, engine.opening()));
   const std::vector<DeviceWork> devices = engine.device_work();
   Napi::Array all = Napi::Array::New(env, devices.size());
   for (std::uint32_t i = 0; i < devices.size(); ++i) {

@@ -391,6 +391,7 @@ Status Network::open(const NetworkOptions& options, const CancelToken& token,
   const Status status = guarded_on(gpu, Code::kModel, what, [&]() -> Status {
     const Clock::time_point start = Clock::now();
     Clock::time_point loaded;
+    if (options.opening) options.opening(1);
     const auto open_session = [&]() -> Status {
       CUTOUT_RETURN_IF_ERROR(
           opened->session_->open(options, opened->input_names_, opened->output_names_));
@@ -443,6 +444,7 @@ void Network::open_batches(const NetworkOptions& options, const CancelToken& tok
 }
 
 Status Network::open_batch(const NetworkOptions& options, int size, const CancelToken& token) {
+  if (options.opening) options.opening(size);
   NetworkOptions of_batch = options;
   of_batch.slots = 1;
   of_batch.save_to.clear();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -47,6 +48,9 @@ struct NetworkOptions {
   bool timed = false;
   /// Sizes of batches that are opened beside single runs, ascending from 2 (Network::run_batch).
   std::vector<int> batches;
+  /// Called by Network::open() before it opens the session of a size, which may take minutes where
+  /// the provider compiles the network. Must not throw.
+  std::function<void(int batch)> opening;
   /// What sessions take of the device's memory is booked here; null: it is not counted.
   std::shared_ptr<MemoryBudget> budget;
   /// Runs with bound inputs and outputs, as on a GPU, where that is always done.

@@ -118,20 +118,66 @@ ort::NetworkOptions Engine::network_options(const NetworkSpec& spec) const {
   return options;
 }
 
-ort::NetworkOptions Engine::matting_options(const NetworkSpec& spec, std::size_t device) const {
+ort::NetworkOptions Engine::matting_options(const NetworkSpec& spec, std::size_t device) {
   ort::NetworkOptions options = network_options(spec);
   options.gpu.device_id = options_.device_ids[device];
   options.gpu.memory_limit = options_.device_memory;
   if (!budgets_.empty()) options.budget = budgets_[device];
   options.memory = device_.get();
   options.batches = batch_sizes(options_.max_batch);
+  options.opening = [this, name = spec.name, device](int batch) { note_step(name, device, batch); };
   // On a CPU runs of different workers share its cores; a GPU and several devices have a queue.
   options.timed = options_.provider != ort::Provider::kCpu || options_.device_ids.size() > 1;
   return options;
 }
 
+class Engine::Opening {
+ public:
+  Opening(Engine& engine, std::string network) : engine_(engine), network_(std::move(network)) {
+    const EngineOptions& options = engine.options_;
+    const auto sizes = batch_sizes(options.max_batch).size() + 1;
+    OpeningStep first;
+    first.device_id = options.device_ids.front();
+    first.steps = static_cast<int>(options.device_ids.size() * sizes);
+    first.since = Clock::now();
+    const std::lock_guard lock(engine_.mutex_);
+    engine_.opening_[network_] = first;
+  }
+  ~Opening() {
+    const std::lock_guard lock(engine_.mutex_);
+    engine_.opening_.erase(network_);
+  }
+  Opening(const Opening&) = delete;
+  Opening& operator=(const Opening&) = delete;
+
+ private:
+  Engine& engine_;
+  std::string network_;
+};
+
+void Engine::note_step(const std::string& network, std::size_t device, int batch) {
+  // The sizes up to this one: it, its halves and 1.
+  int on_device = 1;
+  for (int size = batch; size > 1; size /= 2) ++on_device;
+  const std::lock_guard lock(mutex_);
+  // Not there when a device that was lost opens the network again.
+  const auto found = opening_.find(network);
+  if (found == opening_.end()) return;
+  OpeningStep& step = found->second;
+  step.device_id = options_.device_ids[device];
+  step.batch = batch;
+  const int each = step.steps / static_cast<int>(options_.device_ids.size());
+  step.step = static_cast<int>(device) * each + on_device;
+}
+
+std::map<std::string, OpeningStep> Engine::opening() {
+  const std::lock_guard lock(mutex_);
+  return opening_;
+}
+
 void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
   const auto work = [this, spec](int, const CancelToken& token, NetworkInfo& info) -> Status {
+    const Opening shown(*this, spec.name);
     ort::NetworkOptions options = matting_options(spec, 0);
     if (options.timed) ++options.slots;  // for Network::check(), beside runs
     const auto loaded = std::make_shared<LoadedNetwork>();

@@ -42,6 +42,16 @@ struct EngineOptions {
   int batch_delay_ms = 0;
 };
 
+/// What of a network is being opened: a session for each size of batch on each device, one after
+/// the other.
+struct OpeningStep {
+  int device_id = 0;
+  int batch = 1;  // images
+  int step = 1;   // 1 .. steps; sizes that do not fit are left out
+  int steps = 1;
+  Clock::time_point since;  // the first step
+};
+
 struct NetworkInfo {
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
@@ -171,6 +181,8 @@ class Engine {
   [[nodiscard]] const std::vector<std::shared_ptr<ort::MemoryBudget>>& budgets() const {
     return budgets_;
   }
+  /// Networks that mattes are made with which load() is opening, by their names.
+  [[nodiscard]] std::map<std::string, OpeningStep> opening();
   /// Of the networks that are loaded, for each device; empty if none has a batcher.
   [[nodiscard]] std::vector<DeviceWork> device_work();
   /// Upper bound of the memory, of all engines, that is kept for the next runs of networks.
@@ -193,20 +205,22 @@ class Engine {
   template <typename Result>
   void push(std::optional<std::uint64_t> id, Executor executor, Deadline deadline,
             std::function<Status(int, const CancelToken&, Result&)> work, Done<Result> done);
+  /// Of one job, on its pool.
+  [[nodiscard]] std::unique_ptr<Backend> open_backend(ThreadPool& pool) const;
   /// Memory of the host and of the GPU that is kept for the next jobs.
   void release_memory();
   [[nodiscard]] ort::NetworkOptions network_options(const NetworkSpec& spec) const;
   /// Of a network that mattes are made with, on a device.
-  [[nodiscard]] ort::NetworkOptions matting_options(const NetworkSpec& spec,
-                                                    std::size_t device) const;
+  [[nodiscard]] ort::NetworkOptions matting_options(const NetworkSpec& spec, std::size_t device);
   /// Everything that is loaded. To be closed without the lock: a check of a lost device may take as
   /// long as opening a network.
   Loaded take_loaded();
   std::shared_ptr<const SubjectTypes> subject_types();
   /// Null when no network of that name is loaded.
   std::shared_ptr<LoadedNetwork> find_network(const std::string& name);
-  /// Of one job, on its pool.
-  [[nodiscard]] std::unique_ptr<Backend> open_backend(ThreadPool& pool) const;
+  /// Shows a network among opening() while it exists.
+  class Opening;
+  void note_step(const std::string& network, std::size_t device, int batch);
   /// Opens the network on the other devices, and gives it its batcher.
   Status open_batcher(LoadedNetwork& loaded, const CancelToken& token);
   /// Null, and `done` called with kModel, without one.
@@ -218,7 +232,8 @@ class Engine {
   std::vector<std::shared_ptr<ort::MemoryBudget>> budgets_;
   const std::unique_ptr<Device> device_;  // null: steps around the network run on the CPU
   std::mutex mutex_;
-  Loaded loaded_;  // guarded by mutex_
+  Loaded loaded_;                               // guarded by mutex_
+  std::map<std::string, OpeningStep> opening_;  // guarded by mutex_
   Scheduler scheduler_;
 };
 

@@ -1,4 +1,5 @@
 import type { SingleBar } from 'cli-progress';
+import { openingText } from '../engine/opening.ts';
 import type { Observer, Phase, Progress } from '../models/observer.ts';
 import { newProgressBar } from './progressBar.ts';
 
@@ -11,6 +12,7 @@ const TITLES: Record<Phase, string> = {
   copy: 'copying',
   unpack: 'unpacking',
   prepare: 'preparing',
+  open: 'opening',
 };
 
 const inMegabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
@@ -67,7 +69,12 @@ export function progressOn(
       out.write(`${text}\n`);
     },
     progress(progress) {
-      const { phase, network: about = name } = progress;
+      const { phase, network: about = name, step } = progress;
+      if (step) {
+        stop();
+        out.write(`Opening ${openingText(step)} …\n`);
+        return;
+      }
       const changed = phases.get(about) !== phase;
       if (changed) {
         stop();

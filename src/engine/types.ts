@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const ABI = 16;
+export const ABI = 17;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -464,6 +464,23 @@ export interface RuntimeMessage {
   readonly text: string;
 }
 
+/**
+ * What of a network is being opened: for each GPU and size of batch a copy of it, one after the other. Each may take
+ * minutes where TensorRT compiles it, and ONNX Runtime does not say how far it is.
+ */
+export interface OpeningStep {
+  readonly network: string;
+  /** Number of the GPU. */
+  readonly device: number;
+  /** Images in its batch. */
+  readonly batch: number;
+  /** From 1 to `steps`; ends earlier if not all sizes fit the device. */
+  readonly step: number;
+  readonly steps: number;
+  /** Since the first step. */
+  readonly seconds: number;
+}
+
 /** Jobs of every kind, loading included. Jobs that were refused are not counted. */
 export interface EngineStats {
   readonly queued: number;
@@ -475,6 +492,8 @@ export interface EngineStats {
   readonly cancelled: number;
   /** Bytes that networks on the CPU hold between runs for their next one. */
   readonly keptBytes: number;
+  /** Networks that `load` is opening now, by their names. */
+  readonly opening: readonly OpeningStep[];
   /** In the order of `deviceIds`, of the loaded networks. With the provider `cpu` empty without `maxBatch` and copies. */
   readonly devices: readonly DeviceStats[];
 }

@@ -50,6 +50,7 @@ interface AppParts {
   readonly storesReachable: () => boolean;
   readonly networkUsable: () => boolean;
   readonly devices: () => Devices;
+  readonly opening: () => readonly string[];
   /** Called for every request, in addition to the log. */
   readonly recorders?: readonly Recorder[];
   /** Time limit of a request in seconds. */

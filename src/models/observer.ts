@@ -1,4 +1,6 @@
-export type Phase = 'wait' | 'download' | 'copy' | 'unpack' | 'prepare';
+import type { OpeningStep } from '../engine/types.ts';
+
+export type Phase = 'wait' | 'download' | 'copy' | 'unpack' | 'prepare' | 'open';
 
 export interface Progress {
   readonly phase: Phase;
@@ -7,6 +9,8 @@ export interface Progress {
   /** Bytes done, and in all; absent where unknown. */
   readonly bytes?: number;
   readonly total?: number;
+  /** Of the phase `open`. */
+  readonly step?: OpeningStep;
 }
 
 /** Receives the progress of a pull: the command line draws a bar, the server writes log lines. */

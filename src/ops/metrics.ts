@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { type DeviceSource, registerDevices } from './deviceMetrics.ts';
+import { type OpeningSource, registerOpening } from './openingMetrics.ts';
 import type { Recorder, RequestRecord } from './record.ts';
 import type { RequestAttributes } from './telemetry.ts';
 
@@ -26,6 +27,7 @@ interface BookedCredits {
 export interface Sources {
   /** Dropped log lines since the start. */
   readonly droppedLines: () => number;
+  readonly opening: () => readonly OpeningSource[];
   readonly ready: () => boolean;
   readonly admission: () => {
     readonly running: number;
@@ -300,6 +302,7 @@ export class Metrics {
         for (const outcome of ['done', 'failed', 'cancelled'] as const) this.inc({ outcome }, stats[outcome]);
       },
     });
+    registerOpening(registers, () => sources.opening?.() ?? []);
     registerDevices(registers, () => sources.engine?.().devices ?? []);
   }
 }

@@ -2,7 +2,8 @@ import { serveStores } from '../billing/stores.ts';
 import { bookPurchase } from '../commands/bookPurchase.ts';
 import type { Config } from '../config/readConfig.ts';
 import type { Cutout } from '../cutout/cutout.ts';
-import type { EngineStats } from '../engine/types.ts';
+import { openingSince } from '../engine/opening.ts';
+import type { EngineStats, OpeningStep } from '../engine/types.ts';
 import { createApp } from '../http/app.ts';
 import type { Devices } from '../http/route/health/route.ts';
 import { listen } from '../http/server.ts';
@@ -32,6 +33,8 @@ const countDevices = ({ devices }: Pick<EngineStats, 'devices'>): Devices => {
 interface AssembleOptions extends StartOptions, Overrides {
   /** The engine, whose network is loading. */
   readonly opening: Promise<OpenedEngine>;
+  /** What of the networks is being opened now. */
+  readonly openingSteps: () => readonly OpeningStep[];
   /** Stops the loading and closes the engine. */
   readonly closeEngine: () => Promise<void>;
 }
@@ -91,6 +94,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
         ledger,
         idempotency,
         droppedLines: () => log.dropped(),
+        opening: options.openingSteps,
         isReady: () => health.phase === 'ready' && storesReachable() && networkUsable() && hasDevice(),
       });
     const purchases = await openPurchases(config, stores, options.stripe);
@@ -155,6 +159,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
       storesReachable,
       networkUsable: () => networkUsable(),
       devices: () => devices(),
+      opening: () => options.openingSteps().map(openingSince),
       recorders: [...(options.recorders ?? []), ...observation.recorders],
       timeout,
       authenticate: (hash) => accounts.authenticateHash(hash),

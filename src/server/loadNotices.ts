@@ -1,20 +1,30 @@
 import type { Engine } from '../engine/engine.ts';
+import { openingSince } from '../engine/opening.ts';
+import type { EngineStats } from '../engine/types.ts';
 import type { Observer } from '../models/observer.ts';
 
-const EVERY_MS = 10_000;
+const EVERY_MS = 1000;
+const NOTICE_SECONDS = 10;
 
-/** The engine's `load` with a notice every ten seconds while it runs: batches may take minutes to warm up. */
+/**
+ * The engine's `load`, which tells an observer what it is at: each of several steps as progress within a second, and a
+ * notice every ten seconds. TensorRT may take minutes for a step.
+ */
 export function loadWithNotices(
-  engine: Pick<Engine, 'load'>,
-  maxBatch: number,
-  observer: Pick<Observer, 'notice'>,
+  engine: Pick<Engine, 'load'> & { stats(): Pick<EngineStats, 'opening'> },
+  observer: Observer,
 ): Engine['load'] {
-  const batches = maxBatch > 1 ? `, with batches of up to ${maxBatch} images` : '';
   return async (spec) => {
     let seconds = 0;
+    let told = 0;
     const timer = setInterval(() => {
       seconds += EVERY_MS / 1000;
-      observer.notice(`${spec.name} is being opened and warmed up${batches}: ${seconds} s so far.`);
+      const step = engine.stats().opening.find(({ network }) => network === spec.name);
+      if (!step) return;
+      if (step.steps > 1 && step.step !== told)
+        observer.progress({ phase: 'open', network: spec.name, step });
+      told = step.step;
+      if (seconds % NOTICE_SECONDS === 0) observer.notice(`Opening ${openingSince(step)}.`);
     }, EVERY_MS);
     try {
       return await engine.load(spec);

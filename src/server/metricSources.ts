@@ -1,6 +1,7 @@
 import type { Ledger } from '../billing/ledger.ts';
 import { toCredits } from '../billing/price.ts';
 import type { Config } from '../config/readConfig.ts';
+import type { OpeningStep } from '../engine/types.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import { version } from './installation.ts';
 import type { OpenedEngine } from './openEngine.ts';
@@ -9,14 +10,16 @@ import type { Server } from './serverTypes.ts';
 interface WatchedServer extends Pick<Server, 'idempotency'> {
   readonly ledger: Ledger;
   readonly droppedLines: () => number;
+  readonly opening: () => readonly OpeningStep[];
   readonly isReady: () => boolean;
 }
 
 /** Metrics that are available while the network is loading. */
 export function watchServer(metrics: Metrics, watched: WatchedServer): void {
-  const { ledger, idempotency, droppedLines, isReady } = watched;
+  const { ledger, idempotency, droppedLines, opening, isReady } = watched;
   metrics.watch({
     droppedLines,
+    opening,
     ready: isReady,
     results: () => idempotency.stats,
     reservations: () => ledger.openReservations(),

@@ -160,6 +160,8 @@ interface StartOptions {
   readonly pull: boolean;
   readonly observer: Observer;
   readonly signal: AbortSignal;
+  /** Receives the engine before its networks are opened. */
+  readonly onEngine?: (engine: Pick<Engine, 'stats'>) => void;
 }
 
 /** Opens a network from the best of its files; with `pull` fetches it if it is missing. */
@@ -240,6 +242,7 @@ export async function openEngine(
     },
     device === 'cpu' ? undefined : relayTo(observer),
   );
+  start.onEngine?.(engine);
   const giveUp = () => void engine.close(0);
   signal.addEventListener('abort', giveUp, { once: true });
   try {
@@ -247,7 +250,7 @@ export async function openEngine(
     // Networks compiled by a GPU's provider cannot be saved in this form.
     const processor = device === 'cpu' ? await processorKey() : undefined;
     const { onnxruntime } = native.versions();
-    const opener = { load: loadWithNotices(engine, maxBatchOf(config), observer), gpus: () => engine.gpus() };
+    const opener = { load: loadWithNotices(engine, observer), gpus: () => engine.gpus() };
     const openIt = ({ located, form, choice }: Located, pull: boolean) => {
       const operators = choice.operators ?? '';
       const maker = processor ? { onnxruntime, processor, operators } : undefined;

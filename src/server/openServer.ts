@@ -1,5 +1,7 @@
 import type { Config } from '../config/readConfig.ts';
 import { PROFILES } from '../cutout/qualityProfile.ts';
+import type { Engine } from '../engine/engine.ts';
+import type { Observer } from '../models/observer.ts';
 import { openEngine } from './openEngine.ts';
 import type { Overrides, Server, StartOptions } from './serverTypes.ts';
 
@@ -18,12 +20,23 @@ export async function openServer(
 ): Promise<Server> {
   const ending = new AbortController();
   const signal = AbortSignal.any([start.signal, ending.signal]);
+  const observer: Observer = {
+    notice: (text) => start.observer.notice(text),
+    progress: (progress) => {
+      if (progress.step) start.log.logger.info(progress.step, 'opening');
+      start.observer.progress(progress);
+    },
+  };
+  let engine: Pick<Engine, 'stats'> | undefined;
   const opening = overrides.engine
     ? Promise.resolve(overrides.engine)
     : openEngine(config.engine, PROFILES[config.cutout.profile], {
         pull: start.pull,
-        observer: start.observer,
+        observer,
         signal,
+        onEngine: (started) => {
+          engine = started;
+        },
       });
   // `ready` rejects with the same error; an error of the other parts is reported first.
   opening.catch(() => {});
@@ -36,7 +49,8 @@ export async function openServer(
   };
   try {
     const { assemble } = await import('./assemble.ts');
-    return await assemble(config, { ...start, ...overrides, opening, closeEngine });
+    const openingSteps = () => engine?.stats().opening ?? [];
+    return await assemble(config, { ...start, ...overrides, opening, openingSteps, closeEngine });
   } catch (error) {
     await closeEngine();
     throw error;

@@ -37,11 +37,13 @@ test('engines are built with the settings of a server, for this network alone', 
     t.is(config.batchMax, 4);
     t.false(pull);
     observer.notice('TensorRT builds.');
+    const step = { network: 'isnet', device: 0, batch: 2, step: 2, steps: 3, seconds: 61.4 };
+    observer.progress({ phase: 'open', network: 'isnet', step });
     return { engine, threads: { workers: 1, intraOpThreads: 1, pixelThreads: 1 } };
   });
   t.regex(
     printed,
-    /^TensorRT builds\.\nThe TensorRT engines of isnet are ready and have run on GPU 0 \(NVIDIA L4\) \(\d+\.\d s\)\.\n$/,
+    /^TensorRT builds\.\nOpening isnet for batches of 2 on device 0, step 2 of 3 …\nThe TensorRT engines of isnet are ready and have run on GPU 0 \(NVIDIA L4\) \(\d+\.\d s\)\.\n$/,
   );
   t.is(closed, 1);
 });

@@ -141,6 +141,54 @@ test.serial('the memory of a run of the second network is counted for every furt
   t.true(both > alone + 13e6, `${alone} ${both}`);
 });
 
+test.serial('a start that takes long says in /health/ready and in the metrics what it opens', async (t) => {
+  // Batches on the CPU take the steps that TensorRT takes minutes for.
+  const slow = { ...UNSURE, convolutions: 30, batch: true };
+  const { engine, ...rest } = configOf(
+    t,
+    { CUTOUT_BATCH_MAX: '4', CUTOUT_METRICS_TOKEN: 'metrics-of-this-test' },
+    slow,
+  );
+  const config = { ...rest, engine: { ...engine, model: 'silueta' } };
+  const server = await openServer(config, {
+    log: { logger: createLogger('silent', { write: () => {} }), dropped: () => 0, flush: async () => {} },
+    health: createHealth(),
+    pull: false,
+    observer: { notice: () => {}, progress: () => {} },
+    signal: new AbortController().signal,
+  });
+  t.teardown(() => server.close(0));
+  const url = `http://127.0.0.1:${server.http.address.port}`;
+  const get = async (path: string) => {
+    const answer = await fetch(url + path, { headers: { Authorization: 'Bearer metrics-of-this-test' } });
+    return `${answer.status} ${await answer.text()}`;
+  };
+  const seen = new Map<string, string>();
+  const metrics = new Set<string>();
+  let ready = false;
+  const opened = server.ready().then(() => {
+    ready = true;
+  });
+  while (!ready) {
+    const said = await get('/health/ready');
+    const [, step] =
+      /opening silueta for (?:single images|batches of \d) on device 0, step (\d)/.exec(said) ?? [];
+    if (step) seen.set(step, said);
+    for (const [line] of (await get('/metrics')).matchAll(/^cutout_network_opening_steps?\{.*$/gm))
+      metrics.add(line);
+  }
+  await opened;
+  t.deepEqual([...seen.keys()], ['1', '2', '3']);
+  t.regex(
+    seen.get('2') ?? '',
+    /^503 .*The service is starting: opening silueta for batches of 2 on device 0, step 2 of 3, \d+ s so far\./,
+  );
+  const steps = [1, 2, 3].map((step) => `cutout_network_opening_step{network="silueta"} ${step}`);
+  t.deepEqual([...metrics].sort(), [...steps, 'cutout_network_opening_steps{network="silueta"} 3'].sort());
+  t.regex(await get('/health/ready'), /^200 /);
+  t.notRegex(await get('/metrics'), /^cutout_network_opening_\w+\{/m);
+});
+
 test.serial('a server is ready when both networks are loaded', async (t) => {
   // The profile whose previews run both.
   const config = configOf(t, { ...named, CUTOUT_PROFILE: 'best' }, { ...SURE, convolutions: 60 });

@@ -8,6 +8,8 @@ interface Parts {
   /** False while a network that was unloaded cannot be loaded again. */
   readonly networkUsable: () => boolean;
   readonly devices: () => Devices;
+  /** What of the networks is being opened, and since when; parts of a sentence. */
+  readonly opening: () => readonly string[];
 }
 
 /** GPUs that take images and GPUs that were lost; none of both without a GPU. */
@@ -20,13 +22,19 @@ export interface Devices {
  * `live`: the process answers. `ready`: the network is warmed up and usable, a GPU works where there are any, the stores
  * can be read and written, and new work is accepted. Neither needs a key.
  */
-export function healthRoutes(health: Health, { storesReachable, networkUsable, devices }: Parts): Route[] {
+export function healthRoutes(
+  health: Health,
+  { storesReachable, networkUsable, devices, opening }: Parts,
+): Route[] {
   const live: Middleware = (ctx) => {
     ctx.body = { status: 'live' };
   };
   const ready: Middleware = (ctx) => {
-    if (health.phase !== 'ready')
-      throw fail('service_unavailable', { detail: `The service is ${health.phase}.` });
+    if (health.phase !== 'ready') {
+      const what = health.phase === 'starting' ? opening() : [];
+      const opens = what.length > 0 ? `: opening ${what.join('; ')}` : '';
+      throw fail('service_unavailable', { detail: `The service is ${health.phase}${opens}.` });
+    }
     if (!storesReachable())
       throw fail('service_unavailable', {
         detail: 'The service cannot read and write a store that it needs.',
