@@ -573,7 +573,7 @@ Napi::Value from_network_info(Napi::Env env, const std::string& name, const Netw
 }
 
 Napi::Value from_gpu(Napi::Env env, const ort::GpuRuntime& gpu) {
-  const ort::Device& device = gpu.device;
+  const ort::DeviceProperties& device = gpu.device;
   const auto version = [](int cuda) {
     return std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10);
   };
@@ -746,7 +746,7 @@ Napi::Value from_stats(Napi::Env env, Engine& engine) {
   for (std::uint32_t i = 0; i < devices.size(); ++i) {
     Napi::Object device = from_device_stats(env, engine.device_ids()[i], devices[i]);
     if (!engine.budgets().empty()) {
-      const ort::MemoryBudget& memory = *engine.budgets()[i];
+      const ort::DeviceMemoryBudget& memory = *engine.budgets()[i];
       device.Set("memoryBytes", static_cast<double>(memory.booked()));
       device.Set("memoryLimitBytes", static_cast<double>(memory.limit()));
     }

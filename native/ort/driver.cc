@@ -62,7 +62,8 @@ bool find(void* library, const char* name, Function& function) {
 
 }  // namespace
 
-Status find_device(const std::string& what, int number, Device& device, const char* library) {
+Status find_device(const std::string& what, int number, DeviceProperties& device,
+                   const char* library) {
   // Never closed, as ONNX Runtime uses it too.
   void* const opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (opened == nullptr) {
@@ -96,7 +97,7 @@ Status find_device(const std::string& what, int number, Device& device, const ch
                                "; the driver numbers them from 0 to " + std::to_string(count - 1) +
                                ". Change CUTOUT_DEVICE_ID or CUDA_VISIBLE_DEVICES."};
   }
-  Device found;
+  DeviceProperties found;
   found.number = number;
   int handle = 0;
   std::array<char, 256> name{};
@@ -128,7 +129,7 @@ int device_count(const char* library) {
   return counted ? count : 0;
 }
 
-Status check_device(const std::string& what, const Device& device, int cuda_runtime,
+Status check_device(const std::string& what, const DeviceProperties& device, int cuda_runtime,
                     bool tensorrt) {
   // Within a major version, a runtime runs on every driver of that version (CUDA's minor version
   // compatibility).

@@ -8,7 +8,7 @@
 namespace cutout::ort {
 
 /// A GPU as NVIDIA's driver describes it.
-struct Device {
+struct DeviceProperties {
   int number = 0;
   std::string name;
   int compute_major = 0;  // compute capability, for example 9.0
@@ -24,7 +24,7 @@ inline constexpr const char* kDriverLibrary = "libcuda.so.1";
 /// Asks the driver for the GPU `number`. kDriver without a usable driver, kDevice without a GPU of
 /// that number. `what` begins the message. Makes no CUDA context, so that no device memory is
 /// taken.
-Status find_device(const std::string& what, int number, Device& device,
+Status find_device(const std::string& what, int number, DeviceProperties& device,
                    const char* library = kDriverLibrary);
 
 /// GPUs that the driver shows to this process; 0 without a usable driver.
@@ -32,6 +32,7 @@ int device_count(const char* library = kDriverLibrary);
 
 /// Whether the device can run code of a CUDA runtime of this version (1000 * major + 10 * minor).
 /// kDriver for a driver that is too old, kDevice for a GPU that is. `tensorrt`: for TensorRT too.
-Status check_device(const std::string& what, const Device& device, int cuda_runtime, bool tensorrt);
+Status check_device(const std::string& what, const DeviceProperties& device, int cuda_runtime,
+                    bool tensorrt);
 
 }  // namespace cutout::ort

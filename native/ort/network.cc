@@ -14,10 +14,10 @@
 #include <system_error>
 #include <utility>
 
+#include "ort/device_memory_budget.h"
 #include "ort/environment.h"
 #include "ort/failure.h"
 #include "ort/low_precision_op.h"
-#include "ort/memory_budget.h"
 #include "ort/provider.h"
 #include "ort/runtime.h"
 #include "ort/runtime_log.h"
@@ -111,7 +111,7 @@ struct Network::Slot {
 
 /// Members are destroyed in reverse order, the session last.
 struct Network::Session {
-  MemoryBudget::Booking booking;
+  DeviceMemoryBudget::Booking booking;
   std::optional<LowPrecisionDomain> operators;
   Ort::Session session{nullptr};
   /// Where the tensors lie.
@@ -401,7 +401,7 @@ Status Network::open(const NetworkOptions& options, const CancelToken& token,
                                        opened->output_names_, token, opened->output_shapes_);
     };
     CUTOUT_RETURN_IF_ERROR(
-        MemoryBudget::book(options.budget, what, 0, open_session, opened->session_->booking));
+        DeviceMemoryBudget::book(options.budget, what, 0, open_session, opened->session_->booking));
     opened->load_ms_ = milliseconds(start, loaded);
     opened->warm_up_ms_ = milliseconds(loaded, Clock::now());
     opened->open_batches(options, token);
@@ -467,9 +467,9 @@ Status Network::open_batch(const NetworkOptions& options, int size, const Cancel
   };
   // It takes at least what the batch of half its size does.
   const Session& half = batches_.size() > 1 ? *batches_[batches_.size() - 2].session : *session_;
-  CUTOUT_RETURN_IF_ERROR(MemoryBudget::book(options.budget, "it cannot be opened",
-                                            half.booking.bytes(), open_session,
-                                            batch.session->booking));
+  CUTOUT_RETURN_IF_ERROR(DeviceMemoryBudget::book(options.budget, "it cannot be opened",
+                                                  half.booking.bytes(), open_session,
+                                                  batch.session->booking));
   if (elements(shapes.front()) != batch.size * elements(output_shapes_.front())) {
     return {Code::kModel, "its output has the shape " + describe(shapes.front()) + "."};
   }

@@ -14,7 +14,7 @@ namespace cutout::ort {
 /// Where networks run.
 enum class Provider { kCpu, kCuda, kTensorRt };
 
-class MemoryBudget;
+class DeviceMemoryBudget;
 
 /// What a GPU provider is given for one network.
 struct GpuOptions {
@@ -52,7 +52,7 @@ struct NetworkOptions {
   /// the provider compiles the network. Must not throw.
   std::function<void(int batch)> opening;
   /// What sessions take of the device's memory is booked here; null: it is not counted.
-  std::shared_ptr<MemoryBudget> budget;
+  std::shared_ptr<DeviceMemoryBudget> budget;
   /// Runs with bound inputs and outputs, as on a GPU, where that is always done.
   bool bind = false;
   /// Where inputs and outputs of runs lie, on the provider's device; outlives the network. Without,

@@ -70,7 +70,7 @@ Engine::Engine(const EngineOptions& options, std::vector<ort::GpuRuntime> gpus,
                      : IdleWork{std::chrono::milliseconds(options.idle_release_ms),
                                 [this] { release_memory(); }}) {
   for (const ort::GpuRuntime& gpu : gpus_) {
-    budgets_.push_back(std::make_shared<ort::MemoryBudget>(
+    budgets_.push_back(std::make_shared<ort::DeviceMemoryBudget>(
         options.device_memory, [number = gpu.device.number] { return ort::device_use(number); }));
   }
 }

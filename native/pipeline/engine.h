@@ -13,8 +13,8 @@
 
 #include "core/image_view.h"
 #include "core/status.h"
-#include "ort/device.h"
-#include "ort/memory_budget.h"
+#include "ort/device_memory_budget.h"
+#include "ort/gpu_runtime.h"
 #include "ort/network.h"
 #include "pipeline/backend.h"
 #include "pipeline/compose.h"
@@ -178,7 +178,7 @@ class Engine {
   [[nodiscard]] const std::vector<int>& device_ids() const { return options_.device_ids; }
   [[nodiscard]] SchedulerStats stats() const { return scheduler_.stats(); }
   /// What networks take of each GPU, in the order of the options; empty with the provider kCpu.
-  [[nodiscard]] const std::vector<std::shared_ptr<ort::MemoryBudget>>& budgets() const {
+  [[nodiscard]] const std::vector<std::shared_ptr<ort::DeviceMemoryBudget>>& budgets() const {
     return budgets_;
   }
   /// Networks that mattes are made with which load() is opening, by their names.
@@ -229,7 +229,7 @@ class Engine {
 
   const EngineOptions options_;
   const std::vector<ort::GpuRuntime> gpus_;
-  std::vector<std::shared_ptr<ort::MemoryBudget>> budgets_;
+  std::vector<std::shared_ptr<ort::DeviceMemoryBudget>> budgets_;
   const std::unique_ptr<Device> device_;  // null: steps around the network run on the CPU
   std::mutex mutex_;
   Loaded loaded_;                               // guarded by mutex_

@@ -9,9 +9,9 @@
 #include "core/cancel.h"
 #include "core/thread_pool.h"
 #include "cuda/library.h"
+#include "ort/device_memory_budget.h"
 #include "ort/driver.h"
 #include "ort/failure.h"
-#include "ort/memory_budget.h"
 #include "ort/network.h"
 #include "ort/options.h"
 #include "ort/runtime.h"
@@ -39,7 +39,7 @@ int number(const Napi::Value& value) { return value.As<Napi::Number>().Int32Valu
 
 /// (library, number) → status with the device
 Napi::Value find(const Napi::CallbackInfo& info) {
-  ort::Device device;
+  ort::DeviceProperties device;
   const Status status =
       ort::find_device("It fails", number(info[1]), device, text(info[0]).c_str());
   const Napi::Object result = from_status(info.Env(), status).As<Napi::Object>();
@@ -57,7 +57,7 @@ Napi::Value count(const Napi::CallbackInfo& info) {
 
 /// (driverCuda, computeMajor, computeMinor, cudaRuntime, tensorrt) → status
 Napi::Value check(const Napi::CallbackInfo& info) {
-  ort::Device device;
+  ort::DeviceProperties device;
   device.name = "Stand-in";
   device.driver_cuda = number(info[0]);
   device.compute_major = number(info[1]);
@@ -217,7 +217,7 @@ Napi::Value open_within(const Napi::CallbackInfo& info) {
     const double used = uses.Get(asked++).As<Napi::Number>().DoubleValue();
     return ort::DeviceUse{static_cast<std::uint64_t>(used), total};
   };
-  const auto memory = std::make_shared<ort::MemoryBudget>(limit, measure);
+  const auto memory = std::make_shared<ort::DeviceMemoryBudget>(limit, measure);
   options.budget = memory;
   std::unique_ptr<ort::Network> network;
   const Status status = ort::Network::open(options, CancelToken(), network);

@@ -46,7 +46,7 @@ EXPORTED int cuDeviceTotalMem_v2(std::size_t* bytes, int) {
   return 0;
 }
 
-/// Of the CUDA runtime, for native/ort/memory_budget.cc.
+/// Of the CUDA runtime, for native/ort/device_memory_budget.cc.
 static int current = 7;
 EXPORTED int cudaGetDevice(int* device) {
   *device = current;

@@ -1,8 +1,8 @@
 #include <string>
 
 #include "gpu_check/checks.h"
-#include "ort/device.h"
 #include "ort/driver.h"
+#include "ort/gpu_runtime.h"
 #include "ort/runtime.h"
 
 namespace cutout::gpu_check {
@@ -13,7 +13,7 @@ Status open_machine(const Options& options, Report& report) {
     if (options.runtime.empty()) return {};
     return ort::open_runtime(options.runtime);
   }
-  ort::Device device;
+  ort::DeviceProperties device;
   CUTOUT_RETURN_IF_ERROR(ort::find_device("The GPU cannot be checked", *options.device, device));
   report.device = device.name;
   report.say("driver", true,

@@ -12,7 +12,7 @@
 
 #include "core/thread_pool.h"
 #include "gpu_check/checks.h"
-#include "ort/memory_budget.h"
+#include "ort/device_memory_budget.h"
 #include "sched/batcher.h"
 
 namespace cutout::gpu_check {
@@ -106,7 +106,7 @@ class NetworkCheck {
     if (options_.device) {
       options.provider = options_.provider;
       options.gpu = {*options_.device, 0, options_.fp16, options_.engine_cache};
-      options.budget = std::make_shared<ort::MemoryBudget>(
+      options.budget = std::make_shared<ort::DeviceMemoryBudget>(
           0, [number = *options_.device] { return ort::device_use(number); });
     } else {
       options.bind = true;

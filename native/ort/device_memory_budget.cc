@@ -1,4 +1,4 @@
-#include "ort/memory_budget.h"
+#include "ort/device_memory_budget.h"
 
 #include <dlfcn.h>
 
@@ -39,7 +39,7 @@ std::optional<DeviceUse> device_use(int number, std::span<const char* const> lib
   return {};
 }
 
-MemoryBudget::Booking& MemoryBudget::Booking::operator=(Booking&& other) noexcept {
+DeviceMemoryBudget::Booking& DeviceMemoryBudget::Booking::operator=(Booking&& other) noexcept {
   if (this == &other) return *this;
   release();
   memory_ = std::move(other.memory_);
@@ -47,38 +47,39 @@ MemoryBudget::Booking& MemoryBudget::Booking::operator=(Booking&& other) noexcep
   return *this;
 }
 
-void MemoryBudget::Booking::release() {
+void DeviceMemoryBudget::Booking::release() {
   if (memory_ == nullptr) return;
   const std::lock_guard lock(memory_->mutex_);
   memory_->booked_ -= bytes_;
   memory_.reset();
 }
 
-std::uint64_t MemoryBudget::booked() const {
+std::uint64_t DeviceMemoryBudget::booked() const {
   const std::lock_guard lock(mutex_);
   return booked_;
 }
 
-std::uint64_t MemoryBudget::limit() const {
+std::uint64_t DeviceMemoryBudget::limit() const {
   const std::lock_guard lock(mutex_);
   return limit_;
 }
 
-std::uint64_t MemoryBudget::left() const {
+std::uint64_t DeviceMemoryBudget::left() const {
   const std::lock_guard lock(mutex_);
   return limit_ > booked_ ? limit_ - booked_ : 0;
 }
 
-Status MemoryBudget::book(const std::shared_ptr<MemoryBudget>& memory, const std::string& what,
-                          std::uint64_t expected, const std::function<Status()>& open,
-                          Booking& booking) {
+Status DeviceMemoryBudget::book(const std::shared_ptr<DeviceMemoryBudget>& memory,
+                                const std::string& what, std::uint64_t expected,
+                                const std::function<Status()>& open, Booking& booking) {
   if (memory == nullptr) return open();
   return memory->book(memory, what, expected, open, booking, memory->measure_());
 }
 
-Status MemoryBudget::book(const std::shared_ptr<MemoryBudget>& self, const std::string& what,
-                          std::uint64_t expected, const std::function<Status()>& open,
-                          Booking& booking, const std::optional<DeviceUse>& before) {
+Status DeviceMemoryBudget::book(const std::shared_ptr<DeviceMemoryBudget>& self,
+                                const std::string& what, std::uint64_t expected,
+                                const std::function<Status()>& open, Booking& booking,
+                                const std::optional<DeviceUse>& before) {
   if (!before) return open();
   const auto refuse = [&](std::uint64_t bytes) -> Status {
     return {Code::kDeviceMemory,

@@ -32,12 +32,12 @@ std::optional<DeviceUse> device_use(int number,
 /// (weights, and what one run of its batch needs) when it is opened and run for the first time, and
 /// keeps it, so that no later run needs more. What it takes is measured, as the growth of the
 /// device's use; sessions of one device are opened one after the other. Thread-safe.
-class MemoryBudget {
+class DeviceMemoryBudget {
  public:
   using Measure = std::function<std::optional<DeviceUse>()>;
 
   /// `limit` in bytes; 0: nine tenths of what the device has. What cannot be measured fits.
-  MemoryBudget(std::uint64_t limit, Measure measure)
+  DeviceMemoryBudget(std::uint64_t limit, Measure measure)
       : limit_(limit), measure_(std::move(measure)) {}
 
   /// What a session has taken; given back when this is destroyed.
@@ -50,16 +50,16 @@ class MemoryBudget {
     [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
    private:
-    friend class MemoryBudget;
+    friend class DeviceMemoryBudget;
     void release();
-    std::shared_ptr<MemoryBudget> memory_;
+    std::shared_ptr<DeviceMemoryBudget> memory_;
     std::uint64_t bytes_ = 0;
   };
 
   /// Opens a session and books what it takes. kDeviceMemory when that is more than is left: before
   /// `open` if already `expected`, what it takes at least, is; else after it, and the caller closes
   /// what was opened. `what` begins the message. Without a memory it is only opened.
-  static Status book(const std::shared_ptr<MemoryBudget>& memory, const std::string& what,
+  static Status book(const std::shared_ptr<DeviceMemoryBudget>& memory, const std::string& what,
                      std::uint64_t expected, const std::function<Status()>& open, Booking& booking);
 
   [[nodiscard]] std::uint64_t booked() const;
@@ -68,7 +68,7 @@ class MemoryBudget {
   [[nodiscard]] std::uint64_t left() const;
 
  private:
-  Status book(const std::shared_ptr<MemoryBudget>& self, const std::string& what,
+  Status book(const std::shared_ptr<DeviceMemoryBudget>& self, const std::string& what,
               std::uint64_t expected, const std::function<Status()>& open, Booking& booking,
               const std::optional<DeviceUse>& before);
 

@@ -1,4 +1,4 @@
-#include "ort/device.h"
+#include "ort/gpu_runtime.h"
 
 #include <dlfcn.h>
 
@@ -6,9 +6,9 @@
 #include <fstream>
 #include <utility>
 
+#include "ort/device_memory_budget.h"
 #include "ort/environment.h"
 #include "ort/failure.h"
-#include "ort/memory_budget.h"
 #include "ort/provider.h"
 
 namespace cutout::ort {
@@ -59,7 +59,7 @@ std::string tensorrt_version() {
          std::to_string(version % 100);
 }
 
-std::string driver_version(const Device& device) {
+std::string driver_version(const DeviceProperties& device) {
   std::ifstream file("/sys/module/nvidia/version");
   std::string version;
   if (file >> version) return version;

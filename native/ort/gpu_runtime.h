@@ -11,7 +11,7 @@ namespace cutout::ort {
 
 /// What identifies a TensorRT engine beside its network.
 struct GpuRuntime {
-  Device device;
+  DeviceProperties device;
   int cuda_runtime = 0;  // 1000 * major + 10 * minor
   std::string tensorrt;  // for example "10.16.1"; empty without
   std::string driver;    // version of the kernel module, or of CUDA where it is not readable
