@@ -476,14 +476,15 @@ Status Network::open_batch(const NetworkOptions& options, int size, const Cancel
   return {};
 }
 
-Status Network::run_batch(std::size_t size, std::span<const int> slots, Network& owner,
-                          const CancelToken& token, ThreadPool& pool) {
-  if (size == 1 && &owner == this) return run(slots.front(), token);
+Status Network::run_batch(std::size_t size, std::span<const int> slots, const CancelToken& token,
+                          ThreadPool& pool) {
+  if (size == 1) return run(slots.front(), token);
   const auto found = std::ranges::find(batches_, size, &Batch::size);
-  if ((size > 1 && found == batches_.end()) || slots.size() > size) {
-    return {Code::kInternal, "There are no batches of " + std::to_string(size) + "."};
+  if (found == batches_.end()) {
+    return {Code::kDeviceMemory,
+            "There was not enough device memory for batches of " + std::to_string(size) + "."};
   }
-  Session& session = size == 1 ? *session_ : *found->session;
+  Session& session = *found->session;
   Slot& batch = session.slots.back();
   const auto place = [size](std::span<float> all, std::size_t i) {
     return all.subspan(i * (all.size() / size), all.size() / size);
@@ -499,7 +500,7 @@ Status Network::run_batch(std::size_t size, std::span<const int> slots, Network&
     return {};
   };
   const auto buffers = [&](std::size_t i) -> Slot& {
-    return owner.session_->slots[static_cast<std::size_t>(slots[i])];
+    return session_->slots[static_cast<std::size_t>(slots[i])];
   };
   CUTOUT_RETURN_IF_ERROR(copy_each(
       [&](std::size_t i) { return session.copy(buffers(i).input, place(batch.input, i)); }));
@@ -520,10 +521,13 @@ Status Network::run_session(Session& session, Slot& slot, const CancelToken& tok
 }
 
 Status Network::check(const CancelToken& token) {
-  CUTOUT_RETURN_IF_ERROR(run_session(*session_, session_->slots.back(), token));
-  for (Batch& batch : batches_) {
-    CUTOUT_RETURN_IF_ERROR(run_session(*batch.session, batch.session->slots.back(), token));
-  }
+  const auto check_session = [&](Session& session) -> Status {
+    Slot& slot = session.slots.back();
+    CUTOUT_RETURN_IF_ERROR(session.clear(slot.input));
+    return run_session(session, slot, token);
+  };
+  CUTOUT_RETURN_IF_ERROR(check_session(*session_));
+  for (Batch& batch : batches_) CUTOUT_RETURN_IF_ERROR(check_session(*batch.session));
   return {};
 }
 

@@ -63,13 +63,13 @@ class Network {
   Status run(int slot, int width, int height, const CancelToken& token, TensorView& plane);
 
   /// Runs the inputs of these slots as one batch, of 1 or a size of timings() that holds them, at
-  /// the usual input size, and writes the outputs of the slots. They are slots of `owner`, which is
-  /// this network or the same one on another device. Other places of the batch are computed from
-  /// what they held before. One batch runs at a time; its slots have no other run meanwhile.
-  Status run_batch(std::size_t size, std::span<const int> slots, Network& owner,
-                   const CancelToken& token, ThreadPool& pool);
+  /// the usual input size, and writes the outputs of the slots. Other places of the batch are
+  /// computed from what they held before. One batch runs at a time; its slots have no other run
+  /// meanwhile. kDeviceMemory for a size that is not one of timings().
+  Status run_batch(std::size_t size, std::span<const int> slots, const CancelToken& token,
+                   ThreadPool& pool);
 
-  /// Runs each session once, on its last slot. Nothing else runs meanwhile.
+  /// Runs each session once on zeros, on its last slot. Nothing else runs meanwhile.
   Status check(const CancelToken& token);
 
   /// Output 0 of a slot's last run at the usual input size, which has to be one plane.

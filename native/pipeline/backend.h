@@ -39,6 +39,8 @@ class JobImage {
 
   [[nodiscard]] virtual int width() const = 0;  // pixels
   [[nodiscard]] virtual int height() const = 0;
+  /// Whether the caller's pixels may have been changed.
+  [[nodiscard]] virtual bool changed() const = 0;
 };
 
 /// A matte at the network's size that the image's pixels can be computed from; the seam between
@@ -53,7 +55,8 @@ class SolvedMatte {
   /// Multiplies the alpha of the image's part with the matte, replaces mixed colours by the
   /// foreground's, and makes everything outside `roi` transparent, in pixels of the part
   /// (matte/guided_upsample.h, matte/apply.h). The whole image is then in the caller's buffer; a
-  /// reduced one at its front, in rows without padding. The summary is of the whole image.
+  /// reduced one at its front, in rows without padding. The summary is of the whole image. A device
+  /// that stops working before the image comes back leaves the buffer as it was.
   virtual Status write(const Box& roi, HiddenColour hidden, MatteSummary& summary) const = 0;
 };
 

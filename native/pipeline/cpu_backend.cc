@@ -22,6 +22,7 @@ class HostImage final : public JobImage {
 
   [[nodiscard]] int width() const override { return view.width; }
   [[nodiscard]] int height() const override { return view.height; }
+  [[nodiscard]] bool changed() const override { return true; }  // at any time from now on
 
   ImageView view;
 };

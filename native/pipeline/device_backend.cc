@@ -36,6 +36,7 @@ class DeviceImage final : public JobImage {
 
   [[nodiscard]] int width() const override { return device.width; }
   [[nodiscard]] int height() const override { return device.height; }
+  [[nodiscard]] bool changed() const override { return comes_back; }
 
   /// The rows that the image comes back to.
   [[nodiscard]] HostRows rows() const {
@@ -47,6 +48,7 @@ class DeviceImage final : public JobImage {
   ImageView host;
   cuda::Pixels device{};
   std::shared_ptr<void> memory;
+  bool comes_back = false;
 };
 
 cuda::Pixels part_of(const cuda::Pixels& pixels, const Box& part) {
@@ -125,7 +127,7 @@ MatteSummary summary_of(const cuda::AlphaSummary& alpha, const Box& bounds) {
 struct Target {
   Device& device;
   ThreadPool& pool;
-  const DeviceImage& image;
+  DeviceImage& image;
   Box part;
 };
 
@@ -136,7 +138,7 @@ class DeviceMatte : public SolvedMatte {
       : part_(target.part), width_(width), height_(height), target_(target) {}
 
   Status write(const Box& roi, HiddenColour hidden, MatteSummary& summary) const final {
-    const DeviceImage& image = target_.image;
+    DeviceImage& image = target_.image;
     const GuideAxis rows(height_, part_.height);
     const GuideAxis columns(width_, part_.width);
     Box in_image = clip(roi, ConstImageView{nullptr, part_.width, part_.height, 0});
@@ -150,6 +152,8 @@ class DeviceMatte : public SolvedMatte {
     call.run<&Table::summarise>(image.device, image.bounds(), on_device);
     call.run<&Table::copy_to_host>(static_cast<void*>(&found), static_cast<const void*>(on_device),
                                    sizeof found);
+    CUTOUT_RETURN_IF_ERROR(call.finish());
+    image.comes_back = true;
     call.download(image.device.data, image.rows(), target_.pool);
     CUTOUT_RETURN_IF_ERROR(call.finish());
     summary = summary_of(found, image.bounds());
@@ -440,7 +444,7 @@ Status DeviceBackend::reduce(JobImage& image, int width, int height) {
 
 Status DeviceBackend::solve(JobImage& job_image, const Box& part, const Prediction& prediction,
                             Refinement refinement, std::unique_ptr<SolvedMatte>& solved) {
-  const auto& image = static_cast<const DeviceImage&>(job_image);
+  auto& image = static_cast<DeviceImage&>(job_image);
   const Target target{device_, pool_, image, part};
   const TensorView& p = prediction.probability;
   if (refinement == Refinement::kOff) {

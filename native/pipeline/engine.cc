@@ -9,8 +9,6 @@
 #include "cuda/library.h"
 #include "ort/runtime.h"
 #include "ort/runtime_log.h"
-#include "pipeline/cpu_backend.h"
-#include "pipeline/device_backend.h"
 #include "pipeline/gpu_kernels.h"
 
 namespace cutout {
@@ -38,12 +36,8 @@ Status Engine::create(const EngineOptions& options, std::unique_ptr<Engine>& eng
       }
     }
     const cuda::Table* kernels = nullptr;
-    if (gpus.size() == 1) {
+    if (!gpus.empty()) {
       CUTOUT_RETURN_IF_ERROR(open_gpu_kernels(cuda::library_file(), kernels));
-    } else if (gpus.size() > 1) {
-      ort::log_line(ort::kWarning,
-                    "The network runs on the GPUs, the steps around it on the CPU: they use a GPU "
-                    "only where there is one (docs/gpu.md).");
     }
     try {
       engine.reset(new Engine(options, std::move(gpus), kernels));
@@ -62,8 +56,7 @@ Engine::Engine(const EngineOptions& options, std::vector<ort::GpuRuntime> gpus,
                const cuda::Table* kernels)
     : options_(options),
       gpus_(std::move(gpus)),
-      device_(kernels != nullptr ? std::make_unique<Device>(*kernels, options.device_ids.front())
-                                 : nullptr),
+      devices_(kernels, options_.device_ids),
       scheduler_(options.workers, options.pixel_threads, options.queue_limit,
                  options.idle_release_ms == 0
                      ? IdleWork{}
@@ -75,14 +68,9 @@ Engine::Engine(const EngineOptions& options, std::vector<ort::GpuRuntime> gpus,
   }
 }
 
-std::unique_ptr<Backend> Engine::open_backend(ThreadPool& pool) const {
-  if (device_ == nullptr) return std::make_unique<CpuBackend>(pool);
-  return std::make_unique<DeviceBackend>(*device_, pool);
-}
-
 void Engine::release_memory() {
   ort::release_memory();
-  if (device_ != nullptr) device_->release_kept();
+  devices_.release_kept();
 }
 
 template <typename Result>
@@ -123,11 +111,13 @@ ort::NetworkOptions Engine::matting_options(const NetworkSpec& spec, std::size_t
   options.gpu.device_id = options_.device_ids[device];
   options.gpu.memory_limit = options_.device_memory;
   if (!budgets_.empty()) options.budget = budgets_[device];
-  options.memory = device_.get();
+  options.memory = devices_.memory(device);
   options.batches = batch_sizes(options_.max_batch);
   options.opening = [this, name = spec.name, device](int batch) { note_step(name, device, batch); };
   // On a CPU runs of different workers share its cores; a GPU and several devices have a queue.
   options.timed = options_.provider != ort::Provider::kCpu || options_.device_ids.size() > 1;
+  if (options.timed) ++options.slots;  // for Network::check()
+  if (device > 0) options.save_to.clear();
   return options;
 }
 
@@ -178,57 +168,34 @@ std::map<std::string, OpeningStep> Engine::opening() {
 void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
   const auto work = [this, spec](int, const CancelToken& token, NetworkInfo& info) -> Status {
     const Opening shown(*this, spec.name);
-    ort::NetworkOptions options = matting_options(spec, 0);
-    if (options.timed) ++options.slots;  // for Network::check(), beside runs
-    const auto loaded = std::make_shared<LoadedNetwork>();
-    loaded->spec = spec;
-    CUTOUT_RETURN_IF_ERROR(ort::Network::open(options, token, loaded->network));
-    CUTOUT_RETURN_IF_ERROR(open_batcher(*loaded, token));
-    info = {loaded->network->input_names(), loaded->network->output_names(),
-            loaded->network->load_ms(), loaded->network->warm_up_ms()};
+    Replicas::Options options;
+    options.spec = spec;
+    options.devices = options_.device_ids.size();
+    options.open = [this, spec](std::size_t device, const CancelToken& stop,
+                                std::unique_ptr<ort::Network>& network) {
+      return ort::Network::open(matting_options(spec, device), stop, network);
+    };
+    options.limits = {std::chrono::milliseconds(options_.batch_delay_ms)};
+    std::shared_ptr<Replicas> loaded;
+    CUTOUT_RETURN_IF_ERROR(Replicas::open(std::move(options), scheduler_.pool(), token, loaded));
+    const ort::Network& first = loaded->first();
+    info = {first.input_names(), first.output_names(), first.load_ms(), first.warm_up_ms()};
     // Memory of the warm-up run is kept for the first request.
     ort::trim_heap();
     // Closed without the lock: a check of a lost device may be opening the old one.
-    std::shared_ptr<LoadedNetwork> replaced = loaded;
     const std::lock_guard lock(mutex_);
-    loaded_.networks[spec.name].swap(replaced);
+    loaded_.networks[spec.name].swap(loaded);
     return {};
   };
   push<NetworkInfo>({}, Executor::kPixels, {}, work, std::move(done));
-}
-
-Status Engine::open_batcher(LoadedNetwork& loaded, const CancelToken& token) {
-  if (loaded.network->timings().empty()) return {};
-  const auto open_on = [this, spec = loaded.spec](std::size_t device, const CancelToken& stop,
-                                                  std::unique_ptr<ort::Network>& network) {
-    ort::NetworkOptions options = matting_options(spec, device);
-    options.save_to.clear();
-    options.slots = 1;  // runs use the slots of the first device
-    return ort::Network::open(options, stop, network);
-  };
-  CUTOUT_RETURN_IF_ERROR(Replicas::open(*loaded.network, options_.device_ids.size(), open_on,
-                                        scheduler_.pool(), token, loaded.replicas));
-  BatchDevices devices;
-  devices.count = options_.device_ids.size();
-  devices.execute = [&replicas = *loaded.replicas](std::size_t device, std::size_t size,
-                                                   std::span<const int> slots,
-                                                   const CancelToken& stop) {
-    return replicas.run(device, size, slots, stop);
-  };
-  devices.recover = [&replicas = *loaded.replicas](std::size_t device, const CancelToken& stop) {
-    return replicas.recover(device, stop);
-  };
-  const BatchLimits limits{std::chrono::milliseconds(options_.batch_delay_ms)};
-  loaded.batcher.emplace(loaded.replicas->buckets(), limits, std::move(devices));
-  return {};
 }
 
 std::vector<DeviceWork> Engine::device_work() {
   const std::lock_guard lock(mutex_);
   std::vector<DeviceWork> sum;
   for (const auto& [name, loaded] : loaded_.networks) {
-    if (!loaded->batcher) continue;
-    const std::vector<DeviceWork> stats = loaded->batcher->stats();
+    const std::vector<DeviceWork> stats = loaded->work();
+    if (stats.empty()) continue;
     sum.resize(stats.size());
     for (std::size_t device = 0; device < stats.size(); ++device) sum[device] += stats[device];
   }
@@ -313,7 +280,7 @@ void Engine::describe(std::uint64_t id, const DescribeJob& job, Deadline deadlin
   push<Description>(id, Executor::kNetwork, deadline, work, std::move(done));
 }
 
-std::shared_ptr<LoadedNetwork> Engine::find_network(const std::string& name) {
+std::shared_ptr<Replicas> Engine::find_network(const std::string& name) {
   const std::lock_guard lock(mutex_);
   const auto found = loaded_.networks.find(name);
   return found == loaded_.networks.end() ? nullptr : found->second;
@@ -366,9 +333,9 @@ void Engine::matte(std::uint64_t id, ImageView pixels, const MattePlan& plan,
   const auto missing = [&done](const std::string& name) {
     done({Code::kModel, "No network named '" + name + "' is loaded."}, {});
   };
-  const std::shared_ptr<LoadedNetwork> loaded = find_network(network);
+  const std::shared_ptr<Replicas> loaded = find_network(network);
   if (loaded == nullptr) return missing(network);
-  const std::shared_ptr<LoadedNetwork> other = second ? find_network(*second) : nullptr;
+  const std::shared_ptr<Replicas> other = second ? find_network(*second) : nullptr;
   if (second && other == nullptr) return missing(*second);
   const std::shared_ptr<const SubjectTypes> types = plan.subject ? subject_types() : nullptr;
   if (plan.subject && (types == nullptr || !types->head)) {
@@ -378,12 +345,11 @@ void Engine::matte(std::uint64_t id, ImageView pixels, const MattePlan& plan,
   const auto work = [this, pixels, plan, loaded, other, types, queued = Clock::now()](
                         int worker, const CancelToken& token, MatteResult& result) -> Status {
     result.queue_ms = milliseconds(queued, Clock::now());
-    MatteJob job{pixels, plan, *loaded, {}, {}};
+    PlacedJob job{pixels, plan, *loaded, {}, {}};
     if (other != nullptr) job.second = *other;
     if (types != nullptr) job.classifier = *types;
     ThreadPool pool(scheduler_.pool(), token);
-    const std::unique_ptr<Backend> backend = open_backend(pool);
-    return make_matte(job, {*backend, pool, worker, token}, result);
+    return devices_.run(job, worker, pool, token, result);
   };
   push<MatteResult>(id, Executor::kNetwork, deadline, work, std::move(done));
 }

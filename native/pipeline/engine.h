@@ -16,10 +16,10 @@
 #include "ort/device_memory_budget.h"
 #include "ort/gpu_runtime.h"
 #include "ort/network.h"
-#include "pipeline/backend.h"
 #include "pipeline/compose.h"
-#include "pipeline/device.h"
+#include "pipeline/job_devices.h"
 #include "pipeline/matte.h"
+#include "pipeline/replicas.h"
 #include "pipeline/subject_selector.h"
 #include "png/encode.h"
 #include "sched/scheduler.h"
@@ -193,20 +193,18 @@ class Engine {
 
  private:
   struct Loaded {
-    std::map<std::string, std::shared_ptr<LoadedNetwork>> networks;
+    std::map<std::string, std::shared_ptr<Replicas>> networks;
     std::shared_ptr<const SubjectTypes> subject_types;
     std::shared_ptr<const SubjectSelector> selector;
   };
 
-  /// `kernels` of the only GPU; null: the steps around the network run on the CPU.
+  /// `kernels` of the GPUs; null: the steps around the network run on the CPU.
   Engine(const EngineOptions& options, std::vector<ort::GpuRuntime> gpus,
          const cuda::Table* kernels);
 
   template <typename Result>
   void push(std::optional<std::uint64_t> id, Executor executor, Deadline deadline,
             std::function<Status(int, const CancelToken&, Result&)> work, Done<Result> done);
-  /// Of one job, on its pool.
-  [[nodiscard]] std::unique_ptr<Backend> open_backend(ThreadPool& pool) const;
   /// Memory of the host and of the GPU that is kept for the next jobs.
   void release_memory();
   [[nodiscard]] ort::NetworkOptions network_options(const NetworkSpec& spec) const;
@@ -217,12 +215,10 @@ class Engine {
   Loaded take_loaded();
   std::shared_ptr<const SubjectTypes> subject_types();
   /// Null when no network of that name is loaded.
-  std::shared_ptr<LoadedNetwork> find_network(const std::string& name);
+  std::shared_ptr<Replicas> find_network(const std::string& name);
   /// Shows a network among opening() while it exists.
   class Opening;
   void note_step(const std::string& network, std::size_t device, int batch);
-  /// Opens the network on the other devices, and gives it its batcher.
-  Status open_batcher(LoadedNetwork& loaded, const CancelToken& token);
   /// Null, and `done` called with kModel, without one.
   template <typename Result>
   std::shared_ptr<const SubjectSelector> selector(const Done<Result>& done);
@@ -230,7 +226,7 @@ class Engine {
   const EngineOptions options_;
   const std::vector<ort::GpuRuntime> gpus_;
   std::vector<std::shared_ptr<ort::DeviceMemoryBudget>> budgets_;
-  const std::unique_ptr<Device> device_;  // null: steps around the network run on the CPU
+  JobDevices devices_;
   std::mutex mutex_;
   Loaded loaded_;                               // guarded by mutex_
   std::map<std::string, OpeningStep> opening_;  // guarded by mutex_

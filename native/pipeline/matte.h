@@ -16,6 +16,8 @@ struct MatteResult {
   int height = 0;
   MatteSummary summary;
   std::optional<Subject> subject;
+  /// After an error too: whether the job's pixels may have been changed.
+  bool pixels_changed = false;
   int runs = 0;  // of the first network: 2 when its first output was ambiguous, 0 when it was kept
   std::vector<float> output;  // of the networks, if it is to be kept; then:
   int output_width = 0;

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <shared_mutex>
 
 #include "core/cancel.h"
 #include "core/image_view.h"
@@ -10,17 +11,17 @@
 #include "ort/network.h"
 #include "pipeline/backend.h"
 #include "pipeline/plan.h"
-#include "pipeline/replicas.h"
 #include "pipeline/subject_detector.h"
 #include "sched/batcher.h"
 
 namespace cutout {
 
+/// A network on one device.
 struct LoadedNetwork {
   NetworkSpec spec;
-  std::unique_ptr<ort::Network> network;  // on the first device, with the slots
-  std::unique_ptr<Replicas> replicas;     // where there is a batcher
-  std::optional<Batcher> batcher;         // of runs at the usual size; without, each runs alone
+  std::unique_ptr<ort::Network> network;
+  std::shared_mutex use;           // shared by the jobs that use the network
+  std::optional<Batcher> batcher;  // of runs at the usual size; without, each runs alone
 };
 
 /// One matte to be made. Everything is borrowed.

@@ -1,65 +1,71 @@
 #include "pipeline/replicas.h"
 
-#include <algorithm>
-#include <string>
 #include <utility>
 
 namespace cutout {
 
-Status Replicas::open(ort::Network& first, std::size_t devices, Open open, ThreadPool& pool,
-                      const CancelToken& token, std::unique_ptr<Replicas>& replicas) {
-  std::unique_ptr<Replicas> opened(new Replicas(first, std::move(open), pool));
-  opened->networks_.resize(devices);
-  for (std::size_t device = 1; device < devices; ++device)
-    CUTOUT_RETURN_IF_ERROR(opened->reopen(device, token));
-  replicas = std::move(opened);
+Status Replicas::open(Options options, ThreadPool& pool, const CancelToken& token,
+                      std::shared_ptr<Replicas>& replicas) {
+  const std::shared_ptr<Replicas> opened(new Replicas(std::move(options)));
+  for (std::size_t device = 0; device < opened->options_.devices; ++device) {
+    LoadedNetwork& on = *opened->networks_.emplace_back(std::make_unique<LoadedNetwork>());
+    on.spec = opened->options_.spec;
+    CUTOUT_RETURN_IF_ERROR(opened->options_.open(device, token, on.network));
+  }
+  for (std::size_t device = 0; device < opened->options_.devices; ++device)
+    opened->start_batcher(device, pool);
+  replicas = opened;
   return {};
 }
 
-ort::Network& Replicas::on(std::size_t device) const {
-  const std::unique_ptr<ort::Network>& own = networks_[device];
-  return own ? *own : first_;
+void Replicas::start_batcher(std::size_t device, ThreadPool& pool) {
+  LoadedNetwork& on = *networks_[device];
+  std::vector<BatchBucket> buckets;
+  for (const ort::BatchTiming& timing : on.network->timings()) {
+    const std::chrono::duration<double, std::milli> latency(timing.ms);
+    buckets.push_back({timing.size, std::chrono::duration_cast<Clock::duration>(latency)});
+  }
+  if (buckets.empty()) return;
+  BatchDevices devices;
+  devices.first_check = options_.first_check;
+  devices.execute = [&on, &pool](std::size_t, std::size_t size, std::span<const int> slots,
+                                 const CancelToken& stop) {
+    return on.network->run_batch(size, slots, stop, pool);
+  };
+  devices.recover = [this, device](std::size_t, const CancelToken& stop) {
+    return recover(device, stop);
+  };
+  on.batcher.emplace(std::move(buckets), options_.limits, std::move(devices));
 }
 
-std::vector<BatchBucket> Replicas::buckets() const {
-  std::vector<BatchBucket> common;
-  for (std::size_t device = 0; device < networks_.size(); ++device) {
-    const std::vector<ort::BatchTiming>& timings = on(device).timings();
-    if (device == 0) common.resize(timings.size());
-    common.resize(std::min(common.size(), timings.size()));
-    for (std::size_t i = 0; i < common.size(); ++i) {
-      const std::chrono::duration<double, std::milli> latency(timings[i].ms);
-      common[i].size = timings[i].size;
-      common[i].latency =
-          std::max(common[i].latency, std::chrono::duration_cast<Clock::duration>(latency));
-    }
-  }
-  return common;
+std::shared_lock<std::shared_mutex> Replicas::use(std::size_t device) {
+  LoadedNetwork& on = *networks_[device];
+  std::shared_lock<std::shared_mutex> held(on.use, std::try_to_lock);
+  // After the lock: a device that works now is not opened again until the job has ended.
+  if (held && on.batcher && !on.batcher->works(0)) held.unlock();
+  return held;
 }
 
-Status Replicas::run(std::size_t device, std::size_t size, std::span<const int> slots,
-                     const CancelToken& token) {
-  ort::Network& network = on(device);
-  const bool opened = std::ranges::any_of(
-      network.timings(), [size](const ort::BatchTiming& timing) { return timing.size == size; });
-  if (!opened) {
-    return {Code::kDeviceMemory,
-            "There was not enough device memory for batches of " + std::to_string(size) + "."};
+void Replicas::report_loss(std::size_t device, const Status& status) {
+  std::optional<Batcher>& batcher = networks_[device]->batcher;
+  if (batcher) batcher->report_loss(0, status);
+}
+
+std::vector<DeviceWork> Replicas::work() const {
+  std::vector<DeviceWork> all;
+  for (const auto& on : networks_) {
+    if (on->batcher) all.push_back(on->batcher->stats().front());
   }
-  return network.run_batch(size, slots, first_, token, pool_);
+  return all;
 }
 
 Status Replicas::recover(std::size_t device, const CancelToken& token) {
-  if (networks_[device] != nullptr || device == 0) {
-    if (on(device).check(token).ok()) return {};
-  }
-  return reopen(device, token);
-}
-
-Status Replicas::reopen(std::size_t device, const CancelToken& token) {
+  LoadedNetwork& on = *networks_[device];
+  const std::lock_guard lock(on.use);
+  if (on.network != nullptr && on.network->check(token).ok()) return {};
   // First, because the device may not hold it twice.
-  networks_[device].reset();
-  return open_(device, token, networks_[device]);
+  on.network.reset();
+  return options_.open(device, token, on.network);
 }
 
 }  // namespace cutout

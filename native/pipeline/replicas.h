@@ -3,52 +3,60 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <span>
+#include <shared_mutex>
 #include <vector>
 
 #include "core/cancel.h"
 #include "core/status.h"
 #include "core/thread_pool.h"
 #include "ort/network.h"
-#include "sched/batch_policy.h"
+#include "pipeline/matte_job.h"
+#include "sched/batcher.h"
 
 namespace cutout {
 
-/// One network on every device of an engine. Inputs and outputs are the slots of the first
-/// device's, in this process's memory, so that any device can take a run; those of the other
-/// devices copy them. Devices are numbered from 0, in the order of the engine's options.
+/// One network on every device of an engine, each with slots for all workers and, where it was
+/// timed when it was opened, a batcher. A job uses one of them, from its beginning to its end.
+/// Devices are numbered from 0, in the order of the engine's options.
 class Replicas {
  public:
   /// Opens the network on a device.
   using Open =
       std::function<Status(std::size_t device, const CancelToken&, std::unique_ptr<ort::Network>&)>;
 
-  /// `first` is the network on device 0; it outlives this object. Opens it on the others.
-  static Status open(ort::Network& first, std::size_t devices, Open open, ThreadPool& pool,
-                     const CancelToken& token, std::unique_ptr<Replicas>& replicas);
+  struct Options {
+    NetworkSpec spec;
+    std::size_t devices = 1;
+    Open open;
+    BatchLimits limits;
+    Clock::duration first_check = BatchDevices{}.first_check;
+  };
 
-  /// Sizes of batches that all devices have, with the latency of the slowest.
-  [[nodiscard]] std::vector<BatchBucket> buckets() const;
+  /// The pool copies inputs and outputs of batches that lie on the host.
+  static Status open(Options options, ThreadPool& pool, const CancelToken& token,
+                     std::shared_ptr<Replicas>& replicas);
 
-  /// Network::run_batch() on a device, for slots of the first one. kDeviceMemory for a size that
-  /// could not be opened there.
-  Status run(std::size_t device, std::size_t size, std::span<const int> slots,
-             const CancelToken& token);
+  /// Holds the network on this device for a job; holds nothing where the device does not work.
+  [[nodiscard]] std::shared_lock<std::shared_mutex> use(std::size_t device);
+  /// To be used while use() holds it.
+  [[nodiscard]] LoadedNetwork& on(std::size_t device) { return *networks_[device]; }
+  /// The network on the first device, before the first job.
+  [[nodiscard]] const ort::Network& first() const { return *networks_.front()->network; }
 
-  /// Runs the network on a device that was lost; if that fails, closes it there and opens it again.
-  Status recover(std::size_t device, const CancelToken& token);
-  Status reopen(std::size_t device, const CancelToken& token);
+  /// A job has seen that the device has stopped working.
+  void report_loss(std::size_t device, const Status& status);
+  /// For each device; empty without batchers.
+  [[nodiscard]] std::vector<DeviceWork> work() const;
 
  private:
-  Replicas(ort::Network& first, Open open, ThreadPool& pool)
-      : first_(first), open_(std::move(open)), pool_(pool) {}
-  [[nodiscard]] ort::Network& on(std::size_t device) const;
+  explicit Replicas(Options options) : options_(std::move(options)) {}
+  /// Runs the network on a device that was lost; if that fails, closes it there and opens it again.
+  /// Jobs that hold it end first.
+  Status recover(std::size_t device, const CancelToken& token);
+  void start_batcher(std::size_t device, ThreadPool& pool);
 
-  ort::Network& first_;
-  const Open open_;
-  ThreadPool& pool_;
-  /// Of device 0: empty until it was opened again. `first_` then has the slots only.
-  std::vector<std::unique_ptr<ort::Network>> networks_;
+  const Options options_;
+  std::vector<std::unique_ptr<LoadedNetwork>> networks_;
 };
 
 }  // namespace cutout

@@ -96,6 +96,20 @@ Status Batcher::run(const BatchRun& run, const CancelToken& token, Clock::durati
   return std::move(*waiter.status);
 }
 
+void Batcher::report_loss(std::size_t device, const Status& status) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (queue_.is_lost(device) || devices_[device].reported) return;
+    devices_[device].reported = status;
+  }
+  changed_.notify_all();
+}
+
+bool Batcher::works(std::size_t device) const {
+  const std::lock_guard lock(mutex_);
+  return !queue_.is_lost(device) && !devices_[device].reported;
+}
+
 std::vector<DeviceWork> Batcher::stats() const {
   const std::lock_guard lock(mutex_);
   std::vector<DeviceWork> all;
@@ -158,6 +172,7 @@ void Batcher::loop(std::size_t device) {
 
 /// Runs the batch of this device, gives idle devices batches, or waits for work.
 void Batcher::step(std::size_t device, std::unique_lock<std::mutex>& lock) {
+  if (devices_[device].reported) return lose(device, *devices_[device].reported);
   if (queue_.is_lost(device)) return recover(device, lock);
   if (devices_[device].assigned) return execute(device, lock);
   BatchQueue::Step step = queue_.next(Clock::now());
@@ -221,10 +236,12 @@ void Batcher::lose(std::size_t device, const Status& status) {
   lost.stats.lost = status;
   ++lost.stats.losses;
   lost.pause = work_.first_check;
+  lost.assigned.reset();
   const BatchQueue::Lost members = queue_.lose(device);
   for (const std::uint64_t id : members.failed) answer(id, status);
   for (const std::uint64_t id : members.cancelled) answer(id, Status(Code::kCancelled));
   for (const std::uint64_t id : members.retried) waiters_.at(id)->device.reset();
+  lost.reported.reset();
   changed_.notify_all();
 }
 

@@ -91,6 +91,11 @@ class Batcher {
   /// once while all devices are lost.
   Status run(const BatchRun& run, const CancelToken& token, Clock::duration& waited);
 
+  /// A device has stopped working, as was seen outside of a batch: it is lost as if its next one
+  /// had said so. Without effect on one that is lost.
+  void report_loss(std::size_t device, const Status& status);
+  [[nodiscard]] bool works(std::size_t device) const;
+
   /// In the order of the devices.
   [[nodiscard]] std::vector<DeviceWork> stats() const;
 
@@ -100,6 +105,7 @@ class Batcher {
     std::optional<BatchQueue::Batch> assigned;  // to be taken by its thread
     CancelToken* running = nullptr;             // of its batch or check in progress
     Clock::duration pause{0};                   // until the next check, while it is lost
+    std::optional<Status> reported;             // its loss, to be taken note of by its thread
     DeviceWork stats;
     std::thread thread;
   };

@@ -19,7 +19,6 @@
 #include "pipeline/cpu_backend.h"
 #include "pipeline/device_backend.h"
 #include "pipeline/gpu_kernels.h"
-#include "pipeline/replicas.h"
 #include "stress/device/host_device.h"
 
 /// What test/gpu/*.test.ts need of native/ort: the parts of the GPU path that run without a GPU.
@@ -176,7 +175,7 @@ Napi::Value run_batches(const Napi::CallbackInfo& info) {
       size = timing.size;
       if (size >= count) break;
     }
-    check(network->run_batch(size, slots, *network, token, pool));
+    check(network->run_batch(size, slots, token, pool));
     for (std::uint32_t i = 0; i < count; ++i) {
       const TensorView output = network->output_plane(slots[i]);
       Napi::Float32Array copy = Napi::Float32Array::New(info.Env(), output.size());
@@ -226,6 +225,10 @@ Napi::Value open_within(const Napi::CallbackInfo& info) {
   if (network != nullptr) {
     for (const ort::BatchTiming& timing : network->timings())
       sizes.Set(sizes.Length(), static_cast<double>(timing.size));
+    ThreadPool pool(0);
+    const std::vector<int> slots{0};
+    result.Set("tooLarge",
+               static_cast<int>(network->run_batch(64, slots, CancelToken(), pool).code()));
   }
   result.Set("sizes", sizes);
   result.Set("booked", static_cast<double>(memory->booked()));
@@ -233,71 +236,6 @@ Napi::Value open_within(const Napi::CallbackInfo& info) {
   result.Set("asked", asked);
   network.reset();
   result.Set("after", static_cast<double>(memory->booked()));
-  return result;
-}
-
-/// (runtimePath, file, width, height, batches: number[], inputs: Float32Array[]) → for each step
-/// the outputs of both inputs as one batch: on device 0, on device 1, then as before after each has
-/// been checked and opened again.
-Napi::Value replicas(const Napi::CallbackInfo& info) {
-  const auto check = [&info](const Status& status) { check_status(info, status); };
-  ort::NetworkOptions options;
-  check(batch_options(info, options));
-  options.timed = true;
-  const CancelToken token;
-  ort::NetworkOptions of_first = options;
-  of_first.slots = 3;
-  std::unique_ptr<ort::Network> first;
-  check(ort::Network::open(of_first, token, first));
-  ThreadPool pool(1);
-  int opened = 0;
-  const auto open = [&](std::size_t, const CancelToken& stop,
-                        std::unique_ptr<ort::Network>& network) {
-    ++opened;
-    return ort::Network::open(options, stop, network);
-  };
-  std::unique_ptr<Replicas> replicas;
-  check(Replicas::open(*first, 2, open, pool, token, replicas));
-  const Napi::Array inputs = info[5].As<Napi::Array>();
-  Napi::Array steps = Napi::Array::New(info.Env());
-  const auto step = [&](std::size_t device) {
-    Napi::Array outputs = Napi::Array::New(info.Env(), 2);
-    const std::size_t size = replicas->buckets().back().size;
-    for (int slot = 0; slot < 2; ++slot) {
-      const Napi::Float32Array values =
-          inputs.Get(static_cast<std::uint32_t>(slot)).As<Napi::Float32Array>();
-      std::copy_n(values.Data(), values.ElementLength(), first->input(slot).begin());
-      std::ranges::fill(first->output(slot), -1.0F);
-    }
-    const std::vector<std::vector<int>> runs =
-        size > 1 ? std::vector<std::vector<int>>{{0, 1}} : std::vector<std::vector<int>>{{0}, {1}};
-    for (const std::vector<int>& slots : runs) check(replicas->run(device, size, slots, token));
-    for (int slot = 0; slot < 2; ++slot) {
-      const std::span<float> output = first->output(slot);
-      Napi::Float32Array copy = Napi::Float32Array::New(info.Env(), output.size());
-      std::ranges::copy(output, copy.Data());
-      outputs.Set(static_cast<std::uint32_t>(slot), copy);
-    }
-    steps.Set(steps.Length(), outputs);
-  };
-  for (const std::size_t device : {0, 1}) step(device);
-  for (const std::size_t device : {0, 1}) {
-    check(replicas->recover(device, token));
-    step(device);
-  }
-  const int before = opened;
-  for (const std::size_t device : {0, 1}) {
-    check(replicas->reopen(device, token));
-    step(device);
-  }
-  Napi::Object result = Napi::Object::New(info.Env());
-  result.Set("steps", steps);
-  result.Set("openedByCheck", before - 1);
-  result.Set("opened", opened);
-  // A size that could not be opened is a lack of memory, so that the batcher goes on with smaller
-  // ones.
-  const std::vector<int> slots{0, 1};
-  result.Set("tooLarge", static_cast<int>(replicas->run(0, 64, slots, token).code()));
   return result;
 }
 
@@ -328,7 +266,6 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("libraryFile", Napi::Function::New<&library_file>(env));
   exports.Set("kernels", Napi::Function::New<&kernels>(env));
   exports.Set("run", Napi::Function::New<&run>(env));
-  exports.Set("replicas", Napi::Function::New<&replicas>(env, "replicas"));
   exports.Set("use", Napi::Function::New<&use>(env, "use"));
   exports.Set("openWithin", Napi::Function::New<&open_within>(env, "openWithin"));
   exports.Set("count", Napi::Function::New<&count>(env, "count"));

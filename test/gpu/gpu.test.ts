@@ -51,19 +51,6 @@ interface GpuTestAddon {
     bind: boolean,
     inputs: readonly Float32Array[],
   ): readonly Float32Array[];
-  replicas(
-    runtimePath: string,
-    file: string,
-    width: number,
-    height: number,
-    batches: readonly number[],
-    inputs: readonly Float32Array[],
-  ): {
-    readonly steps: readonly (readonly Float32Array[])[];
-    readonly openedByCheck: number;
-    readonly opened: number;
-    readonly tooLarge: number;
-  };
   count(library: string): number;
   use(library: string, device: number): readonly [used: number, total: number] | undefined;
   openWithin(
@@ -81,6 +68,7 @@ interface GpuTestAddon {
     readonly limit: number;
     readonly asked: number;
     readonly after: number;
+    readonly tooLarge?: number;
   };
   /** As `run`, `members` inputs at a time as one batch of the smallest of these sizes that holds them. */
   runBatches(
@@ -312,27 +300,6 @@ test('a network of a fixed batch is opened without batches', (t) => {
   );
 });
 
-test('a network on two devices: each computes the same bytes, also after it was checked and opened again', (t) => {
-  const networks = new Networks();
-  t.teardown(() => networks.remove());
-  const inputs = [1, 2].map((seed) =>
-    Float32Array.from({ length: 3 * 64 * 64 }, (_, at) => Math.sin(seed * 12.9898 + at * 0.017)),
-  );
-  const bytes = (values: Float32Array = new Float32Array()) =>
-    Buffer.from(values.buffer, values.byteOffset, values.byteLength);
-  for (const batch of [false, true]) {
-    const { path: file } = networks.spec(`replicas-${batch}`, { convolutions: 2, batch });
-    const alone = addon.run(defaultRuntimePath(), file, 64, 64, false, inputs);
-    const { steps, ...counts } = addon.replicas(defaultRuntimePath(), file, 64, 64, [2], inputs);
-    t.is(steps.length, 6);
-    for (const [step, outputs] of steps.entries())
-      for (const [at, values] of outputs.entries())
-        t.true(bytes(values).equals(bytes(alone[at])), `step ${step}, ${at}`);
-    // A device that works is not opened again.
-    t.deepEqual(counts, { openedByCheck: 0, opened: 3, tooLarge: CODES.deviceMemory });
-  }
-});
-
 test.serial('device_use: the CUDA runtime is asked for one device, and only if it is loaded', (t) => {
   t.is(addon.use('libcutout-no-such-runtime.so.13', 0), undefined);
   t.is(addon.count(driver), 1, 'loads the stand-in');
@@ -367,6 +334,8 @@ test('device memory: a network is opened for the batches that fit, and gives bac
   t.like(open(200, 100, 150, 150, 220, 220, 310), { sizes: [1, 2], booked: 120 * megabyte });
   // 2 takes at least what 1 takes, which is more than what is left: it is not opened.
   t.like(open(90, 100, 150, 150), { sizes: [1], booked: 50 * megabyte, asked: 3 });
+  // A size that is not open is a lack of memory, so that the batcher goes on with smaller ones.
+  t.is(all.tooLarge, CODES.deviceMemory);
   const none = open(40, 100, 150);
   t.like(none, { code: CODES.deviceMemory, sizes: [], booked: 0 });
   t.regex(

@@ -132,13 +132,13 @@ class NetworkCheck {
       std::ranges::copy(images_[i], network_->input(static_cast<int>(i)).begin());
       std::ranges::fill(network_->output(static_cast<int>(i)), -1.0F);
     }
-    CUTOUT_RETURN_IF_ERROR(network_->run_batch(size, slots, *network_, token_, pool_));
+    CUTOUT_RETURN_IF_ERROR(network_->run_batch(size, slots, token_, pool_));
     compare(result);
     int runs = 0;
     const Clock::time_point start = Clock::now();
     double taken = 0;
     do {
-      CUTOUT_RETURN_IF_ERROR(network_->run_batch(size, slots, *network_, token_, pool_));
+      CUTOUT_RETURN_IF_ERROR(network_->run_batch(size, slots, token_, pool_));
       ++runs;
       taken = milliseconds(start, Clock::now());
     } while (taken < 1000 * options_.seconds);
@@ -203,7 +203,7 @@ class NetworkCheck {
     BatchDevices devices;
     devices.execute = [this](std::size_t, std::size_t size, std::span<const int> slots,
                              const CancelToken& token) {
-      return network_->run_batch(size, slots, *network_, token, pool_);
+      return network_->run_batch(size, slots, token, pool_);
     };
     Batcher batcher(buckets, {std::chrono::milliseconds(2)}, devices);
     std::mutex mutex;  // guards everything up to `failed`

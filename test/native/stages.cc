@@ -6,6 +6,7 @@
 #include "images.h"
 #include "native/backend_contract.h"
 #include "native/other_backends.h"
+#include "native/plans.h"
 #include "ort/runtime.h"
 #include "pipeline/device_backend.h"
 #include "pipeline/matte.h"
@@ -56,38 +57,6 @@ Napi::Value read_device_tensor_js(const Napi::CallbackInfo& info) {
     return {};
   });
   return Napi::String::New(info.Env(), status.message());
-}
-
-NetworkSpec to_spec(const Napi::Object& from) {
-  const auto side = [&](const char* name) { return from.Get(name).ToNumber().Int32Value(); };
-  NetworkSpec spec;
-  spec.name = from.Get("name").ToString().Utf8Value();
-  spec.path = from.Get("path").ToString().Utf8Value();
-  spec.input = {side("width"), side("height"), {127.5F, 127.5F, 127.5F}, {127.5F, 127.5F, 127.5F}};
-  spec.output = NetworkOutput::kLogit;
-  return spec;
-}
-
-MattePlan to_plan(const Napi::Object& from) {
-  const auto side = [](const Napi::Object& object, const char* name) {
-    return object.Get(name).ToNumber().Int32Value();
-  };
-  MattePlan plan;
-  plan.width = side(from, "width");
-  plan.height = side(from, "height");
-  plan.roi = {0, 0, plan.width, plan.height};
-  if (from.Get("refine").ToString().Utf8Value() == "off") plan.refinement = Refinement::kOff;
-  if (from.Has("input")) {
-    const auto input = from.Get("input").As<Napi::Object>();
-    plan.input = {side(input, "width"), side(input, "height")};
-  }
-  if (from.Has("mask")) {
-    const auto mask = from.Get("mask").As<Napi::Object>();
-    const auto data = mask.Get("data").As<Napi::Uint8Array>();
-    plan.mask = {{data.Data(), data.ElementLength()}, side(mask, "width"), side(mask, "height")};
-    plan.keep_output = true;
-  }
-  return plan;
 }
 
 /// stagesOf(runtime, network, image, plan, 'cpu' | 'device'): makes the matte twice, with what the

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include "sched/batch_queue.h"
 
@@ -11,9 +12,17 @@ namespace {
 
 using Time = Clock::time_point;
 
-struct Running {
-  BatchQueue::Batch batch;
+constexpr std::size_t kShape = 0;
+
+/// A device, what runs on it, and how many runs it was given that are not answered.
+struct Device {
+  explicit Device(const Load& load) : queue(1, load.limits) { queue.add_shape(load.buckets); }
+
+  BatchQueue queue;
+  std::optional<BatchQueue::Batch> batch;
   Time end;
+  std::optional<Time> wake;
+  std::size_t runs = 0;
 };
 
 }  // namespace
@@ -22,49 +31,56 @@ Outcome simulate(const Load& load) {
   std::mt19937_64 random(load.seed);
   std::exponential_distribution<double> gap(load.runs_per_second);
   std::uniform_int_distribution<std::uint64_t> flow(0, load.flows - 1);
-  BatchQueue queue(load.devices, load.limits);
-  const std::size_t shape = queue.add_shape(load.buckets);
+  std::vector<Device> devices(load.devices, Device(load));
 
   Outcome outcome;
   outcome.batches.resize(load.buckets.size());
   outcome.members.resize(load.buckets.size());
   std::vector<Time> arrivals;
-  std::vector<Running> running;
-  std::optional<Time> wake;
   Time next_arrival{};
   Time last_answer{};
   Clock::duration busy{0};
-  while (arrivals.size() < load.runs || !running.empty() || queue.waiting() > 0) {
+  const auto in_progress = [](const Device& device) { return device.runs > 0; };
+  while (arrivals.size() < load.runs || std::ranges::any_of(devices, in_progress)) {
     Time now = Time::max();
     if (arrivals.size() < load.runs) now = next_arrival;
-    if (wake) now = std::min(now, *wake);
-    for (const Running& run : running) now = std::min(now, run.end);
+    for (const Device& device : devices) {
+      if (device.wake) now = std::min(now, *device.wake);
+      if (device.batch) now = std::min(now, device.end);
+    }
 
-    std::erase_if(running, [&](const Running& run) {
-      if (run.end > now) return false;
-      for (const std::uint64_t id : queue.finish(run.batch.device).completed)
+    for (Device& device : devices) {
+      if (!device.batch || device.end > now) continue;
+      device.batch.reset();
+      for (const std::uint64_t id : device.queue.finish(0).completed) {
         outcome.milliseconds.push_back(milliseconds(arrivals[id], now));
+        --device.runs;
+      }
       last_answer = now;
-      return true;
-    });
+    }
     if (arrivals.size() < load.runs && next_arrival <= now) {
       std::optional<Time> deadline;
       if (load.deadline) deadline = now + *load.deadline;
+      Device& least = *std::ranges::min_element(devices, {}, &Device::runs);
       // Devices are never lost here, so that push() takes everything.
-      if (queue.push({arrivals.size(), flow(random), shape, now, deadline}))
-        arrivals.push_back(now);
+      if (least.queue.push({arrivals.size(), flow(random), kShape, now, deadline})) ++least.runs;
+      arrivals.push_back(now);
       const std::chrono::duration<double> seconds(gap(random));
       next_arrival = now + std::chrono::duration_cast<Clock::duration>(seconds);
     }
-    const BatchQueue::Step step = queue.next(now);
-    wake = step.wake;
-    outcome.refused += step.refused.size();
-    for (const BatchQueue::Batch& batch : step.started) {
-      const Clock::duration latency = load.buckets[batch.bucket].latency;
-      running.push_back({batch, now + latency});
-      ++outcome.batches[batch.bucket];
-      outcome.members[batch.bucket] += batch.members.size();
-      busy += latency;
+    for (Device& device : devices) {
+      BatchQueue::Step step = device.queue.next(now);
+      device.wake = step.wake;
+      outcome.refused += step.refused.size();
+      device.runs -= step.refused.size();
+      for (BatchQueue::Batch& batch : step.started) {
+        const Clock::duration latency = load.buckets[batch.bucket].latency;
+        ++outcome.batches[batch.bucket];
+        outcome.members[batch.bucket] += batch.members.size();
+        busy += latency;
+        device.end = now + latency;
+        device.batch = std::move(batch);
+      }
     }
   }
   outcome.seconds = std::chrono::duration<double>(last_answer - Time{}).count();

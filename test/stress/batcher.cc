@@ -45,6 +45,7 @@ struct Faults {
   std::size_t devices = 1;
   bool lost = false;       // devices stop working now and then
   bool recover = false;    // and work again when they are checked
+  bool reported = false;   // and others see it
   bool too_large = false;  // the largest batches do not fit into a device's memory
 };
 
@@ -145,6 +146,13 @@ void round(Random& random, const Faults& faults) {
           expect(status.code() == Code::kInternal && value.ended == 1, "another outcome");
       }
       if (canceller.joinable()) canceller.join();
+      if (faults.reported && between(own, 0, 9) == 0) {
+        const auto device = static_cast<std::size_t>(slot) % faults.devices;
+        ++losses;
+        batcher.report_loss(device, {Code::kDevice, "The device has stopped working."});
+        expect(!faults.recover || !batcher.works(device) || batcher.stats()[device].losses > 0,
+               "a loss was not taken note of");
+      }
     }
   };
   std::vector<std::thread> threads;
@@ -166,7 +174,10 @@ void round(Random& random, const Faults& faults) {
     if (!faults.recover)
       expect(stats[device].lost.ok() == (stats[device].losses == 0), "lost, and not");
   }
-  expect(all_losses == static_cast<std::uint64_t>(losses.load()), "the statistics miss losses");
+  // Several may have reported the same loss.
+  expect(faults.reported ? all_losses <= static_cast<std::uint64_t>(losses.load())
+                         : all_losses == static_cast<std::uint64_t>(losses.load()),
+         "the statistics miss losses");
   expect(faults.lost || done > 0, "nothing was done");
   expect(faults.lost || no_device == 0, "no device, and none was lost");
   if (faults.lost && faults.devices > 1 && faults.recover) {
@@ -188,6 +199,7 @@ int main(int count, char** arguments) {
     round(random, {.devices = 3});
     round(random, {.devices = 3, .lost = true});
     round(random, {.devices = 3, .lost = true, .recover = true});
+    round(random, {.lost = true, .recover = true, .reported = true});
     round(random, {.devices = 2, .too_large = true});
   } while (Clock::now() < end);
   expect(seconds < 2 || total_retried > 0, "no run was tried again");

@@ -1,7 +1,9 @@
 #include "stress/device/host_device.h"
 
+#include <array>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <tuple>
 #include <vector>
@@ -15,6 +17,8 @@ namespace {
 using cuda::Table;
 
 constexpr int kNoMemory = 2;  // cudaErrorMemoryAllocation
+constexpr int kNoDevice = 101;
+constexpr int kOtherDevice = 400;  // cudaErrorInvalidResourceHandle
 constexpr int kIllegalAddress = 700;
 constexpr int kLaunchFailure = 719;
 
@@ -23,10 +27,19 @@ const Table& executor() {
   return table;
 }
 
+/// Memory of a device.
+struct Block {
+  std::size_t bytes = 0;
+  int device = 0;
+};
+
 /// Guarded by its mutex, which is not held while work is done.
 struct State {
   std::mutex mutex;
+  std::map<const std::byte*, Block> blocks;
+  std::array<std::size_t, kHostDevices> work{};
   Fault fault = Fault::kNothing;
+  int device = kAnyDevice;
   int at = 0;
   int calls = 0;
   std::size_t held = 0;
@@ -38,6 +51,9 @@ State& state() {
   return instance;
 }
 
+/// Of the calling thread.
+thread_local int current_device = 0;
+
 enum class Kind { kOther, kMemory, kPinned };
 
 /// The error of this call; 0: it succeeds.
@@ -47,7 +63,7 @@ int error_of(Kind kind = Kind::kOther) {
   const bool chosen = s.fault == Fault::kMemory   ? kind == Kind::kMemory
                       : s.fault == Fault::kPinned ? kind == Kind::kPinned
                                                   : true;
-  if (!chosen) return 0;
+  if (!chosen || (s.device != kAnyDevice && s.device != current_device)) return 0;
   const int call = ++s.calls;
   switch (s.fault) {
     case Fault::kMemory:
@@ -76,8 +92,35 @@ void count_queued(std::ptrdiff_t change) {
 
 /// Used by one thread at a time, as a call of Device uses it.
 struct Stream {
+  int device = 0;
   std::vector<std::function<int()>> work;
 };
+
+/// Whether this is not memory of another device.
+bool belongs(const void* memory, int device) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  const auto* const at = static_cast<const std::byte*>(memory);
+  auto block = s.blocks.upper_bound(at);
+  if (block == s.blocks.begin()) return true;
+  --block;
+  return at >= block->first + block->second.bytes || block->second.device == device;
+}
+
+template <typename T>
+bool belongs(const T&, int) {
+  return true;
+}
+template <typename T>
+bool belongs(T* memory, int device) {
+  return belongs(static_cast<const void*>(memory), device);
+}
+bool belongs(const cuda::Pixels& pixels, int device) { return belongs(pixels.data, device); }
+bool belongs(const cuda::FilterTaps& taps, int device) { return belongs(taps.weights, device); }
+bool belongs(const cuda::GuideTaps& taps, int device) { return belongs(taps.t, device); }
+bool belongs(const cuda::GuidePlanes& guide, int device) {
+  return belongs(guide.planes[0], device);
+}
 
 template <auto kFunction, typename Type>
 struct Queued;
@@ -89,8 +132,12 @@ struct Queued<kFunction, int (*Table::*)(Arguments...)> {
     if (const int error = error_of(); error != 0) return error;
     const std::tuple<Arguments...> all(arguments...);
     auto* const stream = static_cast<Stream*>(std::get<sizeof...(Arguments) - 1>(all));
+    const auto fits = [&](const auto&... each) { return (belongs(each, stream->device) && ...); };
+    if (stream->device != current_device || !std::apply(fits, all)) return kOtherDevice;
     stream->work.push_back([all] { return std::apply(executor().*kFunction, all); });
     count_queued(1);
+    const std::lock_guard lock(state().mutex);
+    ++state().work[static_cast<std::size_t>(current_device)];
     return 0;
   }
 };
@@ -107,19 +154,26 @@ int allocate(std::size_t bytes, void** memory) {
   if (error != 0) return error;
   std::memset(*memory, 0xFF, bytes);
   hold(1);
+  if (kKind != Kind::kMemory) return 0;
+  const std::lock_guard lock(state().mutex);
+  state().blocks[static_cast<std::byte*>(*memory)] = {bytes, current_device};
   return 0;
 }
 
 /// Releases even where it fails: a lost device has no memory.
 int release(void* memory) {
   hold(-1);
+  {
+    const std::lock_guard lock(state().mutex);
+    state().blocks.erase(static_cast<std::byte*>(memory));
+  }
   (void)executor().release(memory);
   return error_of();
 }
 
 int create_stream(void** stream) {
   if (const int error = error_of(); error != 0) return error;
-  *stream = new Stream;
+  *stream = new Stream{current_device, {}};
   hold(1);
   return 0;
 }
@@ -146,8 +200,9 @@ int synchronize(void* stream) {
 Table make() {
   Table table = executor();
   table.use_device = [](int number) {
-    const int error = error_of();
-    return error != 0 ? error : executor().use_device(number);
+    if (number < 0 || number >= kHostDevices) return kNoDevice;
+    current_device = number;
+    return error_of();
   };
   table.create_stream = create_stream;
   table.destroy_stream = destroy_stream;
@@ -187,10 +242,11 @@ const Table& host_device() {
   return table;
 }
 
-void fail_at(Fault fault, int call) {
+void fail_at(Fault fault, int call, int device) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
   s.fault = fault;
+  s.device = device;
   s.at = call;
   s.calls = 0;
 }
@@ -199,6 +255,12 @@ int calls_that_could_fail() {
   State& s = state();
   const std::lock_guard lock(s.mutex);
   return s.calls;
+}
+
+std::size_t work_of_host_device(int device) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  return s.work[static_cast<std::size_t>(device)];
 }
 
 std::size_t queued_on_host_device() {

@@ -8,9 +8,13 @@ namespace cutout::test {
 
 /// The kernels under the host executor as a device whose work is done only when its stream is
 /// waited for, so that a result that is used too early, or memory that is used again too early, is
-/// noticed. Its memory begins as NaN. There is one in a process; its functions may be called from
-/// any thread.
+/// noticed. Its memory begins as NaN. There are kHostDevices of them; work on a stream or memory of
+/// another one than the calling thread's is the error 400. The functions may be called from any
+/// thread.
 const cuda::Table& host_device();
+
+inline constexpr int kHostDevices = 4;
+inline constexpr int kAnyDevice = -1;
 
 /// What fails.
 enum class Fault {
@@ -22,10 +26,14 @@ enum class Fault {
 };
 
 /// Makes the `call`-th call from now on fail, from 1 on; for memory, calls that allocate, and all
-/// later ones of these too. Ends an earlier fault.
-void fail_at(Fault fault, int call);
+/// later ones of these too. Calls of other devices than this one are not counted. Ends an earlier
+/// fault.
+void fail_at(Fault fault, int call, int device = kAnyDevice);
 /// Calls that the last fail_at() could have chosen, since then.
 int calls_that_could_fail();
+
+/// Work that was queued on a device so far.
+std::size_t work_of_host_device(int device);
 
 /// Blocks and streams that are not released.
 std::size_t held_by_host_device();

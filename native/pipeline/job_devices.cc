@@ -1,0 +1,102 @@
+#include "pipeline/job_devices.h"
+
+#include <algorithm>
+#include <numeric>
+#include <shared_mutex>
+#include <utility>
+
+#include "pipeline/cpu_backend.h"
+#include "pipeline/device_backend.h"
+
+namespace cutout {
+
+/// A job's device and its networks there, from the choice to the end of the job.
+class JobDevices::Stay {
+ public:
+  /// Of the devices on which the job's networks work, the one with the fewest jobs.
+  Stay(JobDevices& devices, const PlacedJob& job) : devices_(devices) {
+    const std::lock_guard lock(devices.mutex_);
+    std::vector<std::size_t> order(devices.devices_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(
+        order, {}, [&devices](std::size_t device) { return devices.devices_[device].jobs; });
+    for (const std::size_t device : order) {
+      network_ = job.network.use(device);
+      if (!network_) continue;
+      if (job.second) second_ = job.second->get().use(device);
+      if (job.second && !second_) continue;
+      device_ = device;
+      ++devices.devices_[device].jobs;
+      return;
+    }
+  }
+  ~Stay() {
+    if (!device_) return;
+    const std::lock_guard lock(devices_.mutex_);
+    --devices_.devices_[*device_].jobs;
+  }
+  Stay(const Stay&) = delete;
+  Stay& operator=(const Stay&) = delete;
+
+  /// None where no device works.
+  [[nodiscard]] std::optional<std::size_t> device() const { return device_; }
+
+ private:
+  JobDevices& devices_;
+  std::optional<std::size_t> device_;
+  std::shared_lock<std::shared_mutex> network_;
+  std::shared_lock<std::shared_mutex> second_;
+};
+
+JobDevices::JobDevices(const cuda::Table* kernels, std::span<const int> numbers)
+    : devices_(numbers.size()) {
+  if (kernels == nullptr) return;
+  for (std::size_t device = 0; device < numbers.size(); ++device)
+    devices_[device].memory = std::make_unique<Device>(*kernels, numbers[device]);
+}
+
+std::unique_ptr<Backend> JobDevices::open_backend(std::size_t device, ThreadPool& pool) const {
+  if (Device* const on = memory(device)) return std::make_unique<DeviceBackend>(*on, pool);
+  return std::make_unique<CpuBackend>(pool);
+}
+
+Status JobDevices::run(const PlacedJob& job, int slot, ThreadPool& pool, const CancelToken& token,
+                       MatteResult& result) {
+  Status lost;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const Stay stay(*this, job);
+    if (!stay.device()) break;
+    const std::size_t device = *stay.device();
+    MatteJob on_device{job.pixels, job.plan, job.network.on(device), {}, job.classifier};
+    if (job.second) on_device.second = job.second->get().on(device);
+    MatteResult made;
+    const std::unique_ptr<Backend> backend = open_backend(device, pool);
+    Status status = make_matte(on_device, {*backend, pool, slot, token}, made);
+    if (status.code() != Code::kDevice) {
+      made.queue_ms += result.queue_ms;
+      result = std::move(made);
+      return status;
+    }
+    job.network.report_loss(device, status);
+    if (job.second) job.second->get().report_loss(device, status);
+    if (made.pixels_changed) return status;
+    lost = std::move(status);
+  }
+  if (!lost.ok()) return lost;
+  // The reason of the network that is lost.
+  for (Replicas* network : {&job.network, job.second ? &job.second->get() : nullptr}) {
+    if (network == nullptr) continue;
+    for (DeviceWork& work : network->work()) {
+      if (!work.lost.ok()) return std::move(work.lost);
+    }
+  }
+  return {Code::kDevice, "No GPU works."};
+}
+
+void JobDevices::release_kept() noexcept {
+  for (const Place& place : devices_) {
+    if (place.memory != nullptr) place.memory->release_kept();
+  }
+}
+
+}  // namespace cutout

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/cancel.h"
+#include "core/status.h"
+#include "core/thread_pool.h"
+#include "cuda/table.h"
+#include "pipeline/backend.h"
+#include "pipeline/device.h"
+#include "pipeline/matte.h"
+#include "pipeline/replicas.h"
+
+namespace cutout {
+
+/// A matte to be made on any device. Everything is borrowed.
+struct PlacedJob {
+  ImageView pixels;
+  const MattePlan& plan;
+  Replicas& network;
+  std::optional<std::reference_wrapper<Replicas>> second;
+  std::optional<std::reference_wrapper<const SubjectTypes>> classifier;
+};
+
+/// What an engine's devices run the steps around the network with, and how many jobs each has.
+/// Devices are numbered from 0, in the order of the engine's options. Thread-safe.
+class JobDevices {
+ public:
+  /// With kernels, each of these devices runs the steps; without, the CPU does for all of them.
+  JobDevices(const cuda::Table* kernels, std::span<const int> numbers);
+
+  /// Makes a matte on the device with the fewest jobs of those on which its networks work; the job
+  /// stays there. If that device stops working, its networks are told so, and the job runs once
+  /// more, on another one, unless its pixels may have been changed. kDevice where none works.
+  /// The pool is the job's.
+  Status run(const PlacedJob& job, int slot, ThreadPool& pool, const CancelToken& token,
+             MatteResult& result);
+
+  /// Where values of networks on a device lie; null: on the host.
+  [[nodiscard]] Device* memory(std::size_t device) const { return devices_[device].memory.get(); }
+  /// Returns the memory that is kept to the devices.
+  void release_kept() noexcept;
+
+ private:
+  struct Place {
+    std::unique_ptr<Device> memory;
+    int jobs = 0;  // guarded by mutex_
+  };
+  [[nodiscard]] std::unique_ptr<Backend> open_backend(std::size_t device, ThreadPool& pool) const;
+  /// The device of a job, counted until it is left.
+  class Stay;
+
+  std::vector<Place> devices_;
+  std::mutex mutex_;
+};
+
+}  // namespace cutout

@@ -1,0 +1,192 @@
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "images.h"
+#include "native/plans.h"
+#include "ort/runtime.h"
+#include "pipeline/job_devices.h"
+#include "registry.h"
+#include "stress/device/host_device.h"
+
+namespace cutout::test {
+
+namespace {
+
+constexpr int kSlots = 6;
+
+/// Mattes of one image with one network on several host devices.
+class Devices {
+ public:
+  /// `numbers`: of the host devices; empty: one device whose steps run on the CPU.
+  Devices(const Napi::CallbackInfo& info, std::vector<int> numbers)
+      : devices_(numbers.empty() ? nullptr : &host_device(),
+                 numbers.empty() ? std::vector<int>{0} : numbers),
+        image_(to_image(info[2])),
+        plan_(to_plan(info[3].As<Napi::Object>())) {
+    const Status runtime = ort::open_runtime(info[0].ToString().Utf8Value());
+    if (!runtime.ok()) throw Napi::Error::New(info.Env(), runtime.message());
+    devices_.attach(pool_);
+    Replicas::Options options;
+    options.spec = to_spec(info[1].As<Napi::Object>());
+    options.devices = numbers.empty() ? 1 : numbers.size();
+    options.first_check = std::chrono::milliseconds(1);
+    options.open = [this, spec = options.spec](std::size_t device, const CancelToken& stop,
+                                               std::unique_ptr<ort::Network>& network) {
+      ort::NetworkOptions of_network;
+      of_network.path = spec.path;
+      of_network.width = spec.input.width;
+      of_network.height = spec.input.height;
+      of_network.slots = kSlots + 1;
+      of_network.timed = true;
+      of_network.batches = {2};
+      of_network.memory = devices_.memory(device);
+      return ort::Network::open(of_network, stop, network);
+    };
+    const Status opened = Replicas::open(std::move(options), pool_, token_, network_);
+    if (!opened.ok()) throw Napi::Error::New(info.Env(), opened.message());
+  }
+
+  struct Made {
+    Status status;
+    std::vector<std::uint8_t> pixels;
+    bool changed = false;
+  };
+
+  Made run(int slot) {
+    Made made;
+    made.pixels.assign(image_.data,
+                       image_.data + static_cast<std::ptrdiff_t>(image_.stride) * image_.height);
+    const PlacedJob job{
+        {made.pixels.data(), image_.width, image_.height, image_.stride}, plan_, *network_, {}, {}};
+    MatteResult result;
+    made.status = caught([&] { return devices_.run(job, slot, token_, result); });
+    return made;
+  }
+
+  std::vector<Made> run_at_once() {
+    std::vector<Made> all(kSlots);
+    std::vector<std::thread> threads;
+    for (int slot = 0; slot < kSlots; ++slot)
+      threads.emplace_back([this, &all, slot] { all[static_cast<std::size_t>(slot)] = run(slot); });
+    for (std::thread& thread : threads) thread.join();
+    return all;
+  }
+
+  [[nodiscard]] bool works(std::size_t device) const {
+    return network_->work()[device].lost.ok() && network_->use(device).owns_lock();
+  }
+  [[nodiscard]] std::uint64_t losses(std::size_t device) const {
+    return network_->work()[device].losses;
+  }
+
+  /// False if that takes too long.
+  [[nodiscard]] bool wait_until_all_work(std::size_t devices) const {
+    const Clock::time_point end = Clock::now() + std::chrono::seconds(20);
+    for (std::size_t device = 0; device < devices; ++device) {
+      while (!works(device)) {
+        if (Clock::now() > end) return false;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    }
+    return true;
+  }
+
+ private:
+  CancelToken token_;
+  ThreadPool pool_{0};
+  JobDevices devices_;
+  const ImageView image_;
+  const MattePlan plan_;
+  std::shared_ptr<Replicas> network_;
+};
+
+std::vector<std::uint8_t> by_cpu(const Napi::CallbackInfo& info) {
+  return Devices(info, {}).run(0).pixels;
+}
+
+/// shareOfDevices(runtime, network, image, plan): makes mattes at the same time on two devices;
+/// which of the mattes are the CPU's, and whether each device did some of the work.
+Napi::Value share_of_devices(const Napi::CallbackInfo& info) {
+  const std::vector<std::uint8_t> right = by_cpu(info);
+  const std::vector<int> numbers{1, 3};
+  std::vector<std::size_t> before;
+  for (const int number : numbers) before.push_back(work_of_host_device(number));
+  Napi::Object result = Napi::Object::New(info.Env());
+  int same = 0;
+  {
+    Devices devices(info, numbers);
+    for (const Devices::Made& made : devices.run_at_once())
+      same += made.status.ok() && made.pixels == right ? 1 : 0;
+  }
+  Napi::Array worked = Napi::Array::New(info.Env());
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    worked.Set(static_cast<std::uint32_t>(i), work_of_host_device(numbers[i]) > before[i]);
+  result.Set("same", same);
+  result.Set("worked", worked);
+  result.Set("held", static_cast<double>(held_by_host_device()));
+  return result;
+}
+
+/// failEachCall(runtime, network, image, plan, 'once' | 'lost', all): each call of the first
+/// device, or of all, fails in turn while a matte is made. What was seen: faults as sentences, and
+/// how many jobs were made on the other device and how many were given up.
+Napi::Value fail_each_call(const Napi::CallbackInfo& info) {
+  const std::vector<std::uint8_t> right = by_cpu(info);
+  const Fault fault = info[4].ToString().Utf8Value() == "once" ? Fault::kOnce : Fault::kLost;
+  const bool all = info[5].ToBoolean();
+  int moved = 0;
+  int given_up = 0;
+  std::string wrong;
+  const auto expect = [&](bool condition, int call, const char* what) {
+    if (!condition && wrong.empty()) wrong = "call " + std::to_string(call) + ": " + what;
+  };
+  for (int call = 1; wrong.empty(); ++call) {
+    bool reached = false;
+    {
+      Devices devices(info, {0, 1});
+      fail_at(fault, call, all ? kAnyDevice : 0);
+      const Devices::Made made = devices.run(0);
+      reached = calls_that_could_fail() >= call;
+      const bool working = devices.works(0);  // first: its thread may take note of a loss meanwhile
+      const bool lost = !working || devices.losses(0) > 0;
+      if (made.status.ok()) {
+        expect(made.pixels == right, call, "another result");
+        if (lost) ++moved;
+      } else {
+        expect(made.status.code() == Code::kDevice, call, made.status.message());
+        expect(lost, call, "the device is not lost");
+        ++given_up;
+      }
+      if (fault == Fault::kLost && lost) {
+        // It still fails, and nobody uses it; without any device jobs end at once.
+        const Devices::Made next = devices.run(1);
+        expect(all ? next.status.code() == Code::kDevice : next.status.ok() && next.pixels == right,
+               call, "the next job, on the device that works");
+      }
+      fail_at(Fault::kNothing, 0);
+      expect(devices.wait_until_all_work(2), call, "the device is not used again");
+      for (const Devices::Made& after : devices.run_at_once())
+        expect(after.status.ok() && after.pixels == right, call, "a job after it works again");
+      expect(queued_on_host_device() == 0, call, "work is left in a queue");
+    }
+    expect(held_by_host_device() == 0, call, "memory or a stream is leaked");
+    if (!reached) break;
+  }
+  Napi::Object result = Napi::Object::New(info.Env());
+  result.Set("wrong", wrong);
+  result.Set("moved", moved);
+  result.Set("givenUp", given_up);
+  return result;
+}
+
+}  // namespace
+
+CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
+  exports.Set("shareOfDevices", Napi::Function::New(env, share_of_devices));
+  exports.Set("failEachCall", Napi::Function::New(env, fail_each_call));
+});
+
+}  // namespace cutout::test

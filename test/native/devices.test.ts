@@ -1,0 +1,74 @@
+import { createRequire } from 'node:module';
+import test from 'ava';
+import { defaultRuntimePath } from '../../src/engine/addon.ts';
+import type { NetworkSpec } from '../../src/engine/types.ts';
+import { Networks } from '../fixtures/engineSetup.ts';
+import type { Image } from './kernelsAddon.ts';
+
+interface Plan {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** test/native/devices.cc. The devices are the host's. */
+interface DevicesAddon {
+  shareOfDevices(
+    runtime: string,
+    network: NetworkSpec,
+    image: Image,
+    plan: Plan,
+  ): { readonly same: number; readonly worked: readonly boolean[]; readonly held: number };
+  failEachCall(
+    runtime: string,
+    network: NetworkSpec,
+    image: Image,
+    plan: Plan,
+    fault: 'once' | 'lost',
+    all: boolean,
+  ): { readonly wrong: string; readonly moved: number; readonly givenUp: number };
+}
+
+const addon = createRequire(import.meta.url)('../../../native/Release/cutout_test.node') as DevicesAddon;
+const networks = new Networks();
+test.after.always(() => networks.remove());
+
+const image: Image = {
+  data: Uint8Array.from({ length: 90 * 70 * 4 }, (_, i) =>
+    i % 4 === 3 ? 255 : (Math.floor(i / 360) * 3 + i * 7) % 256,
+  ),
+  width: 90,
+  height: 70,
+  stride: 360,
+};
+const plan = { width: 80, height: 60 };
+
+// In series, because the faults are the process's.
+test.serial('jobs are made on all devices, each of them on one, and are those of the CPU', (t) => {
+  const network = networks.spec('shared', { batch: true, convolutions: 2 });
+  t.deepEqual(addon.shareOfDevices(defaultRuntimePath(), network, image, plan), {
+    same: 6,
+    worked: [true, true],
+    held: 0,
+  });
+});
+
+for (const fault of ['once', 'lost'] as const) {
+  test.serial(`a device that fails at any call (${fault}): the job is made on another one`, (t) => {
+    const network = networks.spec(`fails-${fault}`, { batch: true });
+    const found = addon.failEachCall(defaultRuntimePath(), network, image, plan, fault, false);
+    t.is(found.wrong, '');
+    t.true(found.moved > 50, `${found.moved} jobs were moved`);
+    // Only while the image comes back: one copy, and waiting for it.
+    t.true(found.givenUp > 0 && found.givenUp <= 3, `${found.givenUp} jobs were given up`);
+  });
+}
+
+test.serial(
+  'devices that all fail: jobs end with the reason, and are made again once a device works',
+  (t) => {
+    const network = networks.spec('none', { batch: true });
+    const found = addon.failEachCall(defaultRuntimePath(), network, image, plan, 'lost', true);
+    t.is(found.wrong, '');
+    t.true(found.givenUp > 50, `${found.givenUp} jobs were given up`);
+  },
+);
