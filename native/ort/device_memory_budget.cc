@@ -56,7 +56,25 @@ void DeviceMemoryBudget::Booking::release() {
 
 std::uint64_t DeviceMemoryBudget::booked() const {
   const std::lock_guard lock(mutex_);
-  return booked_;
+  return booked_ + taken_;
+}
+
+std::uint64_t DeviceMemoryBudget::taken() const {
+  const std::lock_guard lock(mutex_);
+  return taken_;
+}
+
+bool DeviceMemoryBudget::take(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  // Until a session was measured, 0 is a limit that is not known.
+  if (limit_ > 0 && (booked_ + taken_ > limit_ || bytes > limit_ - booked_ - taken_)) return false;
+  taken_ += bytes;
+  return true;
+}
+
+void DeviceMemoryBudget::give_back(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  taken_ -= bytes;
 }
 
 std::uint64_t DeviceMemoryBudget::limit() const {
@@ -66,7 +84,8 @@ std::uint64_t DeviceMemoryBudget::limit() const {
 
 std::uint64_t DeviceMemoryBudget::left() const {
   const std::lock_guard lock(mutex_);
-  return limit_ > booked_ ? limit_ - booked_ : 0;
+  const std::uint64_t all = booked_ + taken_;
+  return limit_ > all ? limit_ - all : 0;
 }
 
 Status DeviceMemoryBudget::book(const std::shared_ptr<DeviceMemoryBudget>& memory,
@@ -92,15 +111,18 @@ Status DeviceMemoryBudget::book(const std::shared_ptr<DeviceMemoryBudget>& self,
     if (limit_ == 0) limit_ = before->total / 10 * 9;
   }
   if (expected > left()) return refuse(expected);
+  const std::uint64_t taken_before = taken();
   CUTOUT_RETURN_IF_ERROR(open());
   const std::optional<DeviceUse> after = measure_();
   if (!after) return {};
-  const std::uint64_t taken = after->used - std::min(after->used, before->used);
-  if (taken > left()) return refuse(taken);
+  // What jobs have taken or given back meanwhile is counted already.
+  const std::uint64_t now = after->used + taken_before;
+  const std::uint64_t bytes = now - std::min(now, before->used + taken());
+  if (bytes > left()) return refuse(bytes);
   const std::lock_guard lock(mutex_);
-  booked_ += taken;
+  booked_ += bytes;
   booking.memory_ = self;
-  booking.bytes_ = taken;
+  booking.bytes_ = bytes;
   return {};
 }
 

@@ -28,10 +28,11 @@ inline constexpr std::array kCudaRuntimes{"libcudart.so.13", "libcudart.so.12",
 std::optional<DeviceUse> device_use(int number,
                                     std::span<const char* const> libraries = kCudaRuntimes);
 
-/// The memory that networks take on one device, against a limit. A session takes its memory
-/// (weights, and what one run of its batch needs) when it is opened and run for the first time, and
-/// keeps it, so that no later run needs more. What it takes is measured, as the growth of the
-/// device's use; sessions of one device are opened one after the other. Thread-safe.
+/// The memory that networks and jobs take on one device, against a limit. A session takes its
+/// memory (weights, and what one run of its batch needs) when it is opened and run for the first
+/// time, and keeps it, so that no later run needs more. What it takes is measured, as the growth of
+/// the device's use without what is taken by take() meanwhile; sessions of one device are opened
+/// one after the other. Thread-safe.
 class DeviceMemoryBudget {
  public:
   using Measure = std::function<std::optional<DeviceUse>()>;
@@ -62,6 +63,13 @@ class DeviceMemoryBudget {
   static Status book(const std::shared_ptr<DeviceMemoryBudget>& memory, const std::string& what,
                      std::uint64_t expected, const std::function<Status()>& open, Booking& booking);
 
+  /// Counts memory that is about to be allocated on the device by others than sessions. False, and
+  /// nothing is counted, when that is more than is left.
+  [[nodiscard]] bool take(std::uint64_t bytes);
+  /// That memory was released.
+  void give_back(std::uint64_t bytes);
+
+  /// By sessions and by take().
   [[nodiscard]] std::uint64_t booked() const;
   /// 0: not known yet.
   [[nodiscard]] std::uint64_t limit() const;
@@ -72,9 +80,12 @@ class DeviceMemoryBudget {
               std::uint64_t expected, const std::function<Status()>& open, Booking& booking,
               const std::optional<DeviceUse>& before);
 
-  mutable std::mutex mutex_;  // guards limit_ and booked_
+  [[nodiscard]] std::uint64_t taken() const;
+
+  mutable std::mutex mutex_;  // guards the next three
   std::uint64_t limit_;
-  std::uint64_t booked_ = 0;
+  std::uint64_t booked_ = 0;  // by sessions
+  std::uint64_t taken_ = 0;
   const Measure measure_;
 };
 

@@ -52,19 +52,39 @@ Status Device::allocate(std::size_t bytes, std::shared_ptr<void>& memory) {
   const std::size_t size = block_size(bytes);
   void* block = take_kept(size);
   if (block == nullptr) {
-    if (const int error = table_.use_device(number_); error != 0) return failure(error);
-    int error = table_.allocate(size, &block);
-    if (error == kOutOfMemory) {
+    Status status = take_new(size, &block);
+    if (status.code() == Code::kDeviceMemory) {
       release_kept();
-      error = table_.allocate(size, &block);
+      status = take_new(size, &block);
     }
-    if (error != 0) return failure(error);
+    CUTOUT_RETURN_IF_ERROR(status);
     const std::lock_guard lock(mutex_);
     ++stats_.allocations;
     stats_.used_bytes += size;
   }
   memory = std::shared_ptr<void>(block, [this, size](void* used) { give_back(used, size); });
   return {};
+}
+
+Status Device::take_new(std::size_t bytes, void** block) {
+  if (budget_ != nullptr && !budget_->take(bytes)) {
+    return {Code::kDeviceMemory,
+            std::to_string(bytes) + " bytes of device memory are needed, and " +
+                std::to_string(budget_->left()) + " of " + std::to_string(budget_->limit()) +
+                " are left. Raise CUTOUT_DEVICE_MEMORY, or lower CUTOUT_WORKERS."};
+  }
+  int error = table_.use_device(number_);
+  if (error == 0) error = table_.allocate(bytes, block);
+  if (error == 0) return {};
+  if (budget_ != nullptr) budget_->give_back(bytes);
+  return failure(error);
+}
+
+/// The device's own errors do not matter here: what cannot be released is lost with the device.
+void Device::release(void* block, std::size_t bytes) noexcept {
+  (void)table_.use_device(number_);
+  (void)table_.release(block);
+  if (budget_ != nullptr) budget_->give_back(bytes);
 }
 
 void* Device::take_kept(std::size_t bytes) {
@@ -85,17 +105,14 @@ void Device::give_back(void* block, std::size_t bytes) noexcept {
     kept_[bytes].push_back(block);
     stats_.kept_bytes += bytes;
   } catch (const std::bad_alloc&) {
-    // The device's own errors do not matter here: what cannot be released is lost with the device.
-    (void)table_.use_device(number_);
-    (void)table_.release(block);
+    release(block, bytes);
   }
 }
 
 void Device::release_kept() noexcept {
   const std::lock_guard lock(mutex_);
-  (void)table_.use_device(number_);
   for (auto& [bytes, blocks] : kept_) {
-    for (void* const block : blocks) (void)table_.release(block);
+    for (void* const block : blocks) release(block, bytes);
     blocks.clear();
   }
   stats_.kept_bytes = 0;

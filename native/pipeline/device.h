@@ -13,6 +13,7 @@
 #include "core/status.h"
 #include "core/thread_pool.h"
 #include "cuda/table.h"
+#include "ort/device_memory_budget.h"
 
 namespace cutout {
 
@@ -43,8 +44,9 @@ struct DeviceStats {
 ///
 /// | limit   |                                                                                          |
 /// |---------|------------------------------------------------------------------------------------------|
-/// | memory  | blocks at most a quarter larger than asked for; when the device has none left, what is   |
-/// |         | kept is released and the device asked once more                                          |
+/// | memory  | blocks at most a quarter larger than asked for, counted against the budget; when that or |
+/// |         | the device has none left, what is kept is released and both are asked once more; then    |
+/// |         | kDeviceMemory                                                                            |
 /// | streams | one for each call that runs at the same time, each with page-locked memory of            |
 /// |         | 2 * staging bytes                                                                        |
 /// | lifetime| outlives its memory and its calls                                                        |
@@ -52,8 +54,10 @@ class Device final : public DeviceMemory {
  public:
   static constexpr std::size_t kStaging = 4U << 20U;
 
-  explicit Device(const cuda::Table& table, int number, std::size_t staging = kStaging)
-      : table_(table), number_(number), staging_(staging) {}
+  /// Without a budget the memory is not counted.
+  explicit Device(const cuda::Table& table, int number, std::size_t staging = kStaging,
+                  std::shared_ptr<ort::DeviceMemoryBudget> budget = nullptr)
+      : table_(table), number_(number), staging_(staging), budget_(std::move(budget)) {}
   ~Device() override;
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -81,10 +85,14 @@ class Device final : public DeviceMemory {
   void give_back(const Lane& lane) noexcept;
   void give_back(void* block, std::size_t bytes) noexcept;
   void* take_kept(std::size_t bytes);
+  /// A new block from the device.
+  Status take_new(std::size_t bytes, void** block);
+  void release(void* block, std::size_t bytes) noexcept;
 
   const cuda::Table& table_;
   const int number_;
   const std::size_t staging_;
+  const std::shared_ptr<ort::DeviceMemoryBudget> budget_;
   mutable std::mutex mutex_;
   std::map<std::size_t, std::vector<void*>> kept_;  // by size; these four are guarded by mutex_
   std::vector<Lane> lanes_;

@@ -23,6 +23,16 @@ std::vector<int> batch_sizes(int largest) {
   return sizes;
 }
 
+std::vector<std::shared_ptr<ort::DeviceMemoryBudget>> budgets_of(const std::vector<ort::GpuRuntime>& gpus,
+                                                           std::uint64_t limit) {
+  std::vector<std::shared_ptr<ort::DeviceMemoryBudget>> budgets;
+  for (const ort::GpuRuntime& gpu : gpus) {
+    budgets.push_back(std::make_shared<ort::DeviceMemoryBudget>(
+        limit, [number = gpu.device.number] { return ort::device_use(number); }));
+  }
+  return budgets;
+}
+
 }  // namespace
 
 Status Engine::create(const EngineOptions& options, std::unique_ptr<Engine>& engine) {
@@ -56,17 +66,13 @@ Engine::Engine(const EngineOptions& options, std::vector<ort::GpuRuntime> gpus,
                const cuda::Table* kernels)
     : options_(options),
       gpus_(std::move(gpus)),
-      devices_(kernels, options_.device_ids),
+      budgets_(budgets_of(gpus_, options.device_memory)),
+      devices_(kernels, options_.device_ids, budgets_),
       scheduler_(options.workers, options.pixel_threads, options.queue_limit,
                  options.idle_release_ms == 0
                      ? IdleWork{}
                      : IdleWork{std::chrono::milliseconds(options.idle_release_ms),
-                                [this] { release_memory(); }}) {
-  for (const ort::GpuRuntime& gpu : gpus_) {
-    budgets_.push_back(std::make_shared<ort::DeviceMemoryBudget>(
-        options.device_memory, [number = gpu.device.number] { return ort::device_use(number); }));
-  }
-}
+                                [this] { release_memory(); }}) {}
 
 void Engine::release_memory() {
   ort::release_memory();
@@ -173,6 +179,8 @@ void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
     options.devices = options_.device_ids.size();
     options.open = [this, spec](std::size_t device, const CancelToken& stop,
                                 std::unique_ptr<ort::Network>& network) {
+      // What jobs have left counts against the budget of the network.
+      if (Device* const memory = devices_.memory(device)) memory->release_kept();
       return ort::Network::open(matting_options(spec, device), stop, network);
     };
     options.limits = {std::chrono::milliseconds(options_.batch_delay_ms)};

@@ -37,7 +37,7 @@ struct EngineOptions {
   int pixel_threads = 1;
   int queue_limit = 0;
   int idle_release_ms = 0;
-  std::uint64_t device_memory = 0;  // bytes of each GPU that networks may take; 0: most of it
+  std::uint64_t device_memory = 0;  // bytes of each GPU that may be taken; 0: most of it
   int max_batch = 1;
   int batch_delay_ms = 0;
 };
@@ -225,7 +225,7 @@ class Engine {
 
   const EngineOptions options_;
   const std::vector<ort::GpuRuntime> gpus_;
-  std::vector<std::shared_ptr<ort::DeviceMemoryBudget>> budgets_;
+  const std::vector<std::shared_ptr<ort::DeviceMemoryBudget>> budgets_;
   JobDevices devices_;
   std::mutex mutex_;
   Loaded loaded_;                               // guarded by mutex_

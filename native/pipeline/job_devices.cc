@@ -48,11 +48,13 @@ class JobDevices::Stay {
   std::shared_lock<std::shared_mutex> second_;
 };
 
-JobDevices::JobDevices(const cuda::Table* kernels, std::span<const int> numbers)
+JobDevices::JobDevices(const cuda::Table* kernels, std::span<const int> numbers,
+                       std::span<const std::shared_ptr<ort::DeviceMemoryBudget>> budgets)
     : devices_(numbers.size()) {
   if (kernels == nullptr) return;
   for (std::size_t device = 0; device < numbers.size(); ++device)
-    devices_[device].memory = std::make_unique<Device>(*kernels, numbers[device]);
+    devices_[device].memory = std::make_unique<Device>(*kernels, numbers[device], Device::kStaging,
+                                                       budgets.empty() ? nullptr : budgets[device]);
 }
 
 std::unique_ptr<Backend> JobDevices::open_backend(std::size_t device, ThreadPool& pool) const {

@@ -32,8 +32,10 @@ struct PlacedJob {
 /// Devices are numbered from 0, in the order of the engine's options. Thread-safe.
 class JobDevices {
  public:
-  /// With kernels, each of these devices runs the steps; without, the CPU does for all of them.
-  JobDevices(const cuda::Table* kernels, std::span<const int> numbers);
+  /// With kernels, each of these devices runs the steps, in memory of its budget if there are
+  /// some; without, the CPU does for all of them.
+  JobDevices(const cuda::Table* kernels, std::span<const int> numbers,
+             std::span<const std::shared_ptr<ort::DeviceMemoryBudget>> budgets = {});
 
   /// Makes a matte on the device with the fewest jobs of those on which its networks work; the job
   /// stays there. If that device stops working, its networks are told so, and the job runs once

@@ -54,14 +54,14 @@ export const engineSettings = {
     'CUTOUT_DEVICE_ID',
     '0',
     devices,
-    'Numbers of the GPUs, for example 0 or 0,1; all: every GPU that the driver shows. Each gets a copy of the networks, and images go to the first that is idle.',
+    'Numbers of the GPUs, for example 0 or 0,1; all: every GPU that the driver shows. Each gets a copy of the networks, and images go to the one with the fewest in progress.',
   ),
   deviceMemory: {
     ...setting(
       'CUTOUT_DEVICE_MEMORY',
       'auto',
       auto(bytes),
-      'Memory of each GPU that the networks may take, for example 20G; sizes of batches that do not fit are left out, and a network that does not fit ends the start. auto: nine tenths of the GPU.',
+      'Memory of each GPU that the networks and the images in progress may take, for example 20G; sizes of batches that do not fit are left out, and a network that does not fit ends the start. auto: nine tenths of the GPU.',
     ),
     show: showBytes,
   },

@@ -94,7 +94,7 @@ export interface EngineOptions {
    */
   readonly maxBatch?: number;
   /**
-   * Bytes of each GPU that the networks may take; default 0: nine tenths of it. Sizes of batches that would take more are
+   * Bytes of each GPU that the networks and jobs may take; default 0: nine tenths of it. Sizes of batches that would take more are
    * left out; a network of which not even single images fit rejects with ENGINE_DEVICE_MEMORY.
    */
   readonly deviceMemoryBytes?: number;
@@ -509,7 +509,7 @@ export interface DeviceStats {
   /** Images by how long they waited for their batch: at most so many milliseconds and more than those before; the last is Infinity. */
   readonly waits: readonly (readonly [upToMs: number, images: number])[];
   readonly waitedMs: number;
-  /** Memory of the GPU that the loaded networks take, measured, and how much they may; 0: not known. Absent on the CPU. */
+  /** Memory of the GPU that the loaded networks, measured, and jobs take, and how much they may; 0: not known. Absent on the CPU. */
   readonly memoryBytes?: number;
   readonly memoryLimitBytes?: number;
 }

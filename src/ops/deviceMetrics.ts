@@ -67,10 +67,10 @@ export function registerDevices(registers: Registry[], devices: () => readonly D
         for (const device of devices()) this.set({ device: device.id }, bytes(device) ?? 0);
       },
     });
-  memory('bytes', 'Memory of the GPU that networks take.', ({ memoryBytes }) => memoryBytes);
+  memory('bytes', 'Memory of the GPU that networks and images take.', ({ memoryBytes }) => memoryBytes);
   memory(
     'limit_bytes',
-    'Memory of the GPU that networks may take; 0: not known.',
+    'Memory of the GPU that networks and images may take; 0: not known.',
     ({ memoryLimitBytes }) => memoryLimitBytes,
   );
   new Counter({

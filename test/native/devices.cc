@@ -28,7 +28,6 @@ class Devices {
         plan_(to_plan(info[3].As<Napi::Object>())) {
     const Status runtime = ort::open_runtime(info[0].ToString().Utf8Value());
     if (!runtime.ok()) throw Napi::Error::New(info.Env(), runtime.message());
-    devices_.attach(pool_);
     Replicas::Options options;
     options.spec = to_spec(info[1].As<Napi::Object>());
     options.devices = numbers.empty() ? 1 : numbers.size();
@@ -62,7 +61,7 @@ class Devices {
     const PlacedJob job{
         {made.pixels.data(), image_.width, image_.height, image_.stride}, plan_, *network_, {}, {}};
     MatteResult result;
-    made.status = caught([&] { return devices_.run(job, slot, token_, result); });
+    made.status = caught([&] { return devices_.run(job, slot, pool_, token_, result); });
     return made;
   }
 
