@@ -23,8 +23,8 @@ std::vector<int> batch_sizes(int largest) {
   return sizes;
 }
 
-std::vector<std::shared_ptr<ort::DeviceMemoryBudget>> budgets_of(const std::vector<ort::GpuRuntime>& gpus,
-                                                           std::uint64_t limit) {
+std::vector<std::shared_ptr<ort::DeviceMemoryBudget>> budgets_of(
+    const std::vector<ort::GpuRuntime>& gpus, std::uint64_t limit) {
   std::vector<std::shared_ptr<ort::DeviceMemoryBudget>> budgets;
   for (const ort::GpuRuntime& gpu : gpus) {
     budgets.push_back(std::make_shared<ort::DeviceMemoryBudget>(

@@ -191,7 +191,8 @@ void budgeted() {
     device.release_kept();
     if (counted->booked() != 0) fail("budget", 3, "what was released is counted");
   }
-  const auto exact = std::make_shared<ort::DeviceMemoryBudget>(needed, [] { return ort::DeviceUse{}; });
+  const auto exact =
+      std::make_shared<ort::DeviceMemoryBudget>(needed, [] { return ort::DeviceUse{}; });
   {
     Device device(host_device(), 0, kSmallStaging, exact);
     DeviceBackend backend(device, pool());
