@@ -12,11 +12,10 @@ inline constexpr float kMaxBlur = 2.0F;
 
 /// Estimates the blur of a network's output, assuming step edges under a Gaussian point spread
 /// function: its standard deviation s, in network pixels, from the 99.9th percentile of the
-/// gradient's magnitude over network pixels that are not certain (at least the ninth largest). One
-/// number for the whole output, since the blur belongs to the network. Gradients are central
-/// differences. s is limited to kMinBlur .. kMaxBlur; beyond kMaxBlur it falls linearly, to
-/// kMinBlur at s = 3, because such an image is soft in itself. kMinBlur where every network pixel
-/// is certain.
+/// gradient's magnitude over network pixels that are not certain. One number for the whole output,
+/// since the blur belongs to the network. Gradients are central differences. s is limited to
+/// kMinBlur .. kMaxBlur; beyond kMaxBlur it falls linearly, to kMinBlur at s = 3, because such an
+/// image is soft in itself. kMinBlur where every network pixel is certain.
 ///
 /// `p` holds width * height values; they are clamped to 0..1, NaN counts as 0.
 ///

@@ -125,7 +125,7 @@ CUTOUT_SIMD void blend_row(const float* __restrict near, const float* __restrict
   for (int i = 0; i < n; ++i) out[i] = interpolate(near[i], far[i]);
 }
 
-/// `layers`: F r, g, b, B r, g, b of n network pixels, planes of kTile.
+/// `layers`: the means of F, then of B, of n network pixels, planes of kTile.
 CUTOUT_SIMD void sample_row(const float* __restrict red, const float* __restrict green,
                             const float* __restrict blue, const float* scale, const float* offset,
                             const float* __restrict layers, const std::uint8_t* __restrict unknown,
@@ -135,8 +135,8 @@ CUTOUT_SIMD void sample_row(const float* __restrict red, const float* __restrict
     const float colour[3] = {red[i] * scale[0] + offset[0], green[i] * scale[1] + offset[1],
                              blue[i] * scale[2] + offset[2]};
     const float* at = layers + i;
-    const float fore[3] = {at[0], at[kTile], at[2 * kTile]};
-    const float back[3] = {at[3 * kTile], at[4 * kTile], at[5 * kTile]};
+    const float fore[4] = {at[0], at[kTile], at[2 * kTile], at[3 * kTile]};
+    const float back[4] = {at[4 * kTile], at[5 * kTile], at[6 * kTile], at[7 * kTile]};
     const Sample sample = limited_in_haze(sample_of(colour, fore, back), alpha[i], haze[i] != 0);
     const float value = moved_towards(alpha[i], sample);
     alpha[i] = unknown[i] != 0 ? value : alpha[i];
@@ -149,10 +149,10 @@ void sample_tile(const Guide& guide, const Level& colours, const std::uint8_t* u
                  const std::uint8_t* haze, const Tile& tile, ColourSampling& result) {
   const int n = tile.right - tile.left;
   Widened widened(colours, guide.width, tile.left, n);
-  std::array<float, static_cast<std::size_t>(Widened::kColours) * kTile> layers{};
+  std::array<float, static_cast<std::size_t>(Widened::kMeans) * kTile> layers{};
   for (int y = tile.top; y < tile.bottom; ++y) {
     const CoarseTaps v = coarse_taps(y, colours.height);
-    for (int c = 0; c < Widened::kColours; ++c) {
+    for (int c = 0; c < Widened::kMeans; ++c) {
       blend_row(widened.row(c, v.near), widened.row(c, v.far), n, layers.data() + c * kTile);
     }
     const std::size_t index = guide.at(tile.left, y);
@@ -284,9 +284,9 @@ ColourSampling sample_colours_scalar(const Guide& guide, std::span<const float> 
       if (samples[index] != kUnknown) continue;
       const float colour[3] = {guide.colour(0, index), guide.colour(1, index),
                                guide.colour(2, index)};
-      const auto layer = [&](int plane) { return from_coarse(colours, plane, x, y); };
-      const float foreground[3] = {layer(0), layer(1), layer(2)};
-      const float background[3] = {layer(4), layer(5), layer(6)};
+      const auto layer = [&](int plane) { return from_coarse(colours, plane_of(plane), x, y); };
+      const float foreground[4] = {layer(0), layer(1), layer(2), layer(3)};
+      const float background[4] = {layer(4), layer(5), layer(6), layer(7)};
       const bool haze = all(x, y, kWideRadius, is_haze);
       const Sample sample =
           limited_in_haze(sample_of(colour, foreground, background), alpha[index], haze);

@@ -24,9 +24,11 @@ struct ColourSampling {
 /// Foreground samples are the network pixels with only p > 0.98 within radius 3, background samples
 /// those with only p < 0.02 within radius 2. Network pixels with only p > 0.7 within radius 20 are
 /// foreground samples too, if there are any of the others (docs/research/0187). F and B are the
-/// colours of the nearest samples (pyramid.h). For all other network pixels:
-///   t = (I - B).(F - B) / |F - B|^2, in 0..1;   e = I - B - t (F - B)
-///   alpha = p + c (t - p),   c = |F - B|^2 / (|F - B|^2 + 0.1) 0.002 / (0.002 + |e|^2)
+/// mean colours of the nearest samples, f and b their variances (pyramid.h). For all other network
+/// pixels:
+///   t = (I - B).(F - B) / |F - B|^2, in 0..1;   e = I - B - (F - B) (I - B).(F - B) / |F - B|^2
+///   n = 0.003, the noise of a colour;   v = n + t^2 f + (1 - t)^2 b, the variance of t F + (1 - t)
+///   B alpha = p + c (t - p),   c = |F - B|^2 / (|F - B|^2 + 10 v) n / (n + |e|^2)
 /// Network pixels with only p < 0.3 within radius 20 are haze: they are not raised (c is 0 there
 /// where t > p). Without samples of both kinds nothing changes. `p` is clamped to 0..1, NaN counts
 /// as 0.
@@ -34,7 +36,7 @@ struct ColourSampling {
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | size      | from 1 x 1                                                                             |
-/// | scratch   | 19 bytes for each network pixel besides the result                                     |
+/// | scratch   | 22 bytes for each network pixel besides the result                                     |
 /// | threads   | rows over the pool; same bytes for any number of threads                               |
 /// | agreement | bit-equal to the scalar version                                                        |
 ColourSampling sample_colours(const Guide& guide, std::span<const float> p, ThreadPool& pool);

@@ -30,7 +30,7 @@ struct DeblurredMatte {
 /// | factor                                               | is low where                        |
 /// |------------------------------------------------------|-------------------------------------|
 /// | e(start)^2 / (e(start) (e(start) + 0.3 e(alpha))     | blurring changes the start little:  |
-/// |               + (2e-4)^2)                            | no edge                             |
+/// |               + (4e-5)^2)                            | no edge                             |
 /// | f of matting_energy.h                                | the image is out of focus           |
 /// | 0 where alpha of 3 x 3 network pixels stays below    | there is no edge, what the colours  |
 /// | 0.1 or above 0.9, rising towards the middle          | show is texture                     |

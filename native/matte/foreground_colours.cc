@@ -91,7 +91,7 @@ void solve_tile(const Guide& guide, const float* alpha, const Level& coarse, con
       copy_padded(guide.planes[channel] + row, guide.width, left, kSide, at.colour[c] + k);
       scale_row(at.colour[c] + k, guide.scale[channel], guide.offset[channel], kSide);
       const float* fore[2] = {widened.row(c, v.near), widened.row(c, v.far)};
-      const float* back[2] = {widened.row(c + 3, v.near), widened.row(c + 3, v.far)};
+      const float* back[2] = {widened.row(c + kWeight, v.near), widened.row(c + kWeight, v.far)};
       guess_row(at.alpha + k, at.colour[c] + k, fore, back, kSide, at.layers[0][c] + k,
                 at.layers[0][c + 3] + k);
     }
@@ -160,10 +160,11 @@ LayerColours estimate_colours_scalar(const Guide& guide, const float* alpha) {
     for (int y = 0; y < height; ++y) {
       for (int x = 0; x < width; ++x) {
         const std::size_t index = index_of(x, y);
-        plane[bordered(x, y)] = first_guess(
-            guide.colour(static_cast<std::size_t>(k % 3), index), weight(k / 3, index),
-            from_coarse(coarse, k < 3 ? k : k + 1, std::clamp(x - kBorder, 0, guide.width - 1),
-                        std::clamp(y - kBorder, 0, guide.height - 1)));
+        plane[bordered(x, y)] =
+            first_guess(guide.colour(static_cast<std::size_t>(k % 3), index), weight(k / 3, index),
+                        from_coarse(coarse, k / 3 * kLayerSums + k % 3,
+                                    std::clamp(x - kBorder, 0, guide.width - 1),
+                                    std::clamp(y - kBorder, 0, guide.height - 1)));
       }
     }
   }

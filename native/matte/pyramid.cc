@@ -15,12 +15,13 @@ CUTOUT_SIMD void pull_row(const float* __restrict a, const float* __restrict b, 
 }
 
 CUTOUT_SIMD void limit_row(float* __restrict r, float* __restrict g, float* __restrict b,
-                           float* __restrict w, int n) {
+                           float* __restrict square, float* __restrict w, int n) {
   for (int i = 0; i < n; ++i) {
     const float by = limit_weight(w[i]);
     r[i] *= by;
     g[i] *= by;
     b[i] *= by;
+    square[i] *= by;
     w[i] *= by;
   }
 }
@@ -38,14 +39,17 @@ CUTOUT_SIMD void weigh_row(const float* __restrict red, const float* __restrict 
     const float b = blue[i] * scale[2] + offset[2];
     const float fore = layer_weight(alpha[i], unknown, over);
     const float back = layer_weight(1.0F - alpha[i], unknown, over);
+    const float square = squared_length(r, g, b);
     out[i] = r * fore;
     out[stride + i] = g * fore;
     out[2 * stride + i] = b * fore;
-    out[3 * stride + i] = fore;
-    out[4 * stride + i] = r * back;
-    out[5 * stride + i] = g * back;
-    out[6 * stride + i] = b * back;
-    out[7 * stride + i] = back;
+    out[3 * stride + i] = square * fore;
+    out[4 * stride + i] = fore;
+    out[5 * stride + i] = r * back;
+    out[6 * stride + i] = g * back;
+    out[7 * stride + i] = b * back;
+    out[8 * stride + i] = square * back;
+    out[9 * stride + i] = back;
   }
 }
 
@@ -65,9 +69,9 @@ void pull(const Planes& upper, const Planes& lower, int n, int x, int y, Level& 
     pull_row(a, b, n / 2, out);
     if (n % 2 != 0) out[n / 2] = (a[n - 1] + 0.0F) + (b[n - 1] + 0.0F);
   }
-  for (int k = 0; k < kSums; k += 4) {
+  for (int k = 0; k < kSums; k += kLayerSums) {
     limit_row(level.row(k, y) + x, level.row(k + 1, y) + x, level.row(k + 2, y) + x,
-              level.row(k + 3, y) + x, (n + 1) / 2);
+              level.row(k + kSquaredLength, y) + x, level.row(k + kWeight, y) + x, (n + 1) / 2);
   }
 }
 
@@ -124,10 +128,9 @@ CUTOUT_SIMD void widen(const float* __restrict coarse, int n, float* __restrict 
 
 void Widened::fill(Row& row, int y) {
   row.index = y;
-  for (int c = 0; c < kColours; ++c) {
+  for (int c = 0; c < kMeans; ++c) {
     float* out = row.values.data() + c * stride_;
-    copy_padded(coarse_.row(c < 3 ? c : c + 1, y), coarse_.width, first_ - 1, count_ + 2,
-                border_.data());
+    copy_padded(coarse_.row(plane_of(c), y), coarse_.width, first_ - 1, count_ + 2, border_.data());
     widen(border_.data() + 1, count_, out);
     // Columns right of the finer level repeat its last one, which interpolation between repeated
     // coarse pixels gives only where the last column is the second of its coarse pixel.
@@ -141,9 +144,9 @@ namespace {
 /// Sums -> colours on the coarsest level.
 void finish_coarsest(Level& level) {
   for (int y = 0; y < level.height; ++y) {
-    for (int k = 0; k < kSums; k += 4) {
-      const float* weight = level.row(k + 3, y);
-      for (int c = k; c < k + 3; ++c) {
+    for (int k = 0; k < kSums; k += kLayerSums) {
+      const float* weight = level.row(k + kWeight, y);
+      for (int c = k; c < k + kWeight; ++c) {
         float* row = level.row(c, y);
         for (int x = 0; x < level.width; ++x) row[x] /= std::max(weight[x], 1e-9F);
       }
@@ -162,10 +165,10 @@ void push(const Level& coarse, Level& fine, ThreadPool& pool) {
                       Widened widened(coarse, fine.width, 0, fine.width);
                       for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
                         const CoarseTaps v = coarse_taps(y, coarse.height);
-                        for (int c = 0; c < Widened::kColours; ++c) {
-                          const int plane = c < 3 ? c : c + 1;
+                        for (int c = 0; c < Widened::kMeans; ++c) {
+                          const int plane = plane_of(c);
                           push_row(widened.row(c, v.near), widened.row(c, v.far),
-                                   fine.row(plane / 4 * 4 + 3, y), fine.width, fine.row(plane, y));
+                                   fine.row(weight_of(plane), y), fine.width, fine.row(plane, y));
                         }
                       }
                     });
@@ -201,9 +204,9 @@ Level pull_scalar(int width, int height, const Fine& fine) {
         };
         return (value(0, 0) + value(1, 0)) + (value(0, 1) + value(1, 1));
       };
-      for (int layer = 0; layer < kSums; layer += 4) {
-        const float weight = sum(layer + 3);
-        for (int k = layer; k < layer + 4; ++k) {
+      for (int layer = 0; layer < kSums; layer += kLayerSums) {
+        const float weight = sum(layer + kWeight);
+        for (int k = layer; k < layer + kLayerSums; ++k) {
           level.row(k, y)[x] = sum(k) * limit_weight(weight);
         }
       }
@@ -222,8 +225,12 @@ Level spread_colours_scalar(const Guide& guide, const float* alpha, float unknow
   std::vector<Level> levels;
   levels.push_back(pull_scalar(guide.width, guide.height, [&](int k, int x, int y) {
     const std::size_t index = guide.at(x, y);
-    const float w = weight(k / 4, index);
-    return k % 4 == 3 ? w : guide.colour(static_cast<std::size_t>(k % 4), index) * w;
+    const auto colour = [&](std::size_t c) { return guide.colour(c, index); };
+    const float w = weight(k / kLayerSums, index);
+    const int sum = k % kLayerSums;
+    if (sum == kWeight) return w;
+    if (sum == kSquaredLength) return squared_length(colour(0), colour(1), colour(2)) * w;
+    return colour(static_cast<std::size_t>(sum)) * w;
   }));
   while (levels.back().width > 1 || levels.back().height > 1) {
     const Level& fine = levels.back();
@@ -234,10 +241,10 @@ Level spread_colours_scalar(const Guide& guide, const float* alpha, float unknow
   for (std::size_t l = levels.size() - 1; l > 0; --l) {
     Level& fine = levels[l - 1];
     for (int k = 0; k < kSums; ++k) {
-      if (k % 4 == 3) continue;
+      if (k == weight_of(k)) continue;
       for (int y = 0; y < fine.height; ++y) {
         for (int x = 0; x < fine.width; ++x) {
-          const float rest = 1.0F - fine.row(k / 4 * 4 + 3, y)[x];
+          const float rest = 1.0F - fine.row(weight_of(k), y)[x];
           fine.row(k, y)[x] += rest * from_coarse(levels[l], k, x, y);
         }
       }

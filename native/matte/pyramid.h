@@ -12,8 +12,8 @@
 
 namespace cutout {
 
-/// One level of the pyramid, kSums planes: weighted colour sums and weights after the pull phase,
-/// colours and weights after the push phase.
+/// One level of the pyramid, kSums planes: weighted sums and weights after the pull phase, means
+/// and weights after the push phase.
 struct Level {
   int width = 0;
   int height = 0;
@@ -41,7 +41,7 @@ inline float from_coarse(const Level& coarse, int plane, int x, int y) {
 /// `left` + `n` - 1 of it, the border repeated. Rows are asked for from top to bottom.
 class Widened {
  public:
-  static constexpr int kColours = 6;  // F r, g, b, B r, g, b
+  static constexpr int kMeans = kSums - 2;  // F r, g, b and squared length, B r, g, b and that
 
   Widened(const Level& coarse, int fine_width, int left, int n)
       : coarse_(coarse),
@@ -51,10 +51,10 @@ class Widened {
         count_((left + n + 1) / 2 - first_ + 1),
         border_(static_cast<std::size_t>(count_ + 2)),
         stride_(2 * count_) {
-    for (Row& row : rows_) row.values.resize(kColours * static_cast<std::size_t>(stride_));
+    for (Row& row : rows_) row.values.resize(kMeans * static_cast<std::size_t>(stride_));
   }
 
-  /// Colour `c` of row `y` of the coarse level.
+  /// Mean `c` of row `y` of the coarse level.
   const float* row(int c, int y) {
     Row& row = rows_[static_cast<std::size_t>(y) % rows_.size()];
     if (row.index != y) fill(row, y);
@@ -79,17 +79,17 @@ class Widened {
   std::array<Row, 2> rows_;  // a finer row needs two adjacent ones
 };
 
-/// Extrapolates the colours of foreground and background to every pixel of the level above the
-/// guide by a pull-push pyramid (Gortler 1996) of weighted means: every level half the size,
-/// weights limited to 1. The weight is v^8 with v = max(0, (a - unknown) / (1 - unknown)), a =
-/// alpha for the foreground and 1 - alpha for the background; with `unknown` 1/2 a network pixel of
-/// alpha 1/2 has weight 0.
+/// Extrapolates the mean colours of foreground and background and the means of their squared
+/// lengths to every pixel of the level above the guide by a pull-push pyramid (Gortler 1996) of
+/// weighted means: every level half the size, weights limited to 1. The weight is v^8 with v =
+/// max(0, (a - unknown) / (1 - unknown)), a = alpha for the foreground and 1 - alpha for the
+/// background; with `unknown` 1/2 a network pixel of alpha 1/2 has weight 0.
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | alpha     | guide.size() numbers in 0..1                                                           |
 /// | unknown   | 0 <= unknown < 1                                                                       |
-/// | scratch   | 10.7 bytes for each network pixel                                                      |
+/// | scratch   | 13.4 bytes for each network pixel                                                      |
 /// | threads   | rows over the pool; same bytes for any number of threads                               |
 /// | agreement | bit-equal to the scalar version                                                        |
 Level spread_colours(const Guide& guide, const float* alpha, float unknown, ThreadPool& pool);

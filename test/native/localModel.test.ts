@@ -8,7 +8,7 @@ const SIDE = 7; // of a window; a guide of this size has its whole window in the
 const SIZE = SIDE * SIDE;
 const MIDDLE = 3;
 const CHANNELS = 4; // of a network pixel
-const EPSILON = 1e-5; // added to the colours' variances, by definition
+const EPSILON = 1e-7; // added to the colours' variances, by definition
 
 type Triple = readonly [number, number, number];
 

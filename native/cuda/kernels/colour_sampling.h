@@ -113,12 +113,12 @@ struct SampleColours {
     const std::uint8_t bits = planes.bits[i];
     if ((bits & (kForeSample | kBackSample | kInsideBit)) != 0) return;
     float colour[3];
-    float fore[3];
-    float back[3];
-    for (int c = 0; c < 3; ++c) {
-      colour[c] = guide_colour(planes.guide, c, i);
-      fore[c] = from_coarse(colours, c, x, y);
-      back[c] = from_coarse(colours, c + 4, x, y);
+    for (int c = 0; c < 3; ++c) colour[c] = guide_colour(planes.guide, c, i);
+    float fore[kWeight];
+    float back[kWeight];
+    for (int k = 0; k < kWeight; ++k) {
+      fore[k] = from_coarse(colours, k, x, y);
+      back[k] = from_coarse(colours, kLayerSums + k, x, y);
     }
     const float alpha = planes.alpha[i];
     const Sample sample =

@@ -42,8 +42,9 @@ struct FirstGuess {
     const std::ptrdiff_t index = index_of(x, y, guide.width);
     for (int k = 0; k < 6; ++k) {
       const float weight = power8(k < 3 ? alpha[index] : 1.0F - alpha[index]);
-      out[k * index_of(0, height, width) + index_of(i, j, width)] = first_guess(
-          guide_colour(guide, k % 3, index), weight, from_coarse(coarse, k < 3 ? k : k + 1, x, y));
+      out[k * index_of(0, height, width) + index_of(i, j, width)] =
+          first_guess(guide_colour(guide, k % 3, index), weight,
+                      from_coarse(coarse, k / 3 * kLayerSums + k % 3, x, y));
     }
   }
 };

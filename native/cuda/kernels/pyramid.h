@@ -59,8 +59,14 @@ struct GuideSums {
   CUTOUT_HD int height() const { return guide.height; }
   CUTOUT_HD float at(int k, int x, int y) const {
     const std::ptrdiff_t index = index_of(x, y, guide.width);
-    const float weight = layer_weight(k < 4 ? alpha[index] : 1.0F - alpha[index], unknown, over);
-    return k % 4 == 3 ? weight : guide_colour(guide, k % 4, index) * weight;
+    const float weight =
+        layer_weight(k < kLayerSums ? alpha[index] : 1.0F - alpha[index], unknown, over);
+    const int sum = k % kLayerSums;
+    if (sum == kWeight) return weight;
+    if (sum < kSquaredLength) return guide_colour(guide, sum, index) * weight;
+    return squared_length(guide_colour(guide, 0, index), guide_colour(guide, 1, index),
+                          guide_colour(guide, 2, index)) *
+           weight;
   }
 };
 
@@ -79,13 +85,13 @@ struct Pull {
   DeviceLevel level;
 
   CUTOUT_HD void operator()(int x, int y) const {
-    for (int layer = 0; layer < kSums; layer += 4) {
-      const float weight = sum(layer + 3, x, y);
+    for (int layer = 0; layer < kSums; layer += kLayerSums) {
+      const float weight = sum(layer + kWeight, x, y);
       const float limit = limit_weight(weight);
-      for (int k = layer; k < layer + 3; ++k) {
+      for (int k = layer; k < layer + kWeight; ++k) {
         level.plane(k)[index_of(x, y, level.width)] = sum(k, x, y) * limit;
       }
-      level.plane(layer + 3)[index_of(x, y, level.width)] = weight * limit;
+      level.plane(layer + kWeight)[index_of(x, y, level.width)] = weight * limit;
     }
   }
 
@@ -111,8 +117,8 @@ struct FinishCoarsest {
   template <int kPhase>
   CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
     const int k = at.thread_x;
-    if (k % 4 == 3) return;
-    const float weight = level.values[k / 4 * 4 + 3];
+    if (k == weight_of(k)) return;
+    const float weight = level.values[weight_of(k)];
     level.values[k] /= weight > 1e-9F ? weight : 1e-9F;
   }
 };
@@ -131,8 +137,8 @@ struct Push {
 
   CUTOUT_HD void operator()(int x, int y) const {
     for (int k = 0; k < kSums; ++k) {
-      if (k % 4 == 3) continue;
-      const float rest = 1.0F - fine.at(k / 4 * 4 + 3, x, y);
+      if (k == weight_of(k)) continue;
+      const float rest = 1.0F - fine.at(weight_of(k), x, y);
       fine.plane(k)[index_of(x, y, fine.width)] += rest * from_coarse(coarse, k, x, y);
     }
   }

@@ -14,8 +14,7 @@ namespace cutout {
 
 inline constexpr int kSlopeScale = 1024;       // bins for a slope of 1 per network pixel
 inline constexpr int kSlopes = 725;            // bins; the greatest possible slope is sqrt(1/2)
-inline constexpr std::uint32_t kShare = 1000;  // 1 / kShare, at least kFewest, are steeper
-inline constexpr std::uint32_t kFewest = 8;
+inline constexpr std::uint32_t kShare = 1000;  // 1 / kShare are steeper than the one used
 
 /// Bin of the slope at a network pixel that is not at the border; -1 where it is certain.
 CUTOUT_HD int slope_at(const float* p, std::ptrdiff_t width) {
@@ -27,10 +26,7 @@ CUTOUT_HD int slope_at(const float* p, std::ptrdiff_t width) {
 }
 
 /// Rank, from the steepest, of the slope that is used out of `soft`, at least 1.
-CUTOUT_HD std::uint32_t slope_rank(std::uint32_t soft) {
-  const std::uint32_t share = soft / kShare > kFewest ? soft / kShare : kFewest;
-  return share < soft - 1 ? share : soft - 1;
-}
+CUTOUT_HD std::uint32_t slope_rank(std::uint32_t soft) { return soft / kShare; }
 
 /// The slope that is used, from the number of slopes in each bin; -1 where there is none.
 CUTOUT_HD int used_slope(const std::uint32_t* counts) {

@@ -5,6 +5,8 @@
 #include "core/simd.h"
 #include "matte/math/certainty.h"
 #include "matte/math/clamp.h"
+#include "matte/math/noise.h"
+#include "matte/math/pyramid.h"
 
 namespace cutout {
 
@@ -16,9 +18,9 @@ inline constexpr int kWideRadius = 20;
 // Wide parts with p above it are foreground samples; those below 1 - kInside are not raised.
 inline constexpr float kInside = 0.7F;
 inline constexpr float kUnknown = 0.5F;
-// Squared colour distances at which the confidence is one half.
-inline constexpr float kSeparation = 0.1F;     // between F and B
-inline constexpr float kLineDistance = 2e-3F;  // from the line F-B
+// |F - B|^2 is so many times the variance of F and B together, noise included, where the
+// confidence is one half.
+inline constexpr float kSeparation = 10.0F;
 
 // Bits of a label: what all network pixels of a neighbourhood are.
 inline constexpr std::uint8_t kForeSample = 1;
@@ -44,16 +46,28 @@ struct Sample {
   float confidence;
 };
 
+/// Variance of the colours that were averaged, from their mean and the mean of their squared
+/// length; rounding may leave that below 0.
+CUTOUT_HD float variance_of(const float* mean) {
+  const float variance = mean[kSquaredLength] - squared_length(mean[0], mean[1], mean[2]);
+  return variance > 0.0F ? variance : 0.0F;
+}
+
+/// `fore`, `back`: means of the samples' r, g, b and squared length.
 CUTOUT_HD Sample sample_of(const float* colour, const float* fore, const float* back) {
   const float d[3] = {fore[0] - back[0], fore[1] - back[1], fore[2] - back[2]};
   const float x[3] = {colour[0] - back[0], colour[1] - back[1], colour[2] - back[2]};
   const float separation = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
   const float along = x[0] * d[0] + x[1] * d[1] + x[2] * d[2];
-  const float alpha = along / (separation + 1e-6F);
-  const float e[3] = {x[0] - alpha * d[0], x[1] - alpha * d[1], x[2] - alpha * d[2]};
+  const float line = along / (separation + 1e-6F);
+  const float alpha = clamp01(line);
+  const float e[3] = {x[0] - line * d[0], x[1] - line * d[1], x[2] - line * d[2]};
   const float distance = e[0] * e[0] + e[1] * e[1] + e[2] * e[2];
-  return {clamp01(alpha),
-          separation / (separation + kSeparation) * (kLineDistance / (kLineDistance + distance))};
+  const float rest = 1.0F - alpha;
+  const float variance =
+      kNoise + (alpha * alpha * variance_of(fore) + rest * rest * variance_of(back));
+  return {alpha,
+          separation / (separation + kSeparation * variance) * (kNoise / (kNoise + distance))};
 }
 
 /// Without confidence where it would raise haze.

@@ -21,7 +21,7 @@ inline constexpr float kModelError = 0.3F;
 inline constexpr float kFit = 1.5F;
 // Change of the output by blurring (mean square of alpha) below which there is no confidence:
 // rounding to 8 bits, noise and wide gentle slopes stay below it.
-inline constexpr float kSoft = 2e-4F;
+inline constexpr float kSoft = 4e-5F;
 // No edge: alpha of a neighbourhood is everywhere this near to 0, or to 1.
 inline constexpr float kEdge = 0.1F;
 

@@ -4,6 +4,7 @@
 
 #include "matte/math/clamp.h"
 #include "matte/math/local_model.h"
+#include "matte/math/noise.h"
 #include "matte/math/pixel.h"
 
 namespace cutout {
@@ -36,8 +37,6 @@ template <typename Value>
 CUTOUT_HD std::uint32_t refined_pixel(std::uint32_t pixel, float q, const Value& value,
                                       std::uint32_t hidden_mask) {
   constexpr float kGray = 128.0F;  // behind the image's own transparency, as in network_input.cc
-  constexpr float kAlphaVariance = 2e-3F;  // of a confident alpha, relative to the colours'
-  constexpr float kNoise = 1e-3F;  // squared distance of a colour from the line F-B that is noise
   const std::uint32_t source_alpha = pixel >> 24;
   const float source_opacity =
       static_cast<float>(static_cast<std::int32_t>(source_alpha)) * (1.0F / 255.0F);
@@ -63,7 +62,7 @@ CUTOUT_HD std::uint32_t refined_pixel(std::uint32_t pixel, float q, const Value&
   const float squared_distance =
       r[0] * r[0] + r[1] * r[1] + r[2] * r[2] - projection * projection / (separation + kNoise);
   const float t =
-      confidence * kAlphaVariance / (kNoise + (squared_distance > 0.0F ? squared_distance : 0.0F));
+      confidence * kNoise / (kNoise + (squared_distance > 0.0F ? squared_distance : 0.0F));
   const float alpha = clamp01(alpha1 + t * projection / (squares(alpha1) + t * separation));
   const float share = alpha / squares(alpha);
   const auto foreground_byte = [&](int c) {

@@ -13,6 +13,7 @@ enum ModelChannel { kA0, kA1, kA2, kB };
 inline constexpr int kPlaneChannels = 4;  // kA0 .. kB
 
 inline constexpr int kModelRadius = 3;     // network pixels
+inline constexpr float kEpsilon = 1e-7F;   // squared colour, added to the variances of a window
 inline constexpr float kLinePrior = 0.2F;  // weight of the plane's alpha on the line, colour^2
 
 inline constexpr int kModelWindow = 2 * kModelRadius + 1;
@@ -93,7 +94,6 @@ CUTOUT_HD void solve_slopes(const Covariance& f, float rp, float gp, float bp, f
 CUTOUT_HD void solve_plane(const float* sum, std::ptrdiff_t from, float* out, std::ptrdiff_t to) {
   using enum window::Product;
   constexpr float kMean = 1.0F / (kModelWindow * kModelWindow);
-  constexpr float kEpsilon = 1e-5F;  // added to the colours' variances
   const auto mean = [&](int k) { return sum[k * from] * kMean; };
   const float r = mean(kR);
   const float g = mean(kG);

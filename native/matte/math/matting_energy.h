@@ -14,8 +14,6 @@ namespace energy {
 
 // Weight of the matting Laplacian against the squared errors of the output.
 inline constexpr float kSmoothness = 5.0F;
-// Squared colour, added to the variances of a window.
-inline constexpr float kEpsilon = 1e-7F;
 // Share s of the change by blurring that blurring again changes: less than 0.09 where an edge is
 // twice as wide as the network's blur, 0.18 at a step, 0.3 to 0.9 among strands.
 inline constexpr float kWide = 0.09F;

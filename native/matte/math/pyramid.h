@@ -4,8 +4,18 @@
 
 namespace cutout {
 
-/// Premultiplied colour sums and weight of both layers: F r, g, b, w, then B r, g, b, w.
-inline constexpr int kSums = 8;
+/// Sums of a layer: weighted r, g, b and squared length of the colour, then the weight itself.
+enum LayerSum { kSquaredLength = 3, kWeight, kLayerSums };
+/// Those of both layers, F first.
+inline constexpr int kSums = 2 * kLayerSums;
+
+/// The plane of the weight that belongs to a plane of sums.
+CUTOUT_HD int weight_of(int plane) { return plane / kLayerSums * kLayerSums + kWeight; }
+
+/// The plane of mean `k`: F r, g, b, squared length, then those of B.
+CUTOUT_HD int plane_of(int k) { return k / kWeight * kLayerSums + k % kWeight; }
+
+CUTOUT_HD float squared_length(float r, float g, float b) { return (r * r + g * g) + b * b; }
 
 CUTOUT_HD float power8(float v) {
   const float v2 = v * v;
