@@ -29,7 +29,7 @@ struct LayerColours {
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | alpha     | guide.size() numbers in 0..1                                                           |
 /// | size      | from 1 x 1                                                                             |
-/// | scratch   | a pyramid of 10.7 bytes for each network pixel; for each thread a tile with a border   |
+/// | scratch   | a pyramid of 13.4 bytes for each network pixel; for each thread a tile with a border   |
 /// |           | of 9 network pixels                                                                    |
 /// | threads   | tiles and rows over the pool; same bytes for any number of threads                     |
 /// | agreement | bit-equal to the scalar version                                                        |
