@@ -33,7 +33,7 @@ class CancelToken {
   [[nodiscard]] bool stopped() const { return reason_.load() != Code::kOk; }
 
   /// Ok, or why the job has to end: kCancelled, kClosed or kDeadline. Called between the steps of a
-  /// job. Does not allocate.
+  /// job and, by its ThreadPool, before each range of a loop. Does not allocate.
   [[nodiscard]] Status check() const {
     switch (reason_.load()) {
       case Code::kOk:

@@ -353,7 +353,7 @@ void Engine::matte(std::uint64_t id, ImageView pixels, const MattePlan& plan,
   const auto work = [this, pixels, plan, loaded, other, types, queued = Clock::now()](
                         int worker, const CancelToken& token, MatteResult& result) -> Status {
     result.queue_ms = milliseconds(queued, Clock::now());
-    PlacedJob job{pixels, plan, *loaded, {}, {}};
+    MatteRequest job{pixels, plan, *loaded, {}, {}};
     if (other != nullptr) job.second = *other;
     if (types != nullptr) job.classifier = *types;
     ThreadPool pool(scheduler_.pool(), token);

@@ -17,7 +17,7 @@
 #include "ort/gpu_runtime.h"
 #include "ort/network.h"
 #include "pipeline/compose.h"
-#include "pipeline/job_devices.h"
+#include "pipeline/device_pool.h"
 #include "pipeline/matte.h"
 #include "pipeline/replicas.h"
 #include "pipeline/subject_selector.h"
@@ -177,7 +177,8 @@ class Engine {
   [[nodiscard]] const std::vector<ort::GpuRuntime>& gpus() const { return gpus_; }
   [[nodiscard]] const std::vector<int>& device_ids() const { return options_.device_ids; }
   [[nodiscard]] SchedulerStats stats() const { return scheduler_.stats(); }
-  /// What networks take of each GPU, in the order of the options; empty with the provider kCpu.
+  /// What networks and jobs take of each GPU, in the order of the options; empty with the provider
+  /// kCpu.
   [[nodiscard]] const std::vector<std::shared_ptr<ort::DeviceMemoryBudget>>& budgets() const {
     return budgets_;
   }
@@ -226,7 +227,7 @@ class Engine {
   const EngineOptions options_;
   const std::vector<ort::GpuRuntime> gpus_;
   const std::vector<std::shared_ptr<ort::DeviceMemoryBudget>> budgets_;
-  JobDevices devices_;
+  DevicePool devices_;
   std::mutex mutex_;
   Loaded loaded_;                               // guarded by mutex_
   std::map<std::string, OpeningStep> opening_;  // guarded by mutex_

@@ -46,8 +46,8 @@ struct MatteResult {
 /// like that of any other job. Where the subject is to be classified, the detector runs beside the
 /// network.
 ///
-/// The token is checked after every step, and by the pool and the backend of a job (ThreadPool)
-/// within each, before every range of a loop. Solve and write change the pixels, whose content is
+/// The token is checked after every step, and on the host by the job's pool (ThreadPool) before
+/// every range of a loop. Solve and write change the pixels, whose content is
 /// undefined after an error there. Adds its wait for batches to result.queue_ms.
 Status make_matte(const MatteJob& job, const StageContext& context, MatteResult& result);
 

@@ -60,8 +60,8 @@ struct BatchDevices {
 };
 
 /// Runs on devices the batches that the policy (batch_policy.h) decides from what BatchQueue
-/// stores. All devices take from one queue, so no run waits for one device while another is idle.
-/// All runs have one shape; they come from many threads.
+/// stores. All its devices take from one queue; an engine has a batcher for each of its
+/// devices (pipeline/replicas.h). All runs have one shape; they come from many threads.
 ///
 /// | run        | token stopped                                                                |
 /// |------------|------------------------------------------------------------------------------|

@@ -17,7 +17,7 @@ import type { Observer } from '../models/observer.ts';
 import { draftOptimised, findOptimised, processorKey } from '../models/optimised.ts';
 import { choosePrecision, formFor, type PrecisionChoice, refusedText } from '../models/precision.ts';
 import { loadWithNotices } from './loadNotices.ts';
-import type { Opening } from './opening.ts';
+import type { Opening } from './networkOpening.ts';
 import { openSelector } from './openSelector.ts';
 import { isAbsent, openSubjectTypes } from './openSubjectTypes.ts';
 

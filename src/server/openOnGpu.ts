@@ -2,7 +2,7 @@ import type { EngineConfig } from '../config/engine.ts';
 import { EngineError, type Gpu, type NetworkInfo, type NetworkSpec } from '../engine/types.ts';
 import { preparedFacts } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
-import type { Opening } from './opening.ts';
+import type { Opening } from './networkOpening.ts';
 
 interface GpuOpening {
   readonly ensure: () => Promise<NetworkSpec>;

@@ -7,7 +7,7 @@
 #include "images.h"
 #include "native/plans.h"
 #include "ort/runtime.h"
-#include "pipeline/job_devices.h"
+#include "pipeline/device_pool.h"
 #include "registry.h"
 #include "stress/device/host_device.h"
 
@@ -58,7 +58,7 @@ class Devices {
     Made made;
     made.pixels.assign(image_.data,
                        image_.data + static_cast<std::ptrdiff_t>(image_.stride) * image_.height);
-    const PlacedJob job{
+    const MatteRequest job{
         {made.pixels.data(), image_.width, image_.height, image_.stride}, plan_, *network_, {}, {}};
     MatteResult result;
     made.status = caught([&] { return devices_.run(job, slot, pool_, token_, result); });
@@ -96,7 +96,7 @@ class Devices {
  private:
   CancelToken token_;
   ThreadPool pool_{0};
-  JobDevices devices_;
+  DevicePool devices_;
   const ImageView image_;
   const MattePlan plan_;
   std::shared_ptr<Replicas> network_;

@@ -20,7 +20,7 @@
 namespace cutout {
 
 /// A matte to be made on any device. Everything is borrowed.
-struct PlacedJob {
+struct MatteRequest {
   ImageView pixels;
   const MattePlan& plan;
   Replicas& network;
@@ -30,18 +30,18 @@ struct PlacedJob {
 
 /// What an engine's devices run the steps around the network with, and how many jobs each has.
 /// Devices are numbered from 0, in the order of the engine's options. Thread-safe.
-class JobDevices {
+class DevicePool {
  public:
   /// With kernels, each of these devices runs the steps, in memory of its budget if there are
   /// some; without, the CPU does for all of them.
-  JobDevices(const cuda::Table* kernels, std::span<const int> numbers,
+  DevicePool(const cuda::Table* kernels, std::span<const int> numbers,
              std::span<const std::shared_ptr<ort::DeviceMemoryBudget>> budgets = {});
 
   /// Makes a matte on the device with the fewest jobs of those on which its networks work; the job
   /// stays there. If that device stops working, its networks are told so, and the job runs once
   /// more, on another one, unless its pixels may have been changed. kDevice where none works.
   /// The pool is the job's.
-  Status run(const PlacedJob& job, int slot, ThreadPool& pool, const CancelToken& token,
+  Status run(const MatteRequest& job, int slot, ThreadPool& pool, const CancelToken& token,
              MatteResult& result);
 
   /// Where values of networks on a device lie; null: on the host.
@@ -50,15 +50,15 @@ class JobDevices {
   void release_kept() noexcept;
 
  private:
-  struct Place {
+  struct PooledDevice {
     std::unique_ptr<Device> memory;
     int jobs = 0;  // guarded by mutex_
   };
   [[nodiscard]] std::unique_ptr<Backend> open_backend(std::size_t device, ThreadPool& pool) const;
   /// The device of a job, counted until it is left.
-  class Stay;
+  class DeviceLease;
 
-  std::vector<Place> devices_;
+  std::vector<PooledDevice> devices_;
   std::mutex mutex_;
 };
 

@@ -1,4 +1,4 @@
-#include "pipeline/job_devices.h"
+#include "pipeline/device_pool.h"
 
 #include <algorithm>
 #include <numeric>
@@ -11,10 +11,10 @@
 namespace cutout {
 
 /// A job's device and its networks there, from the choice to the end of the job.
-class JobDevices::Stay {
+class DevicePool::DeviceLease {
  public:
   /// Of the devices on which the job's networks work, the one with the fewest jobs.
-  Stay(JobDevices& devices, const PlacedJob& job) : devices_(devices) {
+  DeviceLease(DevicePool& devices, const MatteRequest& job) : devices_(devices) {
     const std::lock_guard lock(devices.mutex_);
     std::vector<std::size_t> order(devices.devices_.size());
     std::iota(order.begin(), order.end(), 0);
@@ -30,25 +30,25 @@ class JobDevices::Stay {
       return;
     }
   }
-  ~Stay() {
+  ~DeviceLease() {
     if (!device_) return;
     const std::lock_guard lock(devices_.mutex_);
     --devices_.devices_[*device_].jobs;
   }
-  Stay(const Stay&) = delete;
-  Stay& operator=(const Stay&) = delete;
+  DeviceLease(const DeviceLease&) = delete;
+  DeviceLease& operator=(const DeviceLease&) = delete;
 
   /// None where no device works.
   [[nodiscard]] std::optional<std::size_t> device() const { return device_; }
 
  private:
-  JobDevices& devices_;
+  DevicePool& devices_;
   std::optional<std::size_t> device_;
   std::shared_lock<std::shared_mutex> network_;
   std::shared_lock<std::shared_mutex> second_;
 };
 
-JobDevices::JobDevices(const cuda::Table* kernels, std::span<const int> numbers,
+DevicePool::DevicePool(const cuda::Table* kernels, std::span<const int> numbers,
                        std::span<const std::shared_ptr<ort::DeviceMemoryBudget>> budgets)
     : devices_(numbers.size()) {
   if (kernels == nullptr) return;
@@ -57,18 +57,18 @@ JobDevices::JobDevices(const cuda::Table* kernels, std::span<const int> numbers,
                                                        budgets.empty() ? nullptr : budgets[device]);
 }
 
-std::unique_ptr<Backend> JobDevices::open_backend(std::size_t device, ThreadPool& pool) const {
+std::unique_ptr<Backend> DevicePool::open_backend(std::size_t device, ThreadPool& pool) const {
   if (Device* const on = memory(device)) return std::make_unique<DeviceBackend>(*on, pool);
   return std::make_unique<CpuBackend>(pool);
 }
 
-Status JobDevices::run(const PlacedJob& job, int slot, ThreadPool& pool, const CancelToken& token,
-                       MatteResult& result) {
+Status DevicePool::run(const MatteRequest& job, int slot, ThreadPool& pool,
+                       const CancelToken& token, MatteResult& result) {
   Status lost;
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const Stay stay(*this, job);
-    if (!stay.device()) break;
-    const std::size_t device = *stay.device();
+    const DeviceLease lease(*this, job);
+    if (!lease.device()) break;
+    const std::size_t device = *lease.device();
     MatteJob on_device{job.pixels, job.plan, job.network.on(device), {}, job.classifier};
     if (job.second) on_device.second = job.second->get().on(device);
     MatteResult made;
@@ -95,9 +95,9 @@ Status JobDevices::run(const PlacedJob& job, int slot, ThreadPool& pool, const C
   return {Code::kDevice, "No GPU works."};
 }
 
-void JobDevices::release_kept() noexcept {
-  for (const Place& place : devices_) {
-    if (place.memory != nullptr) place.memory->release_kept();
+void DevicePool::release_kept() noexcept {
+  for (const PooledDevice& device : devices_) {
+    if (device.memory != nullptr) device.memory->release_kept();
   }
 }
 
