@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { UploadBuffer } from '../src/uploadBuffer.ts';
+import { freeBuffer, UploadBuffer } from '../src/uploadBuffer.ts';
 
 const pieces = fc.array(fc.uint8Array({ maxLength: 300_000 }), { maxLength: 8 });
 
@@ -48,4 +48,16 @@ test('what is freed is gone at once, with what was taken of it', (t) => {
   const file = upload.take();
   upload.free();
   t.deepEqual([file.length, file.buffer.byteLength, upload.size], [0, 0, 0]);
+});
+
+test('memory of which a buffer is only a part, or only little, is not freed', (t) => {
+  const whole = Buffer.alloc(40_000, 7);
+  const little = Buffer.alloc(255, 7);
+  freeBuffer(whole.subarray(0, 20_000));
+  freeBuffer(whole.subarray(20_000));
+  freeBuffer(little);
+  t.is(whole[39_999], 7);
+  t.is(little[254], 7);
+  freeBuffer(whole);
+  t.is(whole.length, 0);
 });

@@ -1,7 +1,6 @@
 import type { Engine } from '../engine/engine.ts';
 import type { Box, ComposePlan, SubjectMask, SubjectType } from '../engine/types.ts';
 import { fail } from '../errors.ts';
-import { freeBuffer } from '../freeBuffer.ts';
 import type { Colour } from '../geometry/colour.ts';
 import { composition, isIdentity } from '../geometry/compose.ts';
 import { decodeCover } from '../image/cover.ts';
@@ -52,13 +51,12 @@ export interface PipelineResult extends Dimensions {
 /** Step 5: from the uploads to the encoded result, in one buffer, which is replaced once if the canvas is larger. */
 export type Pipeline = (plan: Plan, call: PipelineCall) => Promise<PipelineResult>;
 
-/** The same pixels in a buffer large enough for a canvas of this size; another buffer takes the first one's place. */
+/** The same pixels in a buffer large enough for a canvas of this size. */
 function withCapacity({ width, height }: Dimensions, image: Raster): Raster {
   const needed = width * height * 4;
   if (image.data.length >= needed) return image;
   const data = new Uint8Array(needed);
   data.set(image.data.subarray(0, image.width * image.height * 4));
-  freeBuffer(image.data);
   return { ...image, data };
 }
 
@@ -199,7 +197,6 @@ export const createPipeline =
       },
       engine,
     );
-    freeBuffer(image.data);
     add({ encode: performance.now() - started });
     telemetry.add(resultAttributes({ ...encoded, width, height }));
     const type = typeLabel(subject, plan.typeLevel);

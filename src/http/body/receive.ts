@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { type AppError, clientClosed } from '../../errors.ts';
-import { freeBuffer } from '../../freeBuffer.ts';
-import { UploadBuffer } from '../../uploadBuffer.ts';
+import { freeBuffer, UploadBuffer } from '../../uploadBuffer.ts';
 import { timeSlice, timeSliced } from '../timeSlice.ts';
 
 interface ReceiveBounds {
