@@ -13,10 +13,12 @@ unless(missing)(
   async (t) => {
     t.timeout(120_000);
     const data = temporaryFolder(t);
-    const server = await startServing(t, {
-      CUTOUT_DATA_DIR: data,
-      CUTOUT_MODELS_DIR: modelsFolder(path.join(data, 'models')),
-    });
+    const log = path.join(data, 'log');
+    const server = await startServing(
+      t,
+      { CUTOUT_DATA_DIR: data, CUTOUT_MODELS_DIR: modelsFolder(path.join(data, 'models')) },
+      ['sh', '-c', `exec "$@" >>'${log}'`, 'sh'],
+    );
     const key = readFileSync(path.join(data, 'local-key'), 'utf8').trim();
     const image = await scene();
     const post = (size: string) =>
@@ -32,7 +34,8 @@ unless(missing)(
     // No file of the process may grow, as on a disk without room; space that a file has can be written.
     const limitFiles = (bytes: string) =>
       execFileSync('prlimit', [`--pid=${server.child.pid}`, `--fsize=${bytes}:`]);
-    limitFiles(String(statSync(path.join(data, 'books.db-wal')).size));
+    const logged = statSync(log).size;
+    limitFiles(String(Math.min(statSync(path.join(data, 'books.db-wal')).size, logged)));
     const refused = await post('preview');
     const at = performance.now();
     t.is(refused.status, 503);
@@ -44,5 +47,8 @@ unless(missing)(
     limitFiles('unlimited');
     await eventually(async () => (await ready()) === 200);
     t.is((await post('preview')).status, 200);
+    // The log on that disk goes on; a line is written after its answer.
+    await eventually(async () => statSync(log).size > logged);
+    t.notRegex(server.stderr(), /TimeoutNegativeWarning/);
   },
 );
