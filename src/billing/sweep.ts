@@ -76,7 +76,7 @@ export function startSweep({ lease, ledger, accounts, everyMs, onError }: SweepO
     },
     soon: () => {
       if (early !== undefined || sweeping !== undefined || stopped) return;
-      const wait = begun + everyMs / 5 - performance.now();
+      const wait = Math.max(0, begun + everyMs / 5 - performance.now());
       early = setTimeout(() => {
         early = undefined;
         begin();
