@@ -191,6 +191,11 @@ for (const channels of ['rgba', 'alpha'] as const) {
     t.is(contentType, 'application/zip');
     const entries = unzipSync(bytes);
     t.deepEqual(Object.keys(entries), ['color.jpg', 'alpha.png']);
+    t.is(
+      Buffer.from(bytes).readUInt32LE(10),
+      0x0021_0000,
+      'the first time of the format: equal images give equal bytes',
+    );
     const color = entries['color.jpg'] ?? new Uint8Array();
     const metadata = await sharp(color).metadata();
     t.deepEqual(metadata.icc, icc);
