@@ -2,7 +2,7 @@ import { cpSync, renameSync } from 'node:fs';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { root } from '../../bench/lib/paths.ts';
-import { loadConfig } from '../../src/config/readConfig.ts';
+import { type Config, loadConfig } from '../../src/config/readConfig.ts';
 import { PROFILES } from '../../src/cutout/qualityProfile.ts';
 import type { Engine } from '../../src/engine/engine.ts';
 import { ModelError } from '../../src/models/error.ts';
@@ -141,6 +141,19 @@ test.serial('the memory of a run of the second network is counted for every furt
   t.true(both > alone + 13e6, `${alone} ${both}`);
 });
 
+/** A server without a log, closed at the end of the test. */
+async function openSilently(t: ExecutionContext, config: Config) {
+  const server = await openServer(config, {
+    log: { logger: createLogger('silent', { write: () => {} }), dropped: () => 0, flush: async () => {} },
+    health: createHealth(),
+    pull: false,
+    observer: { notice: () => {}, progress: () => {} },
+    signal: new AbortController().signal,
+  });
+  t.teardown(() => server.close(0));
+  return { server, url: `http://127.0.0.1:${server.http.address.port}` };
+}
+
 test.serial('a start that takes long says in /health/ready and in the metrics what it opens', async (t) => {
   // Batches on the CPU take the steps that TensorRT takes minutes for.
   const slow = { ...UNSURE, convolutions: 30, batch: true };
@@ -150,15 +163,7 @@ test.serial('a start that takes long says in /health/ready and in the metrics wh
     slow,
   );
   const config = { ...rest, engine: { ...engine, model: 'silueta' } };
-  const server = await openServer(config, {
-    log: { logger: createLogger('silent', { write: () => {} }), dropped: () => 0, flush: async () => {} },
-    health: createHealth(),
-    pull: false,
-    observer: { notice: () => {}, progress: () => {} },
-    signal: new AbortController().signal,
-  });
-  t.teardown(() => server.close(0));
-  const url = `http://127.0.0.1:${server.http.address.port}`;
+  const { server, url } = await openSilently(t, config);
   const get = async (path: string) => {
     const answer = await fetch(url + path, { headers: { Authorization: 'Bearer metrics-of-this-test' } });
     return `${answer.status} ${await answer.text()}`;
@@ -192,15 +197,7 @@ test.serial('a start that takes long says in /health/ready and in the metrics wh
 test.serial('a server is ready when both networks are loaded', async (t) => {
   // The profile whose previews run both.
   const config = configOf(t, { ...named, CUTOUT_PROFILE: 'best' }, { ...SURE, convolutions: 60 });
-  const server = await openServer(config, {
-    log: { logger: createLogger('silent', { write: () => {} }), dropped: () => 0, flush: async () => {} },
-    health: createHealth(),
-    pull: false,
-    observer: { notice: () => {}, progress: () => {} },
-    signal: new AbortController().signal,
-  });
-  t.teardown(() => server.close(0));
-  const url = `http://127.0.0.1:${server.http.address.port}`;
+  const { server, url } = await openSilently(t, config);
   const { key } = await server.stores.accounts.createKey((await server.stores.accounts.create('Test')).id);
   const ready = async () => (await fetch(`${url}/health/ready`)).status;
   t.is(await ready(), 503);

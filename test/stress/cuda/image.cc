@@ -19,15 +19,8 @@ namespace cutout::test {
 
 namespace {
 
-using Tables = std::span<const cuda::Table* const>;
-
 std::size_t area(int width, int height) {
   return static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
-}
-
-ThreadPool& pool() {
-  static ThreadPool instance(0);
-  return instance;
 }
 
 class DeviceAxis {

@@ -4,9 +4,18 @@
 #include <limits>
 #include <span>
 
+#include "core/thread_pool.h"
 #include "stress/cuda/cases.h"
 
 namespace cutout::test {
+
+using Tables = std::span<const cuda::Table* const>;
+
+/// For the CPU's functions: the calling thread alone.
+inline ThreadPool& pool() {
+  static ThreadPool instance(0);
+  return instance;
+}
 
 /// A kernel, the difference from the CPU that its header allows, and its share of all cases.
 struct Check {
@@ -15,7 +24,7 @@ struct Check {
   double limit_on_device;
   int share;
   /// One random case: on every table the largest difference from the CPU.
-  void (*run)(Cases& cases, std::span<const cuda::Table* const> tables, std::span<double> found);
+  void (*run)(Cases& cases, Tables tables, std::span<double> found);
 };
 
 std::span<const Check> image_checks();

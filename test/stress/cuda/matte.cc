@@ -19,13 +19,6 @@ namespace cutout::test {
 
 namespace {
 
-using Tables = std::span<const cuda::Table* const>;
-
-ThreadPool& pool() {
-  static ThreadPool instance(0);
-  return instance;
-}
-
 constexpr float kScale = 0.9F;
 constexpr float kOffset = 0.03F;
 

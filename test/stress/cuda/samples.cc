@@ -11,13 +11,6 @@ namespace cutout::test {
 
 namespace {
 
-using Tables = std::span<const cuda::Table* const>;
-
-ThreadPool& pool() {
-  static ThreadPool instance(0);
-  return instance;
-}
-
 std::vector<float> noise(Cases& cases, std::size_t count) {
   std::vector<float> values(count);
   for (float& value : values) value = cases.share();

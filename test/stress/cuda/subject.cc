@@ -10,13 +10,6 @@ namespace cutout::test {
 
 namespace {
 
-using Tables = std::span<const cuda::Table* const>;
-
-ThreadPool& pool() {
-  static ThreadPool instance(0);
-  return instance;
-}
-
 /// Seldom so large that distances are measured between blocks of several network pixels.
 Output output_of(Cases& cases) {
   if (cases.pick(0, 39) == 0) return {cases, cases.pick(500, 900), cases.pick(20, 90)};
