@@ -1,13 +1,13 @@
 #include "image/network_input.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <vector>
 
 #include "core/simd.h"
 #include "image/filter.h"
 #include "image/math/network_input.h"
+#include "image/taps.h"
 
 namespace cutout {
 
@@ -32,16 +32,6 @@ CUTOUT_SIMD void store_planes(const float* __restrict rgba, int pixels, const Ne
     green[x] = normalised(rgba[x * 4 + 1], gray, mean_g, scale_g);
     blue[x] = normalised(rgba[x * 4 + 2], gray, mean_b, scale_b);
   }
-}
-
-/// Weight of pixel `j` in output `i` of one axis.
-double weight_of(int i, int j, int in, int out) {
-  const double scale = static_cast<double>(in) / out;
-  if (out <= in) {
-    return std::max(0.0, std::min((i + 1) * scale, j + 1.0) - std::max(i * scale, 1.0 * j)) / scale;
-  }
-  const double centre = std::clamp((i + 0.5) * scale - 0.5, 0.0, in - 1.0);
-  return std::max(0.0, 1 - std::abs(centre - j));
 }
 
 }  // namespace
@@ -75,9 +65,9 @@ void fill_network_input_scalar(ConstImageView rgba, const NetworkInput& spec, fl
       const int left = static_cast<int>(static_cast<double>(ox) * rgba.width / spec.width) - 1;
       const int right = static_cast<int>((ox + 1.0) * rgba.width / spec.width) + 2;
       for (int y = std::max(top, 0); y < std::min(bottom, rgba.height); ++y) {
-        const double wy = weight_of(oy, y, rgba.height, spec.height);
+        const double wy = area_weight(oy, y, rgba.height, spec.height);
         for (int x = std::max(left, 0); x < std::min(right, rgba.width); ++x) {
-          const double weight = wy * weight_of(ox, x, rgba.width, spec.width);
+          const double weight = wy * area_weight(ox, x, rgba.width, spec.width);
           const std::uint8_t* pixel = rgba.row(y) + static_cast<std::ptrdiff_t>(x) * 4;
           const double alpha = pixel[3] / 255.0;
           for (int c = 0; c < 3; ++c) {

@@ -1,7 +1,6 @@
 #include "image/plane.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -16,16 +15,6 @@ constexpr std::size_t kGrain = 16;  // rows of the output
 
 CUTOUT_SIMD void add_row(const float* __restrict from, float weight, int n, float* __restrict to) {
   for (int i = 0; i < n; ++i) to[i] += weight * from[i];
-}
-
-/// Weight of sample `j` in output `i` of one axis.
-double weight_of(int i, int j, int in, int out) {
-  const double scale = static_cast<double>(in) / out;
-  if (out <= in) {
-    return std::max(0.0, std::min((i + 1) * scale, j + 1.0) - std::max(i * scale, 1.0 * j)) / scale;
-  }
-  const double centre = std::clamp((i + 0.5) * scale - 0.5, 0.0, in - 1.0);
-  return std::max(0.0, 1 - std::abs(centre - j));
 }
 
 }  // namespace
@@ -67,10 +56,10 @@ void resize_plane_scalar(std::span<const float> plane, int in_width, int in_heig
     for (int x = 0; x < width; ++x) {
       double sum = 0;
       for (int j = 0; j < in_height; ++j) {
-        const double row = weight_of(y, j, in_height, height);
+        const double row = area_weight(y, j, in_height, height);
         if (row == 0) continue;
         for (int i = 0; i < in_width; ++i) {
-          sum += row * weight_of(x, i, in_width, width) *
+          sum += row * area_weight(x, i, in_width, width) *
                  static_cast<double>(
                      plane[static_cast<std::size_t>(j) * static_cast<std::size_t>(in_width) +
                            static_cast<std::size_t>(i)]);
