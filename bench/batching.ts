@@ -16,7 +16,6 @@ interface BatchingOptions {
   readonly largest: number;
   readonly delay: number;
   readonly deadline: number;
-  readonly flows: number;
   readonly devices: readonly number[];
   readonly runs: number;
 }
@@ -38,7 +37,6 @@ export const command: BenchCommand = {
       .option('--largest <n>', 'without a table: largest batch; the others are its halves', values.whole, 8)
       .option('--delay <ms>', 'CUTOUT_BATCH_DELAY', values.number, 2)
       .option('--deadline <ms>', 'of each run', values.number, 100)
-      .option('--flows <n>', 'accounts', values.whole, 4)
       .option('--devices <list>', 'numbers of devices', values.wholes, [1, 2, 4, 8])
       .option('--runs <n>', 'runs at each load', values.whole, 20_000),
   all: { full: {}, quick: { runs: 4000 } },
@@ -66,7 +64,6 @@ interface SchedAddon {
     readonly maxDelay: number;
     readonly runsPerSecond: number;
     readonly runs: number;
-    readonly flows: number;
     readonly deadline: number;
     readonly seed: number;
   }): Simulated;
@@ -136,7 +133,6 @@ export async function run(options: BatchingOptions, { progress }: Context): Prom
         maxDelay: nanoseconds(options.delay),
         runsPerSecond: load * devices * best,
         runs: options.runs,
-        flows: options.flows,
         deadline: nanoseconds(options.deadline),
         seed: 1,
       });
@@ -239,9 +235,9 @@ export async function run(options: BatchingOptions, { progress }: Context): Prom
       note: `Latencies: ${source}. Shares of ${Math.round(best)} images per second and device.`,
     },
   ];
-  const { delay, deadline, flows, runs } = options;
+  const { delay, deadline, runs } = options;
   return {
-    settings: { table: source, delay, deadline, flows, runs, devices: options.devices.join(' ') },
+    settings: { table: source, delay, deadline, runs, devices: options.devices.join(' ') },
     figures,
     parts,
     notes: [

@@ -12,7 +12,7 @@ Status run_network(LoadedNetwork& loaded, const NetworkInput& input, bool usual_
   const int slot = context.slot;
   if (loaded.batcher && usual_size) {
     Clock::duration for_batch{0};
-    CUTOUT_RETURN_IF_ERROR(loaded.batcher->run({0, slot}, context.token, for_batch));
+    CUTOUT_RETURN_IF_ERROR(loaded.batcher->run(slot, context.token, for_batch));
     waited += for_batch;
     probability = loaded.network->output_plane(slot);
   } else {

@@ -26,35 +26,33 @@ void Replicas::start_batcher(std::size_t device, ThreadPool& pool) {
     buckets.push_back({timing.size, std::chrono::duration_cast<Clock::duration>(latency)});
   }
   if (buckets.empty()) return;
-  BatchDevices devices;
-  devices.first_check = options_.first_check;
-  devices.execute = [&on, &pool](std::size_t, std::size_t size, std::span<const int> slots,
-                                 const CancelToken& stop) {
+  BatchDevice work;
+  work.first_check = options_.first_check;
+  work.execute = [&on, &pool](std::size_t size, std::span<const int> slots,
+                              const CancelToken& stop) {
     return on.network->run_batch(size, slots, stop, pool);
   };
-  devices.recover = [this, device](std::size_t, const CancelToken& stop) {
-    return recover(device, stop);
-  };
-  on.batcher.emplace(std::move(buckets), options_.limits, std::move(devices));
+  work.recover = [this, device](const CancelToken& stop) { return recover(device, stop); };
+  on.batcher.emplace(std::move(buckets), options_.limits, std::move(work));
 }
 
 std::shared_lock<std::shared_mutex> Replicas::use(std::size_t device) {
   LoadedNetwork& on = *networks_[device];
   std::shared_lock<std::shared_mutex> held(on.use, std::try_to_lock);
   // After the lock: a device that works now is not opened again until the job has ended.
-  if (held && on.batcher && !on.batcher->works(0)) held.unlock();
+  if (held && on.batcher && !on.batcher->works()) held.unlock();
   return held;
 }
 
 void Replicas::report_loss(std::size_t device, const Status& status) {
   std::optional<Batcher>& batcher = networks_[device]->batcher;
-  if (batcher) batcher->report_loss(0, status);
+  if (batcher) batcher->report_loss(status);
 }
 
 std::vector<DeviceWork> Replicas::work() const {
   std::vector<DeviceWork> all;
   for (const auto& on : networks_) {
-    if (on->batcher) all.push_back(on->batcher->stats().front());
+    if (on->batcher) all.push_back(on->batcher->stats());
   }
   return all;
 }

@@ -29,7 +29,7 @@ class Replicas {
     std::size_t devices = 1;
     Open open;
     BatchLimits limits;
-    Clock::duration first_check = BatchDevices{}.first_check;
+    Clock::duration first_check = BatchDevice{}.first_check;
   };
 
   /// The pool copies inputs and outputs of batches that lie on the host.

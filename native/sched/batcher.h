@@ -38,30 +38,21 @@ struct DeviceWork {
   DeviceWork& operator+=(const DeviceWork& other);
 };
 
-/// One run of a network, from the thread that wants it.
-struct BatchRun {
-  std::uint64_t flow = 0;  // WaitingRun::flow
-  int slot = 0;            // what the device works on; not used by another run meanwhile
-};
-
-/// What a batcher works with. Each device has a thread of its own, which calls the functions
-/// without a lock held; those of different devices run at the same time.
-struct BatchDevices {
-  std::size_t count = 1;
+/// What a batcher works with. Its thread calls the functions without a lock held.
+struct BatchDevice {
   /// Runs the slots of a batch, of a bucket of `size` images.
-  std::function<Status(std::size_t device, std::size_t size, std::span<const int> slots,
-                       const CancelToken& token)>
+  std::function<Status(std::size_t size, std::span<const int> slots, const CancelToken& token)>
       execute;
-  /// Makes a lost device work again, or says why it does not; empty: it stays lost.
-  std::function<Status(std::size_t device, const CancelToken& token)> recover;
-  /// From the loss of a device to the first recover(); doubled after each failure.
+  /// Makes the lost device work again, or says why it does not; empty: it stays lost.
+  std::function<Status(const CancelToken& token)> recover;
+  /// From the loss of the device to the first recover(); doubled after each failure.
   Clock::duration first_check = std::chrono::seconds(5);
   Clock::duration longest_check = std::chrono::minutes(5);
 };
 
-/// Runs on devices the batches that the policy (batch_policy.h) decides from what BatchQueue
-/// stores. All its devices take from one queue; an engine has a batcher for each of its
-/// devices (pipeline/replicas.h). All runs have one shape; they come from many threads.
+/// Runs on a device the batches that the policy (batch_policy.h) decides from what BatchQueue
+/// stores, on a thread of its own. The runs are those of one network at one input size; they come
+/// from many threads. Each network has a batcher on each device (pipeline/replicas.h).
 ///
 /// | run        | token stopped                                                                |
 /// |------------|------------------------------------------------------------------------------|
@@ -71,63 +62,58 @@ struct BatchDevices {
 ///
 /// | `execute` returns | the members                                                            |
 /// |-------------------|------------------------------------------------------------------------|
-/// | kDevice           | the device is lost: they run once more, on another one; without one, and |
-/// |                   | for members that were lost before, kDevice is their result              |
+/// | kDevice           | it is the result of all of them and of all runs that wait; the device is |
+/// |                   | lost                                                                    |
 /// | kDeviceMemory     | of more than the smallest bucket: they run in smaller ones, and so does  |
 /// |                   | everything from then on                                                 |
 /// | anything else     | it is the result of all of them                                         |
 class Batcher {
  public:
   /// `buckets` as for next_batch(), with estimates that are corrected by each run. Throws
-  /// std::system_error when a thread cannot be started.
-  Batcher(std::vector<BatchBucket> buckets, BatchLimits limits, BatchDevices devices);
+  /// std::system_error when the thread cannot be started.
+  Batcher(std::vector<BatchBucket> buckets, BatchLimits limits, BatchDevice device);
   /// No run() is in progress.
   ~Batcher();
   Batcher(const Batcher&) = delete;
   Batcher& operator=(const Batcher&) = delete;
 
-  /// Waits until the run is done; `waited` is the time until its (last) batch was started.
-  /// kDeadline if it cannot be done by the token's deadline: then it was not started. kDevice at
-  /// once while all devices are lost.
-  Status run(const BatchRun& run, const CancelToken& token, Clock::duration& waited);
+  /// Runs the slot, which no other run uses meanwhile, and waits until that is done; `waited` is
+  /// the time until its (last) batch was started. kDeadline if it cannot be done by the token's
+  /// deadline: then it was not started. kDevice at once while the device is lost.
+  Status run(int slot, const CancelToken& token, Clock::duration& waited);
 
-  /// A device has stopped working, as was seen outside of a batch: it is lost as if its next one
+  /// The device has stopped working, as was seen outside of a batch: it is lost as if its next one
   /// had said so. Without effect on one that is lost.
-  void report_loss(std::size_t device, const Status& status);
-  [[nodiscard]] bool works(std::size_t device) const;
+  void report_loss(const Status& status);
+  [[nodiscard]] bool works() const;
 
-  /// In the order of the devices.
-  [[nodiscard]] std::vector<DeviceWork> stats() const;
+  [[nodiscard]] DeviceWork stats() const;
 
  private:
   struct Waiter;
-  struct Device {
-    std::optional<BatchQueue::Batch> assigned;  // to be taken by its thread
-    CancelToken* running = nullptr;             // of its batch or check in progress
-    Clock::duration pause{0};                   // until the next check, while it is lost
-    std::optional<Status> reported;             // its loss, to be taken note of by its thread
-    DeviceWork stats;
-    std::thread thread;
-  };
 
-  void close();
-  void loop(std::size_t device);
-  void step(std::size_t device, std::unique_lock<std::mutex>& lock);
-  void execute(std::size_t device, std::unique_lock<std::mutex>& lock);
-  void lose(std::size_t device, const Status& status);
-  void recover(std::size_t device, std::unique_lock<std::mutex>& lock);
-  void fail(std::size_t device);
+  void loop();
+  void step(std::unique_lock<std::mutex>& lock);
+  void execute(const BatchQueue::Step& batch, std::unique_lock<std::mutex>& lock);
+  void lose(const Status& status);
+  void recover(std::unique_lock<std::mutex>& lock);
+  void fail();
   void answer(std::uint64_t id, const Status& status);
+  void answer(const BatchQueue::Ended& ended, const Status& status);
   void cancel(std::uint64_t id);
 
-  const BatchDevices work_;
-  mutable std::mutex mutex_;  // guards everything below but the threads
+  const BatchDevice device_;
+  mutable std::mutex mutex_;  // guards everything below but the thread
   std::condition_variable changed_;
   BatchQueue queue_;
   std::map<std::uint64_t, Waiter*> waiters_;  // owned by run()
   std::uint64_t next_id_ = 0;
-  std::vector<Device> devices_;
+  CancelToken* running_ = nullptr;  // of the batch or check in progress
+  Clock::duration pause_{0};        // until the next check, while the device is lost
+  std::optional<Status> reported_;  // its loss, to be taken note of by the thread
+  DeviceWork stats_;
   bool closing_ = false;
+  std::thread thread_;
 };
 
 }  // namespace cutout

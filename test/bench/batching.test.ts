@@ -46,7 +46,6 @@ test('the simulated devices keep both goals, and a load that they cannot carry i
     largest: 8,
     delay: 2,
     deadline: 100,
-    flows: 4,
     devices: [1, 3],
     runs: 3000,
   };

@@ -200,12 +200,12 @@ class NetworkCheck {
       const std::chrono::duration<double, std::milli> latency(batch.ms);
       buckets.push_back({batch.size, std::chrono::duration_cast<Clock::duration>(latency)});
     }
-    BatchDevices devices;
-    devices.execute = [this](std::size_t, std::size_t size, std::span<const int> slots,
-                             const CancelToken& token) {
+    BatchDevice device;
+    device.execute = [this](std::size_t size, std::span<const int> slots,
+                            const CancelToken& token) {
       return network_->run_batch(size, slots, token, pool_);
     };
-    Batcher batcher(buckets, {std::chrono::milliseconds(2)}, devices);
+    Batcher batcher(buckets, {std::chrono::milliseconds(2)}, device);
     std::mutex mutex;  // guards everything up to `failed`
     std::mt19937 random(20261124);
     std::exponential_distribution<double> gap(load.offered_per_second);
@@ -225,7 +225,7 @@ class NetworkCheck {
         }
         std::this_thread::sleep_until(arrival);
         Clock::duration waited{0};
-        const Status status = batcher.run({0, slot}, token_, waited);
+        const Status status = batcher.run(slot, token_, waited);
         const std::lock_guard lock(mutex);
         if (!status.ok()) failed = status;
         latencies.push_back(milliseconds(arrival, Clock::now()));

@@ -45,31 +45,25 @@ std::vector<BatchBucket> buckets_of(const Napi::Value& value) {
 
 class Queue : public Napi::ObjectWrap<Queue> {
  public:
-  /// (devices, maxDelay, ageing)
+  /// (buckets, maxDelay, ageing)
   explicit Queue(const Napi::CallbackInfo& info)
       : Napi::ObjectWrap<Queue>(info),
-        queue_(index(info[0]), {duration(info[1]), duration(info[2])}) {}
+        queue_(buckets_of(info[0]), {duration(info[1]), duration(info[2])}) {}
 
   static Napi::Function define(Napi::Env env) {
     return DefineClass(
         env, "Queue",
-        {InstanceMethod<&Queue::add_shape>("addShape"), InstanceMethod<&Queue::push>("push"),
-         InstanceMethod<&Queue::cancel>("cancel"), InstanceMethod<&Queue::next>("next"),
-         InstanceMethod<&Queue::finish>("finish"), InstanceMethod<&Queue::lose>("lose"),
-         InstanceMethod<&Queue::restore>("restore"), InstanceMethod<&Queue::shrink>("shrink"),
-         InstanceMethod<&Queue::retry>("retry")});
+        {InstanceMethod<&Queue::push>("push"), InstanceMethod<&Queue::cancel>("cancel"),
+         InstanceMethod<&Queue::next>("next"), InstanceMethod<&Queue::finish>("finish"),
+         InstanceMethod<&Queue::lose>("lose"), InstanceMethod<&Queue::restore>("restore"),
+         InstanceMethod<&Queue::shrink>("shrink"), InstanceMethod<&Queue::retry>("retry")});
   }
 
  private:
-  Napi::Value add_shape(const Napi::CallbackInfo& info) {
-    return Napi::Number::New(info.Env(),
-                             static_cast<double>(queue_.add_shape(buckets_of(info[0]))));
-  }
-
-  /// (id, flow, shape, arrival, deadline | undefined)
+  /// (id, arrival, deadline | undefined)
   Napi::Value push(const Napi::CallbackInfo& info) {
-    WaitingRun run{id_of(info[0]), id_of(info[1]), index(info[2]), time(info[3]), {}};
-    if (info[4].IsNumber()) run.deadline = time(info[4]);
+    WaitingRun run{id_of(info[0]), time(info[1]), {}};
+    if (info[2].IsNumber()) run.deadline = time(info[2]);
     return Napi::Boolean::New(info.Env(), queue_.push(run));
   }
 
@@ -92,52 +86,36 @@ class Queue : public Napi::ObjectWrap<Queue> {
   Napi::Value next(const Napi::CallbackInfo& info) {
     const Napi::Env env = info.Env();
     const BatchQueue::Step step = queue_.next(time(info[0]));
-    Napi::Array started = Napi::Array::New(env, step.started.size());
-    for (std::uint32_t i = 0; i < step.started.size(); ++i) {
-      const BatchQueue::Batch& batch = step.started[i];
-      Napi::Object entry = Napi::Object::New(env);
-      entry.Set("device", static_cast<double>(batch.device));
-      entry.Set("shape", static_cast<double>(batch.shape));
-      entry.Set("bucket", static_cast<double>(batch.bucket));
-      entry.Set("members", array(env, batch.members));
-      started.Set(i, entry);
-    }
     Napi::Object result = Napi::Object::New(env);
     result.Set("refused", array(env, step.refused));
-    result.Set("started", started);
+    if (!step.members.empty()) {
+      result.Set("bucket", static_cast<double>(step.bucket));
+      result.Set("members", array(env, step.members));
+    }
     if (step.wake) result.Set("wake", ticks(*step.wake));
     return result;
   }
 
   static Napi::Value from_ended(Napi::Env env, const BatchQueue::Ended& ended) {
     Napi::Object result = Napi::Object::New(env);
-    result.Set("completed", array(env, ended.completed));
+    result.Set("runs", array(env, ended.runs));
     result.Set("cancelled", array(env, ended.cancelled));
     return result;
   }
 
   Napi::Value finish(const Napi::CallbackInfo& info) {
-    return from_ended(info.Env(), queue_.finish(index(info[0])));
+    return from_ended(info.Env(), queue_.finish());
   }
 
-  Napi::Value lose(const Napi::CallbackInfo& info) {
-    const BatchQueue::Lost lost = queue_.lose(index(info[0]));
-    Napi::Object result = Napi::Object::New(info.Env());
-    result.Set("failed", array(info.Env(), lost.failed));
-    result.Set("cancelled", array(info.Env(), lost.cancelled));
-    result.Set("retried", array(info.Env(), lost.retried));
-    return result;
-  }
+  Napi::Value lose(const Napi::CallbackInfo& info) { return from_ended(info.Env(), queue_.lose()); }
 
   Napi::Value shrink(const Napi::CallbackInfo& info) {
-    return Napi::Boolean::New(info.Env(), queue_.shrink(index(info[0]), index(info[1])));
+    return Napi::Boolean::New(info.Env(), queue_.shrink(index(info[0])));
   }
 
-  Napi::Value retry(const Napi::CallbackInfo& info) {
-    return from_ended(info.Env(), queue_.retry(index(info[0])));
-  }
+  Napi::Value retry(const Napi::CallbackInfo& info) { return array(info.Env(), queue_.retry()); }
 
-  void restore(const Napi::CallbackInfo& info) { queue_.restore(index(info[0])); }
+  void restore(const Napi::CallbackInfo&) { queue_.restore(); }
 
   BatchQueue queue_;
 };
@@ -151,7 +129,6 @@ Napi::Value run_simulation(const Napi::CallbackInfo& info) {
   load.limits.max_delay = duration(given.Get("maxDelay"));
   load.runs_per_second = number(given.Get("runsPerSecond"));
   load.runs = index(given.Get("runs"));
-  load.flows = index(given.Get("flows"));
   if (given.Has("deadline")) load.deadline = duration(given.Get("deadline"));
   load.seed = id_of(given.Get("seed"));
   const Outcome outcome = simulate(load);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <random>
-#include <utility>
 
 #include "sched/batch_queue.h"
 
@@ -12,15 +11,12 @@ namespace {
 
 using Time = Clock::time_point;
 
-constexpr std::size_t kShape = 0;
-
 /// A device, what runs on it, and how many runs it was given that are not answered.
 struct Device {
-  explicit Device(const Load& load) : queue(1, load.limits) { queue.add_shape(load.buckets); }
+  explicit Device(const Load& load) : queue(load.buckets, load.limits) {}
 
   BatchQueue queue;
-  std::optional<BatchQueue::Batch> batch;
-  Time end;
+  std::optional<Time> end;  // of the batch in progress
   std::optional<Time> wake;
   std::size_t runs = 0;
 };
@@ -30,7 +26,6 @@ struct Device {
 Outcome simulate(const Load& load) {
   std::mt19937_64 random(load.seed);
   std::exponential_distribution<double> gap(load.runs_per_second);
-  std::uniform_int_distribution<std::uint64_t> flow(0, load.flows - 1);
   std::vector<Device> devices(load.devices, Device(load));
 
   Outcome outcome;
@@ -46,13 +41,13 @@ Outcome simulate(const Load& load) {
     if (arrivals.size() < load.runs) now = next_arrival;
     for (const Device& device : devices) {
       if (device.wake) now = std::min(now, *device.wake);
-      if (device.batch) now = std::min(now, device.end);
+      if (device.end) now = std::min(now, *device.end);
     }
 
     for (Device& device : devices) {
-      if (!device.batch || device.end > now) continue;
-      device.batch.reset();
-      for (const std::uint64_t id : device.queue.finish(0).completed) {
+      if (!device.end || *device.end > now) continue;
+      device.end.reset();
+      for (const std::uint64_t id : device.queue.finish().runs) {
         outcome.milliseconds.push_back(milliseconds(arrivals[id], now));
         --device.runs;
       }
@@ -63,24 +58,23 @@ Outcome simulate(const Load& load) {
       if (load.deadline) deadline = now + *load.deadline;
       Device& least = *std::ranges::min_element(devices, {}, &Device::runs);
       // Devices are never lost here, so that push() takes everything.
-      if (least.queue.push({arrivals.size(), flow(random), kShape, now, deadline})) ++least.runs;
+      if (least.queue.push({arrivals.size(), now, deadline})) ++least.runs;
       arrivals.push_back(now);
       const std::chrono::duration<double> seconds(gap(random));
       next_arrival = now + std::chrono::duration_cast<Clock::duration>(seconds);
     }
     for (Device& device : devices) {
-      BatchQueue::Step step = device.queue.next(now);
+      if (device.end) continue;
+      const BatchQueue::Step step = device.queue.next(now);
       device.wake = step.wake;
       outcome.refused += step.refused.size();
       device.runs -= step.refused.size();
-      for (BatchQueue::Batch& batch : step.started) {
-        const Clock::duration latency = load.buckets[batch.bucket].latency;
-        ++outcome.batches[batch.bucket];
-        outcome.members[batch.bucket] += batch.members.size();
-        busy += latency;
-        device.end = now + latency;
-        device.batch = std::move(batch);
-      }
+      if (step.members.empty()) continue;
+      const Clock::duration latency = load.buckets[step.bucket].latency;
+      ++outcome.batches[step.bucket];
+      outcome.members[step.bucket] += step.members.size();
+      busy += latency;
+      device.end = now + latency;
     }
   }
   outcome.seconds = std::chrono::duration<double>(last_answer - Time{}).count();

@@ -15,7 +15,6 @@ struct Load {
   BatchLimits limits;
   double runs_per_second = 0;  // a Poisson process
   std::size_t runs = 0;
-  std::size_t flows = 1;                    // each run belongs to a random one
   std::optional<Clock::duration> deadline;  // from the arrival
   std::uint64_t seed = 1;
 };
@@ -29,7 +28,9 @@ struct Outcome {
   double busy = 0;                   // share of the devices' time in which they ran
 };
 
-/// A BatchQueue under load, on a simulated clock. Each batch takes exactly its bucket's latency.
+/// A BatchQueue for each device under load, on a simulated clock. A run goes to the device with the
+/// fewest runs in progress, as a job does (pipeline/device_pool.h). Each batch takes exactly its
+/// bucket's latency, in which its queue is not asked, as by Batcher.
 Outcome simulate(const Load& load);
 
 }  // namespace cutout::test
