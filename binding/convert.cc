@@ -719,7 +719,7 @@ Napi::Array from_opening(Napi::Env env, const std::map<std::string, OpeningStep>
   for (const auto& [network, step] : opening) {
     Napi::Object of_network = Napi::Object::New(env);
     of_network.Set("network", network);
-    of_network.Set("device", step.device_id);
+    if (step.device_id) of_network.Set("device", *step.device_id);
     of_network.Set("batch", step.batch);
     of_network.Set("step", step.step);
     of_network.Set("steps", step.steps);

@@ -120,11 +120,15 @@ ort::NetworkOptions Engine::matting_options(const NetworkSpec& spec, std::size_t
   options.memory = devices_.memory(device);
   options.batches = batch_sizes(options_.max_batch);
   options.opening = [this, name = spec.name, device](int batch) { note_step(name, device, batch); };
-  // On a CPU runs of different workers share its cores; a GPU and several devices have a queue.
-  options.timed = options_.provider != ort::Provider::kCpu || options_.device_ids.size() > 1;
+  // On a CPU runs of different workers share its cores; devices have a queue.
+  options.timed = has_devices();
   if (options.timed) ++options.slots;  // for Network::check()
   if (device > 0) options.save_to.clear();
   return options;
+}
+
+bool Engine::has_devices() const {
+  return options_.provider != ort::Provider::kCpu || options_.device_ids.size() > 1;
 }
 
 class Engine::Opening {
@@ -133,7 +137,7 @@ class Engine::Opening {
     const EngineOptions& options = engine.options_;
     const auto sizes = batch_sizes(options.max_batch).size() + 1;
     OpeningStep first;
-    first.device_id = options.device_ids.front();
+    if (engine.has_devices()) first.device_id = options.device_ids.front();
     first.steps = static_cast<int>(options.device_ids.size() * sizes);
     first.since = Clock::now();
     const std::lock_guard lock(engine_.mutex_);
@@ -160,7 +164,7 @@ void Engine::note_step(const std::string& network, std::size_t device, int batch
   const auto found = opening_.find(network);
   if (found == opening_.end()) return;
   OpeningStep& step = found->second;
-  step.device_id = options_.device_ids[device];
+  if (has_devices()) step.device_id = options_.device_ids[device];
   step.batch = batch;
   const int each = step.steps / static_cast<int>(options_.device_ids.size());
   step.step = static_cast<int>(device) * each + on_device;

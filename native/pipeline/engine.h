@@ -45,9 +45,9 @@ struct EngineOptions {
 /// What of a network is being opened: a session for each size of batch on each device, one after
 /// the other.
 struct OpeningStep {
-  int device_id = 0;
-  int batch = 1;  // images
-  int step = 1;   // 1 .. steps; sizes that do not fit are left out
+  std::optional<int> device_id;  // none for the only copy on the CPU
+  int batch = 1;                 // images
+  int step = 1;                  // 1 .. steps; sizes that do not fit are left out
   int steps = 1;
   Clock::time_point since;  // the first step
 };
@@ -220,6 +220,8 @@ class Engine {
   /// Shows a network among opening() while it exists.
   class Opening;
   void note_step(const std::string& network, std::size_t device, int batch);
+  /// Whether there are GPUs, or copies on the CPU in their place.
+  [[nodiscard]] bool has_devices() const;
   /// Null, and `done` called with kModel, without one.
   template <typename Result>
   std::shared_ptr<const SubjectSelector> selector(const Done<Result>& done);

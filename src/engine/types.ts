@@ -470,8 +470,8 @@ export interface RuntimeMessage {
  */
 export interface OpeningStep {
   readonly network: string;
-  /** Number of the GPU. */
-  readonly device: number;
+  /** Number of the GPU; of a copy on the CPU where there are several, else undefined there. */
+  readonly device?: number;
   /** Images in its batch. */
   readonly batch: number;
   /** From 1 to `steps`; ends earlier if not all sizes fit the device. */

@@ -176,8 +176,7 @@ test.serial('a start that takes long says in /health/ready and in the metrics wh
   });
   while (!ready) {
     const said = await get('/health/ready');
-    const [, step] =
-      /opening silueta for (?:single images|batches of \d) on device 0, step (\d)/.exec(said) ?? [];
+    const [, step] = /opening silueta for (?:single images|batches of \d), step (\d)/.exec(said) ?? [];
     if (step) seen.set(step, said);
     for (const [line] of (await get('/metrics')).matchAll(/^cutout_network_opening_steps?\{.*$/gm))
       metrics.add(line);
@@ -186,7 +185,7 @@ test.serial('a start that takes long says in /health/ready and in the metrics wh
   t.deepEqual([...seen.keys()], ['1', '2', '3']);
   t.regex(
     seen.get('2') ?? '',
-    /^503 .*The service is starting: opening silueta for batches of 2 on device 0, step 2 of 3, \d+ s so far\./,
+    /^503 .*The service is starting: opening silueta for batches of 2, step 2 of 3, \d+ s so far\./,
   );
   const steps = [1, 2, 3].map((step) => `cutout_network_opening_step{network="silueta"} ${step}`);
   t.deepEqual([...metrics].sort(), [...steps, 'cutout_network_opening_steps{network="silueta"} 3'].sort());
