@@ -747,7 +747,7 @@ Napi::Value from_stats(Napi::Env env, Engine& engine) {
     Napi::Object device = from_device_stats(env, engine.device_ids()[i], devices[i]);
     if (!engine.budgets().empty()) {
       const ort::DeviceMemoryBudget& memory = *engine.budgets()[i];
-      device.Set("memoryBytes", static_cast<double>(memory.booked()));
+      device.Set("memoryBytes", static_cast<double>(memory.reserved()));
       device.Set("memoryLimitBytes", static_cast<double>(memory.limit()));
     }
     all.Set(i, device);

@@ -39,7 +39,8 @@ std::optional<DeviceUse> device_use(int number, std::span<const char* const> lib
   return {};
 }
 
-DeviceMemoryBudget::Booking& DeviceMemoryBudget::Booking::operator=(Booking&& other) noexcept {
+DeviceMemoryBudget::Reservation& DeviceMemoryBudget::Reservation::operator=(
+    Reservation&& other) noexcept {
   if (this == &other) return *this;
   release();
   memory_ = std::move(other.memory_);
@@ -47,34 +48,35 @@ DeviceMemoryBudget::Booking& DeviceMemoryBudget::Booking::operator=(Booking&& ot
   return *this;
 }
 
-void DeviceMemoryBudget::Booking::release() {
+void DeviceMemoryBudget::Reservation::release() {
   if (memory_ == nullptr) return;
   const std::lock_guard lock(memory_->mutex_);
-  memory_->booked_ -= bytes_;
+  memory_->sessions_ -= bytes_;
   memory_.reset();
 }
 
-std::uint64_t DeviceMemoryBudget::booked() const {
+std::uint64_t DeviceMemoryBudget::reserved() const {
   const std::lock_guard lock(mutex_);
-  return booked_ + taken_;
+  return sessions_ + jobs_;
 }
 
-std::uint64_t DeviceMemoryBudget::taken() const {
+std::uint64_t DeviceMemoryBudget::reserved_by_jobs() const {
   const std::lock_guard lock(mutex_);
-  return taken_;
+  return jobs_;
 }
 
-bool DeviceMemoryBudget::take(std::uint64_t bytes) {
+bool DeviceMemoryBudget::reserve(std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   // Until a session was measured, 0 is a limit that is not known.
-  if (limit_ > 0 && (booked_ + taken_ > limit_ || bytes > limit_ - booked_ - taken_)) return false;
-  taken_ += bytes;
+  if (limit_ > 0 && (sessions_ + jobs_ > limit_ || bytes > limit_ - sessions_ - jobs_))
+    return false;
+  jobs_ += bytes;
   return true;
 }
 
-void DeviceMemoryBudget::give_back(std::uint64_t bytes) {
+void DeviceMemoryBudget::release(std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
-  taken_ -= bytes;
+  jobs_ -= bytes;
 }
 
 std::uint64_t DeviceMemoryBudget::limit() const {
@@ -84,21 +86,23 @@ std::uint64_t DeviceMemoryBudget::limit() const {
 
 std::uint64_t DeviceMemoryBudget::left() const {
   const std::lock_guard lock(mutex_);
-  const std::uint64_t all = booked_ + taken_;
+  const std::uint64_t all = sessions_ + jobs_;
   return limit_ > all ? limit_ - all : 0;
 }
 
-Status DeviceMemoryBudget::book(const std::shared_ptr<DeviceMemoryBudget>& memory,
-                                const std::string& what, std::uint64_t expected,
-                                const std::function<Status()>& open, Booking& booking) {
+Status DeviceMemoryBudget::reserve_session(const std::shared_ptr<DeviceMemoryBudget>& memory,
+                                           const std::string& what, std::uint64_t expected,
+                                           const std::function<Status()>& open,
+                                           Reservation& reservation) {
   if (memory == nullptr) return open();
-  return memory->book(memory, what, expected, open, booking, memory->measure_());
+  return memory->reserve_session(memory, what, expected, open, reservation, memory->measure_());
 }
 
-Status DeviceMemoryBudget::book(const std::shared_ptr<DeviceMemoryBudget>& self,
-                                const std::string& what, std::uint64_t expected,
-                                const std::function<Status()>& open, Booking& booking,
-                                const std::optional<DeviceUse>& before) {
+Status DeviceMemoryBudget::reserve_session(const std::shared_ptr<DeviceMemoryBudget>& self,
+                                           const std::string& what, std::uint64_t expected,
+                                           const std::function<Status()>& open,
+                                           Reservation& reservation,
+                                           const std::optional<DeviceUse>& before) {
   if (!before) return open();
   const auto refuse = [&](std::uint64_t bytes) -> Status {
     return {Code::kDeviceMemory,
@@ -111,18 +115,18 @@ Status DeviceMemoryBudget::book(const std::shared_ptr<DeviceMemoryBudget>& self,
     if (limit_ == 0) limit_ = before->total / 10 * 9;
   }
   if (expected > left()) return refuse(expected);
-  const std::uint64_t taken_before = taken();
+  const std::uint64_t jobs_before = reserved_by_jobs();
   CUTOUT_RETURN_IF_ERROR(open());
   const std::optional<DeviceUse> after = measure_();
   if (!after) return {};
-  // What jobs have taken or given back meanwhile is counted already.
-  const std::uint64_t now = after->used + taken_before;
-  const std::uint64_t bytes = now - std::min(now, before->used + taken());
+  // What jobs have reserved or released meanwhile is counted already.
+  const std::uint64_t now = after->used + jobs_before;
+  const std::uint64_t bytes = now - std::min(now, before->used + reserved_by_jobs());
   if (bytes > left()) return refuse(bytes);
   const std::lock_guard lock(mutex_);
-  booked_ += bytes;
-  booking.memory_ = self;
-  booking.bytes_ = bytes;
+  sessions_ += bytes;
+  reservation.memory_ = self;
+  reservation.bytes_ = bytes;
   return {};
 }
 

@@ -31,8 +31,8 @@ std::optional<DeviceUse> device_use(int number,
 /// The memory that networks and jobs take on one device, against a limit. A session takes its
 /// memory (weights, and what one run of its batch needs) when it is opened and run for the first
 /// time, and keeps it, so that no later run needs more. What it takes is measured, as the growth of
-/// the device's use without what is taken by take() meanwhile; sessions of one device are opened
-/// one after the other. Thread-safe.
+/// the device's use without what is reserved by reserve() meanwhile; sessions of one device are
+/// opened one after the other. Thread-safe.
 class DeviceMemoryBudget {
  public:
   using Measure = std::function<std::optional<DeviceUse>()>;
@@ -41,13 +41,13 @@ class DeviceMemoryBudget {
   DeviceMemoryBudget(std::uint64_t limit, Measure measure)
       : limit_(limit), measure_(std::move(measure)) {}
 
-  /// What a session has taken; given back when this is destroyed.
-  class Booking {
+  /// What a session has taken; released when this is destroyed.
+  class Reservation {
    public:
-    Booking() = default;
-    ~Booking() { release(); }
-    Booking(Booking&& other) noexcept { *this = std::move(other); }
-    Booking& operator=(Booking&& other) noexcept;
+    Reservation() = default;
+    ~Reservation() { release(); }
+    Reservation(Reservation&& other) noexcept { *this = std::move(other); }
+    Reservation& operator=(Reservation&& other) noexcept;
     [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
    private:
@@ -57,35 +57,36 @@ class DeviceMemoryBudget {
     std::uint64_t bytes_ = 0;
   };
 
-  /// Opens a session and books what it takes. kDeviceMemory when that is more than is left: before
-  /// `open` if already `expected`, what it takes at least, is; else after it, and the caller closes
-  /// what was opened. `what` begins the message. Without a memory it is only opened.
-  static Status book(const std::shared_ptr<DeviceMemoryBudget>& memory, const std::string& what,
-                     std::uint64_t expected, const std::function<Status()>& open, Booking& booking);
+  /// Opens a session and reserves what it takes. kDeviceMemory when that is more than is left:
+  /// before `open` if already `expected`, what it takes at least, is; else after it, and the caller
+  /// closes what was opened. `what` begins the message. Without a memory it is only opened.
+  static Status reserve_session(const std::shared_ptr<DeviceMemoryBudget>& memory,
+                                const std::string& what, std::uint64_t expected,
+                                const std::function<Status()>& open, Reservation& reservation);
 
-  /// Counts memory that is about to be allocated on the device by others than sessions. False, and
-  /// nothing is counted, when that is more than is left.
-  [[nodiscard]] bool take(std::uint64_t bytes);
+  /// For memory that is about to be allocated on the device by others than sessions. False, and
+  /// nothing is reserved, when that is more than is left.
+  [[nodiscard]] bool reserve(std::uint64_t bytes);
   /// That memory was released.
-  void give_back(std::uint64_t bytes);
+  void release(std::uint64_t bytes);
 
-  /// By sessions and by take().
-  [[nodiscard]] std::uint64_t booked() const;
+  /// By sessions and by reserve().
+  [[nodiscard]] std::uint64_t reserved() const;
   /// 0: not known yet.
   [[nodiscard]] std::uint64_t limit() const;
   [[nodiscard]] std::uint64_t left() const;
 
  private:
-  Status book(const std::shared_ptr<DeviceMemoryBudget>& self, const std::string& what,
-              std::uint64_t expected, const std::function<Status()>& open, Booking& booking,
-              const std::optional<DeviceUse>& before);
+  Status reserve_session(const std::shared_ptr<DeviceMemoryBudget>& self, const std::string& what,
+                         std::uint64_t expected, const std::function<Status()>& open,
+                         Reservation& reservation, const std::optional<DeviceUse>& before);
 
-  [[nodiscard]] std::uint64_t taken() const;
+  [[nodiscard]] std::uint64_t reserved_by_jobs() const;
 
   mutable std::mutex mutex_;  // guards the next three
   std::uint64_t limit_;
-  std::uint64_t booked_ = 0;  // by sessions
-  std::uint64_t taken_ = 0;
+  std::uint64_t sessions_ = 0;  // reserved by them
+  std::uint64_t jobs_ = 0;      // reserved by the others
   const Measure measure_;
 };
 

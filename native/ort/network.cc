@@ -111,7 +111,7 @@ struct Network::Slot {
 
 /// Members are destroyed in reverse order, the session last.
 struct Network::Session {
-  DeviceMemoryBudget::Booking booking;
+  DeviceMemoryBudget::Reservation reservation;
   std::optional<LowPrecisionDomain> operators;
   Ort::Session session{nullptr};
   /// Where the tensors lie.
@@ -400,8 +400,8 @@ Status Network::open(const NetworkOptions& options, const CancelToken& token,
       return opened->session_->warm_up(options, opened->input_names_.front().c_str(),
                                        opened->output_names_, token, opened->output_shapes_);
     };
-    CUTOUT_RETURN_IF_ERROR(
-        DeviceMemoryBudget::book(options.budget, what, 0, open_session, opened->session_->booking));
+    CUTOUT_RETURN_IF_ERROR(DeviceMemoryBudget::reserve_session(
+        options.budget, what, 0, open_session, opened->session_->reservation));
     opened->load_ms_ = milliseconds(start, loaded);
     opened->warm_up_ms_ = milliseconds(loaded, Clock::now());
     opened->open_batches(options, token);
@@ -467,9 +467,9 @@ Status Network::open_batch(const NetworkOptions& options, int size, const Cancel
   };
   // It takes at least what the batch of half its size does.
   const Session& half = batches_.size() > 1 ? *batches_[batches_.size() - 2].session : *session_;
-  CUTOUT_RETURN_IF_ERROR(DeviceMemoryBudget::book(options.budget, "it cannot be opened",
-                                                  half.booking.bytes(), open_session,
-                                                  batch.session->booking));
+  CUTOUT_RETURN_IF_ERROR(DeviceMemoryBudget::reserve_session(options.budget, "it cannot be opened",
+                                                             half.reservation.bytes(), open_session,
+                                                             batch.session->reservation));
   if (elements(shapes.front()) != batch.size * elements(output_shapes_.front())) {
     return {Code::kModel, "its output has the shape " + describe(shapes.front()) + "."};
   }

@@ -51,7 +51,7 @@ struct NetworkOptions {
   /// Called by Network::open() before it opens the session of a size, which may take minutes where
   /// the provider compiles the network. Must not throw.
   std::function<void(int batch)> opening;
-  /// What sessions take of the device's memory is booked here; null: it is not counted.
+  /// What sessions take of the device's memory is reserved here; null: it is not counted.
   std::shared_ptr<DeviceMemoryBudget> budget;
   /// Runs with bound inputs and outputs, as on a GPU, where that is always done.
   bool bind = false;

@@ -38,7 +38,7 @@ void for_parts(const BasicHostRows<Byte>& rows, std::size_t begin, std::size_t e
 }  // namespace
 
 Device::~Device() {
-  for (const Lane& lane : lanes_) close_lane(lane);
+  for (const Stream& stream : idle_streams_) close_stream(stream);
   release_kept();
 }
 
@@ -67,7 +67,7 @@ Status Device::allocate(std::size_t bytes, std::shared_ptr<void>& memory) {
 }
 
 Status Device::take_new(std::size_t bytes, void** block) {
-  if (budget_ != nullptr && !budget_->take(bytes)) {
+  if (budget_ != nullptr && !budget_->reserve(bytes)) {
     return {Code::kDeviceMemory,
             std::to_string(bytes) + " bytes of device memory are needed, and " +
                 std::to_string(budget_->left()) + " of " + std::to_string(budget_->limit()) +
@@ -76,7 +76,7 @@ Status Device::take_new(std::size_t bytes, void** block) {
   int error = table_.use_device(number_);
   if (error == 0) error = table_.allocate(bytes, block);
   if (error == 0) return {};
-  if (budget_ != nullptr) budget_->give_back(bytes);
+  if (budget_ != nullptr) budget_->release(bytes);
   return failure(error);
 }
 
@@ -84,7 +84,7 @@ Status Device::take_new(std::size_t bytes, void** block) {
 void Device::release(void* block, std::size_t bytes) noexcept {
   (void)table_.use_device(number_);
   (void)table_.release(block);
-  if (budget_ != nullptr) budget_->give_back(bytes);
+  if (budget_ != nullptr) budget_->release(bytes);
 }
 
 void* Device::take_kept(std::size_t bytes) {
@@ -121,53 +121,53 @@ void Device::release_kept() noexcept {
 DeviceStats Device::stats() const {
   const std::lock_guard lock(mutex_);
   DeviceStats stats = stats_;
-  stats.streams = open_lanes_;
+  stats.streams = open_streams_;
   return stats;
 }
 
-Status Device::open_lane(Lane& lane) {
-  if (const int error = table_.create_stream(&lane.stream); error != 0) return failure(error);
+Status Device::open_stream(Stream& stream) {
+  if (const int error = table_.create_stream(&stream.handle); error != 0) return failure(error);
   void* staging = nullptr;
   if (const int error = table_.allocate_pinned(2 * staging_, &staging); error != 0) {
-    (void)table_.destroy_stream(lane.stream);
+    (void)table_.destroy_stream(stream.handle);
     if (error != kOutOfMemory) return failure(error);
     return {Code::kOutOfMemory, "There is no page-locked memory for copies to the GPU: " +
                                     std::to_string(2 * staging_) +
                                     " bytes. Raise the limit of locked memory."};
   }
-  lane.staging = static_cast<std::byte*>(staging);
+  stream.staging = static_cast<std::byte*>(staging);
   return {};
 }
 
-void Device::close_lane(const Lane& lane) noexcept {
+void Device::close_stream(const Stream& stream) noexcept {
   (void)table_.use_device(number_);
-  (void)table_.release_pinned(lane.staging);
-  (void)table_.destroy_stream(lane.stream);
+  (void)table_.release_pinned(stream.staging);
+  (void)table_.destroy_stream(stream.handle);
 }
 
-Status Device::take_lane(Lane& lane) {
+Status Device::acquire_stream(Stream& stream) {
   if (const int error = table_.use_device(number_); error != 0) return failure(error);
   {
     const std::lock_guard lock(mutex_);
-    if (!lanes_.empty()) {
-      lane = lanes_.back();
-      lanes_.pop_back();
+    if (!idle_streams_.empty()) {
+      stream = idle_streams_.back();
+      idle_streams_.pop_back();
       return {};
     }
-    lanes_.reserve(open_lanes_ + 1);  // giving it back does not allocate
-    ++open_lanes_;
+    idle_streams_.reserve(open_streams_ + 1);  // giving it back does not allocate
+    ++open_streams_;
   }
-  Status status = open_lane(lane);
+  Status status = open_stream(stream);
   if (!status.ok()) {
     const std::lock_guard lock(mutex_);
-    --open_lanes_;
+    --open_streams_;
   }
   return status;
 }
 
-void Device::give_back(const Lane& lane) noexcept {
+void Device::release_stream(const Stream& stream) noexcept {
   const std::lock_guard lock(mutex_);
-  lanes_.push_back(lane);
+  idle_streams_.push_back(stream);
 }
 
 Status Device::clear(void* memory, std::size_t bytes) {
@@ -182,14 +182,14 @@ Status Device::copy(void* to, const void* from, std::size_t bytes) {
   return call.finish();
 }
 
-DeviceCall::DeviceCall(Device& device) : device_(device), status_(device.take_lane(lane_)) {
-  has_lane_ = status_.ok();
+DeviceCall::DeviceCall(Device& device) : device_(device), status_(device.acquire_stream(stream_)) {
+  has_stream_ = status_.ok();
 }
 
 DeviceCall::~DeviceCall() {
   // Memory is used again only when no work can touch it. What has failed is known already.
-  if (queued_) (void)device_.table_.synchronize(lane_.stream);
-  if (has_lane_) device_.give_back(lane_);
+  if (queued_) (void)device_.table_.synchronize(stream_.handle);
+  if (has_stream_) device_.release_stream(stream_);
 }
 
 void DeviceCall::note(int error) {
@@ -199,7 +199,7 @@ void DeviceCall::note(int error) {
 Status DeviceCall::finish() {
   if (queued_) {
     queued_ = false;
-    note(device_.table_.synchronize(lane_.stream));
+    note(device_.table_.synchronize(stream_.handle));
   }
   return status_;
 }
@@ -209,7 +209,7 @@ void DeviceCall::upload(const ConstHostRows& rows, void* memory, ThreadPool& poo
   std::size_t half = 0;
   for (std::size_t begin = 0; begin < total && status_.ok(); begin += device_.staging_) {
     const std::size_t n = std::min(device_.staging_, total - begin);
-    std::byte* const staged = lane_.staging + half * device_.staging_;
+    std::byte* const staged = stream_.staging + half * device_.staging_;
     pool.parallel_for(n, kGrain, [&](std::size_t from, std::size_t to) {
       for_parts(rows, begin + from, begin + to,
                 [&](const std::byte* row, std::size_t at, std::size_t bytes) {
@@ -228,7 +228,7 @@ void DeviceCall::upload(const ConstHostRows& rows, void* memory, ThreadPool& poo
 void DeviceCall::download(const void* memory, const HostRows& rows, ThreadPool& pool) {
   const std::size_t total = rows.count * rows.bytes;
   const auto staged = [&](std::size_t begin) {
-    return lane_.staging + begin / device_.staging_ % 2 * device_.staging_;
+    return stream_.staging + begin / device_.staging_ % 2 * device_.staging_;
   };
   const auto unpack = [&](std::size_t begin, std::size_t n) {
     pool.parallel_for(n, kGrain, [&](std::size_t from, std::size_t to) {

@@ -73,16 +73,16 @@ class Device final : public DeviceMemory {
  private:
   friend class DeviceCall;
 
-  struct Lane {
-    void* stream = nullptr;
+  struct Stream {
+    void* handle = nullptr;
     std::byte* staging = nullptr;  // two halves
   };
 
   [[nodiscard]] Status failure(int error) const;
-  Status take_lane(Lane& lane);
-  Status open_lane(Lane& lane);
-  void close_lane(const Lane& lane) noexcept;
-  void give_back(const Lane& lane) noexcept;
+  Status acquire_stream(Stream& stream);
+  Status open_stream(Stream& stream);
+  void close_stream(const Stream& stream) noexcept;
+  void release_stream(const Stream& stream) noexcept;
   void give_back(void* block, std::size_t bytes) noexcept;
   void* take_kept(std::size_t bytes);
   /// A new block from the device.
@@ -95,8 +95,8 @@ class Device final : public DeviceMemory {
   const std::shared_ptr<ort::DeviceMemoryBudget> budget_;
   mutable std::mutex mutex_;
   std::map<std::size_t, std::vector<void*>> kept_;  // by size; these four are guarded by mutex_
-  std::vector<Lane> lanes_;
-  std::size_t open_lanes_ = 0;
+  std::vector<Stream> idle_streams_;
+  std::size_t open_streams_ = 0;
   DeviceStats stats_;
 };
 
@@ -141,7 +141,7 @@ class DeviceCall {
   void run(Arguments... arguments) {
     if (!status_.ok()) return;
     queued_ = true;
-    note((device_.table_.*kFunction)(arguments..., lane_.stream));
+    note((device_.table_.*kFunction)(arguments..., stream_.handle));
   }
 
   /// Waits for the work; the first error of the call.
@@ -151,8 +151,8 @@ class DeviceCall {
   void note(int error);
 
   Device& device_;
-  Device::Lane lane_;
-  bool has_lane_ = false;
+  Device::Stream stream_;
+  bool has_stream_ = false;
   bool queued_ = false;
   Status status_;
   std::vector<std::shared_ptr<void>> scratch_;

@@ -200,7 +200,7 @@ Napi::Value use(const Napi::CallbackInfo& info) {
 
 /// (runtimePath, file, width, height, batches: number[], limit, total, uses: number[]) → status of
 /// opening the network while the device's use is one of `uses` after the other, the sizes that were
-/// opened, and what was booked then, and after the network was closed.
+/// opened, and what was reserved then, and after the network was closed.
 Napi::Value open_within(const Napi::CallbackInfo& info) {
   ort::NetworkOptions options;
   if (const Status status = batch_options(info, options); !status.ok()) {
@@ -231,11 +231,11 @@ Napi::Value open_within(const Napi::CallbackInfo& info) {
                static_cast<int>(network->run_batch(64, slots, CancelToken(), pool).code()));
   }
   result.Set("sizes", sizes);
-  result.Set("booked", static_cast<double>(memory->booked()));
+  result.Set("reserved", static_cast<double>(memory->reserved()));
   result.Set("limit", static_cast<double>(memory->limit()));
   result.Set("asked", asked);
   network.reset();
-  result.Set("after", static_cast<double>(memory->booked()));
+  result.Set("after", static_cast<double>(memory->reserved()));
   return result;
 }
 

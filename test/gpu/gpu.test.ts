@@ -64,7 +64,7 @@ interface GpuTestAddon {
     uses: readonly number[],
   ): Status & {
     readonly sizes: readonly number[];
-    readonly booked: number;
+    readonly reserved: number;
     readonly limit: number;
     readonly asked: number;
     readonly after: number;
@@ -329,15 +329,15 @@ test('device memory: a network is opened for the batches that fit, and gives bac
     );
   // Other processes use 100; the batches take 50, 70 and 90.
   const all = open(300, 100, 150, 150, 220, 220, 310);
-  t.like(all, { code: CODES.ok, sizes: [1, 2, 4], booked: 210 * megabyte, after: 0 });
+  t.like(all, { code: CODES.ok, sizes: [1, 2, 4], reserved: 210 * megabyte, after: 0 });
   // 4 is opened, takes 90 of the 80 that are left, and is closed.
-  t.like(open(200, 100, 150, 150, 220, 220, 310), { sizes: [1, 2], booked: 120 * megabyte });
+  t.like(open(200, 100, 150, 150, 220, 220, 310), { sizes: [1, 2], reserved: 120 * megabyte });
   // 2 takes at least what 1 takes, which is more than what is left: it is not opened.
-  t.like(open(90, 100, 150, 150), { sizes: [1], booked: 50 * megabyte, asked: 3 });
+  t.like(open(90, 100, 150, 150), { sizes: [1], reserved: 50 * megabyte, asked: 3 });
   // A size that is not open is a lack of memory, so that the batcher goes on with smaller ones.
   t.is(all.tooLarge, CODES.deviceMemory);
   const none = open(40, 100, 150);
-  t.like(none, { code: CODES.deviceMemory, sizes: [], booked: 0 });
+  t.like(none, { code: CODES.deviceMemory, sizes: [], reserved: 0 });
   t.regex(
     none.message,
     /: 50 MB of device memory are needed, and 40 MB of 40 MB are left\. .*CUTOUT_DEVICE_MEMORY/,
@@ -345,7 +345,7 @@ test('device memory: a network is opened for the batches that fit, and gives bac
   // Without a limit nine tenths of the device.
   t.like(open(0, 100, 150, 150, 220, 220, 310), { sizes: [1, 2, 4], limit: 900 * megabyte });
   // What cannot be measured fits.
-  t.like(open(40), { code: CODES.ok, sizes: [1, 2, 4], booked: 0 });
+  t.like(open(40), { code: CODES.ok, sizes: [1, 2, 4], reserved: 0 });
 });
 
 test('the library of the kernels is looked for beside the addon, wherever that lies', (t) => {

@@ -114,7 +114,7 @@ class NetworkCheck {
     CUTOUT_RETURN_IF_ERROR(ort::Network::open(options, token_, network_));
     report_.load_ms = network_->load_ms();
     report_.warm_up_ms = network_->warm_up_ms();
-    if (options.budget != nullptr) report_.device_memory = options.budget->booked();
+    if (options.budget != nullptr) report_.device_memory = options.budget->reserved();
     const bool all = network_->timings().size() == options.batches.size() + 1;
     report_.say("network", all,
                 "It was opened for batches of up to " +

@@ -153,25 +153,27 @@ void reused() {
   if (host.device.stats().kept_bytes != 0) fail("reused", 3, "memory is kept after release_kept");
 }
 
-/// What jobs take while a session is opened is not booked for the session again.
-void booked_once() {
+/// What jobs take while a session is opened is not reserved for the session again.
+void reserved_once() {
   std::uint64_t used = 100;
   const auto budget = std::make_shared<ort::DeviceMemoryBudget>(1000, [&used] {
     return ort::DeviceUse{used, 2000};
   });
-  ort::DeviceMemoryBudget::Booking booking;
+  ort::DeviceMemoryBudget::Reservation reservation;
   const auto open = [&]() -> Status {
-    if (!budget->take(300)) fail("budget", 0, "300 of 1000 are refused");
+    if (!budget->reserve(300)) fail("budget", 0, "300 of 1000 are refused");
     used += 500;
     return {};
   };
-  const Status status = ort::DeviceMemoryBudget::book(budget, "A network", 0, open, booking);
-  if (!status.ok() || booking.bytes() != 200 || budget->booked() != 500 || budget->left() != 500)
+  const Status status =
+      ort::DeviceMemoryBudget::reserve_session(budget, "A network", 0, open, reservation);
+  if (!status.ok() || reservation.bytes() != 200 || budget->reserved() != 500 ||
+      budget->left() != 500)
     fail("budget", 0, "the session's share is wrong");
-  if (budget->take(501) || !budget->take(500)) fail("budget", 0, "the limit is not kept");
-  budget->give_back(800);
-  booking = {};
-  if (budget->booked() != 0) fail("budget", 0, "not all was given back");
+  if (budget->reserve(501) || !budget->reserve(500)) fail("budget", 0, "the limit is not kept");
+  budget->release(800);
+  reservation = {};
+  if (budget->reserved() != 0) fail("budget", 0, "not all was given back");
 }
 
 /// Memory is counted against a budget: what is kept is released before a job is refused, and all
@@ -185,11 +187,11 @@ void budgeted() {
     Device device(host_device(), 0, kSmallStaging, counted);
     DeviceBackend backend(device, pool());
     expect_cpu(backend, job, 3, "within the budget");
-    needed = counted->booked();
+    needed = counted->reserved();
     if (needed == 0 || needed != device.stats().kept_bytes)
       fail("budget", 3, "what is kept is not counted");
     device.release_kept();
-    if (counted->booked() != 0) fail("budget", 3, "what was released is counted");
+    if (counted->reserved() != 0) fail("budget", 3, "what was released is counted");
   }
   const auto exact =
       std::make_shared<ort::DeviceMemoryBudget>(needed, [] { return ort::DeviceUse{}; });
@@ -202,11 +204,11 @@ void budgeted() {
       const Status status = run_job(backend, DeviceJob(seed), ignored);
       if (!status.ok() && status.code() != Code::kDeviceMemory)
         fail("budget", seed, status.message());
-      if (exact->booked() > needed) fail("budget", seed, "more than the limit is used");
+      if (exact->reserved() > needed) fail("budget", seed, "more than the limit is used");
       expect_cpu(backend, job, 3, "after others, within the budget");
     }
   }
-  if (exact->booked() != 0) fail("budget", 3, "memory of a device that is gone is counted");
+  if (exact->reserved() != 0) fail("budget", 3, "memory of a device that is gone is counted");
   Device device(host_device(), 0, kSmallStaging,
                 std::make_shared<ort::DeviceMemoryBudget>(5000, [] { return ort::DeviceUse{}; }));
   DeviceBackend backend(device, pool());
@@ -294,7 +296,7 @@ int main(int argc, char** argv) {
   stopped(jobs / 10 + 1);
   side_by_side(jobs / 2 + 4);
   reused();
-  booked_once();
+  reserved_once();
   budgeted();
   expect_nothing_held("jobs");
   for (const Fault fault : {Fault::kMemory, Fault::kPinned, Fault::kOnce, Fault::kLost}) {
