@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/simd.h"
 #include "matte/connected_components.h"
 #include "matte/math/certainty.h"
 #include "matte/math/components.h"
@@ -41,6 +42,18 @@ int radius_of(Kind kind, const Box& area) {
   return -1;
 }
 
+/// Updates the distances of a row from those of a row beside it; both have a value more at either
+/// end.
+CUTOUT_SIMD void spread_from(const std::uint16_t* __restrict beside, int n,
+                             std::uint16_t* __restrict row) {
+  for (int x = 0; x < n; ++x) {
+    const std::uint16_t two = beside[x - 1] < beside[x + 1] ? beside[x - 1] : beside[x + 1];
+    const std::uint16_t least = two < beside[x] ? two : beside[x];
+    const auto next = static_cast<std::uint16_t>(least + 1);
+    row[x] = next < row[x] ? next : row[x];
+  }
+}
+
 /// Chebyshev distance of every block to the nearest block that a subject touches.
 class BlockDistance {
  public:
@@ -50,16 +63,19 @@ class BlockDistance {
         side_(block_side(area.width, area.height)),
         columns_((area.width + side_ - 1) / side_),
         rows_((area.height + side_ - 1) / side_),
-        distance_(static_cast<std::size_t>(columns_) * static_cast<std::size_t>(rows_), kFar) {
+        distance_(static_cast<std::size_t>(columns_ + 2) * static_cast<std::size_t>(rows_ + 2),
+                  kFar) {
     for (const Run& run : found.runs) {
       if (kinds[static_cast<std::size_t>(run.component)] != Kind::kSubject) continue;
       std::fill(first(run), last(run) + 1, std::uint16_t{0});
     }
     for (int y = 0; y < rows_; ++y) {
-      for (int x = 0; x < columns_; ++x) spread(x, y, -1);
+      spread_from(at(0, y - 1), columns_, at(0, y));
+      for (int x = 0; x < columns_; ++x) spread(x - 1, y, at(x, y));
     }
     for (int y = rows_ - 1; y >= 0; --y) {
-      for (int x = columns_ - 1; x >= 0; --x) spread(x, y, 1);
+      spread_from(at(0, y + 1), columns_, at(0, y));
+      for (int x = columns_ - 1; x >= 0; --x) spread(x + 1, y, at(x, y));
     }
   }
 
@@ -71,27 +87,20 @@ class BlockDistance {
 
   /// The blocks of a run's ends.
   std::uint16_t* first(const Run& run) {
-    return &at((run.begin - left_) / side_, (run.y - top_) / side_);
+    return at((run.begin - left_) / side_, (run.y - top_) / side_);
   }
   std::uint16_t* last(const Run& run) {
-    return &at((run.end - 1 - left_) / side_, (run.y - top_) / side_);
+    return at((run.end - 1 - left_) / side_, (run.y - top_) / side_);
   }
 
-  /// Updates a block from its neighbour in the row and the three in the row before (step -1) or
-  /// after (step 1).
-  void spread(int x, int y, int step) {
-    std::uint16_t& here = at(x, y);
-    const auto take = [&](int nx, int ny) {
-      if (nx < 0 || nx >= columns_ || ny < 0 || ny >= rows_) return;
-      here = std::min(here, static_cast<std::uint16_t>(at(nx, ny) + 1));
-    };
-    take(x + step, y);
-    for (int dx = -1; dx <= 1; ++dx) take(x + dx, y + step);
+  /// Updates a block from its neighbour in the row.
+  void spread(int x, int y, std::uint16_t* block) {
+    *block = std::min(*block, static_cast<std::uint16_t>(*at(x, y) + 1));
   }
 
-  std::uint16_t& at(int x, int y) {
-    return distance_[static_cast<std::size_t>(y) * static_cast<std::size_t>(columns_) +
-                     static_cast<std::size_t>(x)];
+  /// One block more on each side is far from everything.
+  std::uint16_t* at(int x, int y) {
+    return distance_.data() + static_cast<std::ptrdiff_t>(y + 1) * (columns_ + 2) + x + 1;
   }
 
   int left_;
