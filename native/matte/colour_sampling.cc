@@ -224,7 +224,8 @@ ColourSampling sample_colours(const Guide& guide, std::span<const float> p, Thre
   if (found != (kForeSample | kBackSample)) return result;
   const std::vector<Tile> tiles = tiles_near(unknown.get(), guide.width, guide.height, 0);
   if (tiles.empty()) return result;
-  const Level colours = spread_colours(guide, samples.get(), kUnknown, pool);
+  const Level colours =
+      spread_colours(guide, samples.get(), kUnknown, Means::kColoursAndSquaredLengths, tiles, pool);
   pool.parallel_for(tiles.size(), kTileGrain, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       sample_tile(guide, colours, unknown.get(), haze.get(), tiles[i], result);

@@ -125,7 +125,7 @@ LayerColours estimate_colours(const Guide& guide, const float* alpha,
                               const std::vector<Tile>& tiles, ThreadPool& pool) {
   LayerColours colours = empty_colours(guide);
   if (tiles.empty()) return colours;
-  const Level coarse = spread_colours(guide, alpha, 0.0F, pool);
+  const Level coarse = spread_colours(guide, alpha, 0.0F, Means::kColours, tiles, pool);
   pool.parallel_for(tiles.size(), kTileGrain, [&](std::size_t begin, std::size_t end) {
     const auto patches = std::make_unique_for_overwrite<Patches>();
     for (std::size_t i = begin; i < end; ++i) {

@@ -1,6 +1,7 @@
 #include "matte/pyramid.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace cutout {
@@ -14,103 +15,136 @@ CUTOUT_SIMD void pull_row(const float* __restrict a, const float* __restrict b, 
   for (int i = 0; i < n; ++i) out[i] = (a[2 * i] + a[2 * i + 1]) + (b[2 * i] + b[2 * i + 1]);
 }
 
+/// Limits the weights of n pixels to 1 and their sums with them; `square` may be null.
 CUTOUT_SIMD void limit_row(float* __restrict r, float* __restrict g, float* __restrict b,
                            float* __restrict square, float* __restrict w, int n) {
+  if (square != nullptr) {
+    for (int i = 0; i < n; ++i) square[i] *= limit_weight(w[i]);
+  }
   for (int i = 0; i < n; ++i) {
     const float by = limit_weight(w[i]);
     r[i] *= by;
     g[i] *= by;
     b[i] *= by;
-    square[i] *= by;
     w[i] *= by;
   }
 }
 
-/// The kSums sums of n network pixels, planes `stride` apart.
-CUTOUT_SIMD void weigh_row(const float* __restrict red, const float* __restrict green,
-                           const float* __restrict blue, const float* __restrict alpha,
-                           const float* scale, const float* offset, float unknown, int n,
-                           int stride, float* __restrict out) {
+enum Layer { kFore, kBack };
+
+/// The weights of n network pixels in the sums of a layer; whether any is not 0.
+CUTOUT_SIMD bool weights_row(const float* __restrict alpha, Layer layer, float unknown, int n,
+                             float* __restrict weights) {
   const float over = 1.0F / (1.0F - unknown);
+  int any = 0;
+  for (int i = 0; i < n; ++i) {
+    weights[i] = layer_weight(layer == kFore ? alpha[i] : 1.0F - alpha[i], unknown, over);
+    any |= static_cast<int>(weights[i] != 0.0F);
+  }
+  return any != 0;
+}
+
+/// The weighted colours of n network pixels and, with `squares`, their squared lengths, planes
+/// `stride` apart. The plane of their weights follows.
+CUTOUT_SIMD void weigh_row(const float* __restrict red, const float* __restrict green,
+                           const float* __restrict blue, const float* scale, const float* offset,
+                           bool squares, int n, int stride, float* __restrict out) {
+  const float* weights = out + kWeight * stride;
 #pragma GCC ivdep  // planes lie apart
   for (int i = 0; i < n; ++i) {
     const float r = red[i] * scale[0] + offset[0];
     const float g = green[i] * scale[1] + offset[1];
     const float b = blue[i] * scale[2] + offset[2];
-    const float fore = layer_weight(alpha[i], unknown, over);
-    const float back = layer_weight(1.0F - alpha[i], unknown, over);
-    const float square = squared_length(r, g, b);
-    out[i] = r * fore;
-    out[stride + i] = g * fore;
-    out[2 * stride + i] = b * fore;
-    out[3 * stride + i] = square * fore;
-    out[4 * stride + i] = fore;
-    out[5 * stride + i] = r * back;
-    out[6 * stride + i] = g * back;
-    out[7 * stride + i] = b * back;
-    out[8 * stride + i] = square * back;
-    out[9 * stride + i] = back;
+    const float weight = weights[i];
+    out[i] = r * weight;
+    out[stride + i] = g * weight;
+    out[2 * stride + i] = b * weight;
+    if (squares) out[kSquaredLength * stride + i] = squared_length(r, g, b) * weight;
   }
 }
 
-/// kSums planes of one row.
+/// Planes of the sums of a layer in one row.
 struct Planes {
   const float* first;
   std::ptrdiff_t stride;  // from one plane to the next
 };
 
-/// Sums `n` columns of two rows of a finer level into (n + 1) / 2 columns of row y of `level`, from
-/// column x on. A column that does not exist counts as 0.
-void pull(const Planes& upper, const Planes& lower, int n, int x, int y, Level& level) {
-  for (int k = 0; k < kSums; ++k) {
+/// Sums `n` columns of a layer in two rows of a finer level into (n + 1) / 2 columns of row y of
+/// `level`, from column x on. A column that does not exist counts as 0.
+void pull(const Planes& upper, const Planes& lower, Layer layer, int n, int x, int y,
+          Level& level) {
+  const int first = layer * kLayerSums;
+  const auto row = [&](int k) { return level.row(first + k, y) + x; };
+  for (int k = 0; k < kLayerSums; ++k) {
+    if (!level.has(first + k)) continue;
     const float* a = upper.first + k * upper.stride;
     const float* b = lower.first + k * lower.stride;
-    float* out = level.row(k, y) + x;
+    float* out = row(k);
     pull_row(a, b, n / 2, out);
     if (n % 2 != 0) out[n / 2] = (a[n - 1] + 0.0F) + (b[n - 1] + 0.0F);
   }
-  for (int k = 0; k < kSums; k += kLayerSums) {
-    limit_row(level.row(k, y) + x, level.row(k + 1, y) + x, level.row(k + 2, y) + x,
-              level.row(k + kSquaredLength, y) + x, level.row(k + kWeight, y) + x, (n + 1) / 2);
-  }
+  limit_row(row(0), row(1), row(2),
+            level.has(first + kSquaredLength) ? row(kSquaredLength) : nullptr, row(kWeight),
+            (n + 1) / 2);
 }
 
 /// The first level above the guide; the guide's own sums are not stored.
-Level first_level(const Guide& guide, const float* alpha, float unknown, ThreadPool& pool) {
+Level first_level(const Guide& guide, const float* alpha, float unknown, Means means,
+                  ThreadPool& pool) {
   constexpr int kPiece = 128;  // columns whose sums stay in the first-level cache
-  Level level((guide.width + 1) / 2, (guide.height + 1) / 2);
-  pool.parallel_for(
-      static_cast<std::size_t>(level.height), kRowGrain, [&](std::size_t begin, std::size_t end) {
-        std::array<std::array<float, kSums * kPiece>, 2> rows{};
-        for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
-          if (2 * y + 1 == guide.height) rows[1].fill(0.0F);
-          for (int x = 0; x < guide.width; x += kPiece) {
-            const int n = std::min(kPiece, guide.width - x);
-            for (int k = 0; k < std::min(2, guide.height - 2 * y); ++k) {
-              const std::size_t index = guide.at(x, 2 * y + k);
-              weigh_row(guide.planes[0] + index, guide.planes[1] + index, guide.planes[2] + index,
-                        alpha + index, guide.scale.data(), guide.offset.data(), unknown, n, kPiece,
-                        rows[static_cast<std::size_t>(k)].data());
-            }
-            pull({rows[0].data(), kPiece}, {rows[1].data(), kPiece}, n, x / 2, y, level);
+  Level level((guide.width + 1) / 2, (guide.height + 1) / 2, means);
+  const auto body = [&](std::size_t begin, std::size_t end) {
+    std::array<std::array<float, kLayerSums * kPiece>, 2> rows{};
+    for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
+      const auto there = static_cast<std::size_t>(std::min(2, guide.height - 2 * y));
+      if (there == 1) rows[1].fill(0.0F);
+      for (int x = 0; x < guide.width; x += kPiece) {
+        const int n = std::min(kPiece, guide.width - x);
+        const std::size_t index = guide.at(x, 2 * y);
+        const auto below = [&](std::size_t k) {
+          return index + k * static_cast<std::size_t>(guide.width);
+        };
+        for (const Layer layer : {kFore, kBack}) {
+          bool any = false;
+          for (std::size_t k = 0; k < there; ++k) {
+            any |=
+                weights_row(alpha + below(k), layer, unknown, n, rows[k].data() + kWeight * kPiece);
           }
+          if (!any) {  // most of an image is sure to be in the other layer
+            for (int k = layer * kLayerSums; k < (layer + 1) * kLayerSums; ++k) {
+              if (level.has(k)) std::fill_n(level.row(k, y) + x / 2, (n + 1) / 2, 0.0F);
+            }
+            continue;
+          }
+          for (std::size_t k = 0; k < there; ++k) {
+            const std::size_t at = below(k);
+            weigh_row(guide.planes[0] + at, guide.planes[1] + at, guide.planes[2] + at,
+                      guide.scale.data(), guide.offset.data(), level.has(kSquaredLength), n, kPiece,
+                      rows[k].data());
+          }
+          pull({rows[0].data(), kPiece}, {rows[1].data(), kPiece}, layer, n, x / 2, y, level);
         }
-      });
+      }
+    }
+  };
+  pool.parallel_for(static_cast<std::size_t>(level.height), kRowGrain, body);
   return level;
 }
 
 Level next_level(const Level& fine, ThreadPool& pool) {
-  Level level((fine.width + 1) / 2, (fine.height + 1) / 2);
+  Level level((fine.width + 1) / 2, (fine.height + 1) / 2, fine.means);
   const std::ptrdiff_t stride = static_cast<std::ptrdiff_t>(fine.width) * fine.height;
   const std::vector<float> nothing(static_cast<std::size_t>(fine.width));
   pool.parallel_for(
       static_cast<std::size_t>(level.height), kRowGrain, [&](std::size_t begin, std::size_t end) {
         for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
-          const Planes upper{fine.row(0, 2 * y), stride};
           const bool last = 2 * y + 1 == fine.height;
-          const Planes lower =
-              last ? Planes{nothing.data(), 0} : Planes{upper.first + fine.width, stride};
-          pull(upper, lower, fine.width, 0, y, level);
+          for (const Layer layer : {kFore, kBack}) {
+            const Planes upper{fine.row(layer * kLayerSums, 2 * y), stride};
+            const Planes lower =
+                last ? Planes{nothing.data(), 0} : Planes{upper.first + fine.width, stride};
+            pull(upper, lower, layer, fine.width, 0, y, level);
+          }
         }
       });
   return level;
@@ -129,6 +163,7 @@ CUTOUT_SIMD void widen(const float* __restrict coarse, int n, float* __restrict 
 void Widened::fill(Row& row, int y) {
   row.index = y;
   for (int c = 0; c < kMeans; ++c) {
+    if (!coarse_.has(plane_of(c))) continue;
     float* out = row.values.data() + c * stride_;
     copy_padded(coarse_.row(plane_of(c), y), coarse_.width, first_ - 1, count_ + 2, border_.data());
     widen(border_.data() + 1, count_, out);
@@ -147,6 +182,7 @@ void finish_coarsest(Level& level) {
     for (int k = 0; k < kSums; k += kLayerSums) {
       const float* weight = level.row(k + kWeight, y);
       for (int c = k; c < k + kWeight; ++c) {
+        if (!level.has(c)) continue;
         float* row = level.row(c, y);
         for (int x = 0; x < level.width; ++x) row[x] /= std::max(weight[x], 1e-9F);
       }
@@ -159,34 +195,73 @@ CUTOUT_SIMD void push_row(const float* __restrict near, const float* __restrict 
   for (int i = 0; i < n; ++i) row[i] += (1.0F - weight[i]) * interpolate(near[i], far[i]);
 }
 
+/// Rows `top` .. `bottom` - 1 and columns `left` .. `right` - 1 of the finer level.
+void push_part(const Level& coarse, int left, int top, int right, int bottom, Level& fine) {
+  Widened widened(coarse, fine.width, left, right - left);
+  for (int y = top; y < bottom; ++y) {
+    const CoarseTaps v = coarse_taps(y, coarse.height);
+    for (int c = 0; c < Widened::kMeans; ++c) {
+      const int plane = plane_of(c);
+      if (!fine.has(plane)) continue;
+      push_row(widened.row(c, v.near), widened.row(c, v.far), fine.row(weight_of(plane), y) + left,
+               right - left, fine.row(plane, y) + left);
+    }
+  }
+}
+
 void push(const Level& coarse, Level& fine, ThreadPool& pool) {
-  pool.parallel_for(static_cast<std::size_t>(fine.height), kRowGrain,
-                    [&](std::size_t begin, std::size_t end) {
-                      Widened widened(coarse, fine.width, 0, fine.width);
-                      for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
-                        const CoarseTaps v = coarse_taps(y, coarse.height);
-                        for (int c = 0; c < Widened::kMeans; ++c) {
-                          const int plane = plane_of(c);
-                          push_row(widened.row(c, v.near), widened.row(c, v.far),
-                                   fine.row(weight_of(plane), y), fine.width, fine.row(plane, y));
-                        }
-                      }
-                    });
+  pool.parallel_for(
+      static_cast<std::size_t>(fine.height), kRowGrain, [&](std::size_t begin, std::size_t end) {
+        push_part(coarse, 0, static_cast<int>(begin), fine.width, static_cast<int>(end), fine);
+      });
+}
+
+/// The same for the level above the guide within a tile's side of the tiles.
+void push_near(const Level& coarse, const std::vector<Tile>& tiles, Level& fine, ThreadPool& pool) {
+  constexpr int kBlock = kTile / 2;  // side of a tile on this level
+  const int across = (fine.width + kBlock - 1) / kBlock;
+  const int down = (fine.height + kBlock - 1) / kBlock;
+  std::vector<std::uint8_t> near(static_cast<std::size_t>(across) * static_cast<std::size_t>(down));
+  const auto row_of = [&](int y) { return near.data() + static_cast<std::ptrdiff_t>(y) * across; };
+  for (const Tile& tile : tiles) {
+    const int x = tile.left / kTile;
+    const int y = tile.top / kTile;
+    for (int j = std::max(y - 1, 0); j <= std::min(y + 1, down - 1); ++j) {
+      std::fill(row_of(j) + std::max(x - 1, 0), row_of(j) + std::min(x + 1, across - 1) + 1,
+                std::uint8_t{1});
+    }
+  }
+  pool.parallel_for(static_cast<std::size_t>(down), 1, [&](std::size_t begin, std::size_t end) {
+    for (auto j = static_cast<int>(begin); j < static_cast<int>(end); ++j) {
+      const std::uint8_t* row = row_of(j);
+      const std::uint8_t* const behind = row + across;
+      for (const std::uint8_t* x = row; x != behind;) {
+        const std::uint8_t* first = std::find(x, behind, std::uint8_t{1});
+        x = std::find(first, behind, std::uint8_t{0});
+        if (first == x) continue;
+        push_part(coarse, static_cast<int>(first - row) * kBlock, j * kBlock,
+                  std::min(static_cast<int>(x - row) * kBlock, fine.width),
+                  std::min((j + 1) * kBlock, fine.height), fine);
+      }
+    }
+  });
 }
 
 }  // namespace
 
-Level spread_colours(const Guide& guide, const float* alpha, float unknown, ThreadPool& pool) {
+Level spread_colours(const Guide& guide, const float* alpha, float unknown, Means means,
+                     const std::vector<Tile>& tiles, ThreadPool& pool) {
   std::vector<Level> levels;
-  levels.push_back(first_level(guide, alpha, unknown, pool));
+  levels.push_back(first_level(guide, alpha, unknown, means, pool));
   while (levels.back().width > 1 || levels.back().height > 1) {
     levels.push_back(next_level(levels.back(), pool));
   }
   finish_coarsest(levels.back());
-  while (levels.size() > 1) {
+  while (levels.size() > 2) {
     push(levels.back(), levels[levels.size() - 2], pool);
     levels.pop_back();
   }
+  if (levels.size() == 2) push_near(levels.back(), tiles, levels.front(), pool);
   return std::move(levels.front());
 }
 
@@ -195,7 +270,7 @@ namespace {
 /// Pull phase of the scalar version: a level from the next finer one, whose sums `fine` returns.
 template <typename Fine>
 Level pull_scalar(int width, int height, const Fine& fine) {
-  Level level((width + 1) / 2, (height + 1) / 2);
+  Level level((width + 1) / 2, (height + 1) / 2, Means::kColoursAndSquaredLengths);
   for (int y = 0; y < level.height; ++y) {
     for (int x = 0; x < level.width; ++x) {
       const auto sum = [&](int k) {
