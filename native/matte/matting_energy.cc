@@ -53,6 +53,17 @@ CUTOUT_SIMD void product(const float* __restrict a, const float* __restrict b, c
   }
 }
 
+/// value * (colour * scale + offset)
+CUTOUT_SIMD void colour_product(const float* __restrict value, const float* __restrict colour,
+                                std::ptrdiff_t stride, float scale, float offset,
+                                const Extent& extent, float* __restrict out) {
+  const int n = patch_end(extent, kColourInset) - kColourInset;
+  for (int j = kColourInset; j < extent.down - kColourInset; ++j, colour += stride) {
+    const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(j) * kPatchStride + kColourInset;
+    for (int i = 0; i < n; ++i) out[row + i] = value[row + i] * (colour[i] * scale + offset);
+  }
+}
+
 /// f from the mean squares of the change by blurring and of the change by blurring that again.
 CUTOUT_SIMD void fineness_patch(const float* __restrict once, const float* __restrict twice,
                                 const Extent& extent, float* __restrict out) {
@@ -108,27 +119,31 @@ CUTOUT_SIMD void fit_row(const float* __restrict window, std::ptrdiff_t plane, i
   }
 }
 
-/// (1 - c) (blurred - p), or without p.
+/// (1 - c) (blurred - p), or without p. Confidence and output begin at (inset, inset).
 CUTOUT_SIMD void weigh(const float* __restrict confidence, const float* __restrict output,
-                       float share, const Extent& extent, int inset, float* __restrict blurred) {
-  const int right = patch_end(extent, inset);
-  for (int j = inset; j < extent.down - inset; ++j) {
-    for (int i = inset; i < right; ++i) {
-      const int at = j * kPatchStride + i;
-      blurred[at] = energy::weighed(confidence[at], output[at], share, blurred[at]);
+                       std::ptrdiff_t stride, float share, const Extent& extent, int inset,
+                       float* __restrict blurred) {
+  const int n = patch_end(extent, inset) - inset;
+  for (int j = inset; j < extent.down - inset; ++j, confidence += stride, output += stride) {
+    float* __restrict row = blurred + static_cast<std::ptrdiff_t>(j) * kPatchStride + inset;
+    for (int i = 0; i < n; ++i) {
+      row[i] = energy::weighed(confidence[i], output[i], share, row[i]);
     }
   }
 }
 
 /// value - (sum of window planes) of n network pixels, times the smoothness, from the window sums.
+/// Colours are `red` etc. * scale + offset.
 CUTOUT_SIMD void laplacian_row(const float* __restrict count, const float* __restrict value,
                                const float* __restrict red, const float* __restrict green,
-                               const float* __restrict blue, const float* __restrict r,
+                               const float* __restrict blue, const float* scale,
+                               const float* offset, const float* __restrict r,
                                const float* __restrict g, const float* __restrict b,
-                               const float* __restrict offset, int n, float* __restrict out) {
+                               const float* __restrict constant, int n, float* __restrict out) {
   for (int i = 0; i < n; ++i) {
-    out[i] = energy::laplacian(count[i], value[i], red[i], green[i], blue[i], r[i], g[i], b[i],
-                               offset[i]);
+    out[i] = energy::laplacian(count[i], value[i], red[i] * scale[0] + offset[0],
+                               green[i] * scale[1] + offset[1], blue[i] * scale[2] + offset[2],
+                               r[i], g[i], b[i], constant[i]);
   }
 }
 
@@ -179,11 +194,8 @@ MattingEnergy::MattingEnergy(const Guide& guide, const EnergyTerms& terms, const
   });
 }
 
-void MattingEnergy::load_colours(const Tile& tile, Scratch& scratch) const {
-  for (std::size_t c = 0; c < scratch.colours.size(); ++c) {
-    load_scaled(guide_, guide_.planes[c], tile, kColourInset, guide_.scale[c],
-                guide_.offset[c] - kModelMiddle, scratch.colours[c]);
-  }
+float MattingEnergy::offset(std::size_t channel) const {
+  return guide_.offset[channel] - kModelMiddle;
 }
 
 void MattingEnergy::prepare(std::size_t index, Scratch& scratch) {
@@ -216,7 +228,10 @@ void MattingEnergy::prepare(std::size_t index, Scratch& scratch) {
     colour_row(scratch.sums.data() + j * kPatchStride + kHalo, kMean, 0.0F,
                extent.across - 2 * kHalo, windows + kCount * plane + layout.at(kHalo, j));
   }
-  load_colours(tile, scratch);
+  for (std::size_t c = 0; c < scratch.colours.size(); ++c) {
+    load_scaled(guide_, guide_.planes[c], tile, kColourInset, guide_.scale[c], offset(c),
+                scratch.colours[c]);
+  }
   const std::array<Patch*, 9> sums{&scratch.model[0], &scratch.model[1], &scratch.model[2],
                                    &scratch.model[3], &scratch.model[4], &scratch.value,
                                    &scratch.sums,     &scratch.blurred,  &scratch.changes};
@@ -247,10 +262,12 @@ void MattingEnergy::smooth(std::size_t index, Scratch& scratch) const {
   const WindowLayout layout(tile);
   const float* windows = windows_.get() + starts_[index];
   const auto plane = static_cast<std::ptrdiff_t>(layout.plane());
-  load_colours(tile, scratch);
+  std::array<PatchView, 3> colours{};
+  const std::array<float, 3> offsets{offset(0), offset(1), offset(2)};
   for (std::size_t c = 0; c < 3; ++c) {
-    product(scratch.value.data(), scratch.colours[c].data(), extent, kColourInset,
-            scratch.sums.data());
+    colours[c] = view_patch(guide_, guide_.planes[c], tile, kColourInset, scratch.colours[c]);
+    colour_product(scratch.value.data(), colours[c].first, colours[c].stride, guide_.scale[c],
+                   offsets[c], extent, scratch.sums.data());
     sum_windows(scratch.sums, extent, kWindowInset, scratch.lines, scratch.model[c]);
   }
   sum_windows(scratch.value, extent, kWindowInset, scratch.lines, scratch.model[3]);
@@ -265,12 +282,15 @@ void MattingEnergy::smooth(std::size_t index, Scratch& scratch) const {
   }
   for (int j = kHalo; j < extent.down - kHalo; ++j) {
     const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(j) * kPatchStride + kHalo;
+    const auto colour = [&](std::size_t c) {
+      constexpr int kInside = kHalo - kColourInset;
+      return colours[c].first + (j - kColourInset) * colours[c].stride + kInside;
+    };
     laplacian_row(windows + kCount * plane + layout.at(kHalo, j), scratch.value.data() + row,
-                  scratch.colours[0].data() + row, scratch.colours[1].data() + row,
-                  scratch.colours[2].data() + row, scratch.model[1].data() + row,
-                  scratch.model[2].data() + row, scratch.model[3].data() + row,
-                  scratch.model[4].data() + row, extent.across - 2 * kHalo,
-                  scratch.changes.data() + row);
+                  colour(0), colour(1), colour(2), guide_.scale.data(), offsets.data(),
+                  scratch.model[1].data() + row, scratch.model[2].data() + row,
+                  scratch.model[3].data() + row, scratch.model[4].data() + row,
+                  extent.across - 2 * kHalo, scratch.changes.data() + row);
   }
 }
 
@@ -280,9 +300,10 @@ void MattingEnergy::blur_back(const Tile& tile, float share, Scratch& scratch) c
   constexpr int kInset = kHalo - kBlurRadius;
   const Extent extent = extent_of(tile);
   blur_patch(scratch.value, extent, kInset, blur_, scratch.lines, scratch.blurred);
-  load_patch(guide_, terms_.sample_confidence, tile, kInset, scratch.sums);
-  load_patch(guide_, terms_.output, tile, kInset, scratch.products);
-  weigh(scratch.sums.data(), scratch.products.data(), share, extent, kInset,
+  const PatchView confidence =
+      view_patch(guide_, terms_.sample_confidence, tile, kInset, scratch.sums);
+  const PatchView output = view_patch(guide_, terms_.output, tile, kInset, scratch.products);
+  weigh(confidence.first, output.first, output.stride, share, extent, kInset,
         scratch.blurred.data());
   clear_beyond(guide_, tile, scratch.blurred);
   blur_patch(scratch.blurred, extent, kHalo, blur_, scratch.lines, scratch.model[0]);

@@ -68,7 +68,8 @@ class MattingEnergy {
 
  private:
   void prepare(std::size_t tile, Scratch& scratch);
-  void load_colours(const Tile& tile, Scratch& scratch) const;
+  /// A channel's offset in colours less the middle, which the windows' models are about.
+  [[nodiscard]] float offset(std::size_t channel) const;
   void smooth(std::size_t tile, Scratch& scratch) const;
   template <typename Row>
   void sum_terms(std::size_t tile, float share, Scratch& scratch, const Row& row) const;

@@ -141,6 +141,17 @@ void load_patch(const Guide& grid, const float* plane, const Tile& tile, int ins
   }
 }
 
+PatchView view_patch(const Guide& grid, const float* plane, const Tile& tile, int inset,
+                     Patch& patch) {
+  const Box box = loaded(tile, inset);
+  // Another row behind it, for vectors that begin inside.
+  if (inside(grid, {box.left, box.top, box.width, box.height + 1})) {
+    return {plane + grid.at(box.left, box.top), grid.width};
+  }
+  load_patch(grid, plane, tile, inset, patch);
+  return {first_of(patch, inset), kPatchStride};
+}
+
 void load_scaled(const Guide& grid, const float* plane, const Tile& tile, int inset, float scale,
                  float offset, Patch& patch) {
   const Box box = loaded(tile, inset);

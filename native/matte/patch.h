@@ -40,7 +40,19 @@ inline int patch_end(const Extent& extent, int inset) {
 /// plane's border is repeated beyond the image.
 void load_patch(const Guide& grid, const float* plane, const Tile& tile, int inset, Patch& patch);
 
-/// The same of plane * scale + offset.
+/// A plane of the guide's size as a patch: network pixel (inset, inset) of it and the distance of
+/// its rows.
+struct PatchView {
+  const float* first;
+  std::ptrdiff_t stride;
+};
+
+/// What load_patch() loads, of the plane itself where it lies inside, else of `patch`. Loops over
+/// whole vectors may read it.
+PatchView view_patch(const Guide& grid, const float* plane, const Tile& tile, int inset,
+                     Patch& patch);
+
+/// load_patch() of plane * scale + offset.
 void load_scaled(const Guide& grid, const float* plane, const Tile& tile, int inset, float scale,
                  float offset, Patch& patch);
 
