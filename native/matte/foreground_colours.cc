@@ -20,10 +20,8 @@ constexpr std::size_t kTileGrain = 4;
 constexpr int kSide = kTile + 2 * (kJacobiSteps + 1);
 constexpr int kSpare = 16;  // values behind the last that a loop over whole vectors may touch
 constexpr int kPatch = kSide * kSide + kSpare;
-// Columns of a patch without the outermost ones: a whole number of vectors. Values outside of what
-// a step needs have no influence on the result.
-constexpr int kInner = kSide - 2;
-static_assert(kInner % 16 == 0);
+constexpr int kVector = 16;
+static_assert((kSide - 2) % kVector == 0);
 
 /// A tile and the border its result depends on: colour, alpha, then F and B twice, planes of
 /// kPatch. Not initialised.
@@ -33,11 +31,27 @@ struct Patches {
   float layers[2][6][kPatch];  // before and after a step: F r, g, b, B r, g, b
 };
 
+/// Used columns and rows of a patch.
+struct Extent {
+  int across;
+  int down;
+};
+
+/// What a tile's result depends on; without the outermost columns a whole number of vectors. Values
+/// outside of what a step needs have no influence on the result.
+Extent extent_of(const Tile& tile) {
+  const int inner = tile.right - tile.left + 2 * kJacobiSteps;
+  return {(inner + kVector - 1) / kVector * kVector + 2,
+          tile.bottom - tile.top + 2 * (kJacobiSteps + 1)};
+}
+
 CUTOUT_SIMD void jacobi(const float* __restrict colour, const float* __restrict alpha,
-                        const float* __restrict from, int inset, float* __restrict to) {
-  for (int j = inset; j < kSide - inset; ++j) {
+                        const float* __restrict from, const Extent& extent, int inset,
+                        float* __restrict to) {
+  const int inner = extent.across - 2;
+  for (int j = inset; j < extent.down - inset; ++j) {
 #pragma GCC ivdep  // planes lie apart
-    for (int at = j * kSide + 1; at < j * kSide + 1 + kInner; ++at) {
+    for (int at = j * kSide + 1; at < j * kSide + 1 + inner; ++at) {
       const float a = alpha[at];
       const Neighbours w{weight_between(a, alpha[at - 1]), weight_between(a, alpha[at + 1]),
                          weight_between(a, alpha[at - kSide]),
@@ -78,26 +92,29 @@ CUTOUT_SIMD void guess_row(const float* __restrict alpha, const float* __restric
 
 void solve_tile(const Guide& guide, const float* alpha, const Level& coarse, const Tile& tile,
                 Patches& at, LayerColours& out) {
+  const Extent extent = extent_of(tile);
+  const int n = extent.across;
   const int left = tile.left - kJacobiSteps - 1;
-  Widened widened(coarse, guide.width, left, kSide);
-  for (int j = 0; j < kSide; ++j) {
+  Widened widened(coarse, guide.width, left, n);
+  for (int j = 0; j < extent.down; ++j) {
     const int y = std::clamp(tile.top - kJacobiSteps - 1 + j, 0, guide.height - 1);
     const CoarseTaps v = coarse_taps(y, coarse.height);
     const std::size_t row = guide.at(0, y);
     const int k = j * kSide;
-    copy_padded(alpha + row, guide.width, left, kSide, at.alpha + k);
+    copy_padded(alpha + row, guide.width, left, n, at.alpha + k);
     for (int c = 0; c < 3; ++c) {
       const auto channel = static_cast<std::size_t>(c);
-      copy_padded(guide.planes[channel] + row, guide.width, left, kSide, at.colour[c] + k);
-      scale_row(at.colour[c] + k, guide.scale[channel], guide.offset[channel], kSide);
+      copy_padded(guide.planes[channel] + row, guide.width, left, n, at.colour[c] + k);
+      scale_row(at.colour[c] + k, guide.scale[channel], guide.offset[channel], n);
       const float* fore[2] = {widened.row(c, v.near), widened.row(c, v.far)};
       const float* back[2] = {widened.row(c + kWeight, v.near), widened.row(c + kWeight, v.far)};
-      guess_row(at.alpha + k, at.colour[c] + k, fore, back, kSide, at.layers[0][c] + k,
+      guess_row(at.alpha + k, at.colour[c] + k, fore, back, n, at.layers[0][c] + k,
                 at.layers[0][c + 3] + k);
     }
   }
   for (int step = 0; step < kJacobiSteps; ++step) {
-    jacobi(at.colour[0], at.alpha, at.layers[step % 2][0], step + 1, at.layers[(step + 1) % 2][0]);
+    jacobi(at.colour[0], at.alpha, at.layers[step % 2][0], extent, step + 1,
+           at.layers[(step + 1) % 2][0]);
   }
   const auto& result = at.layers[kJacobiSteps % 2];
   for (int y = tile.top; y < tile.bottom; ++y) {

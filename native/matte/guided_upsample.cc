@@ -235,20 +235,19 @@ class TileRows {
     model_.row(y, channel_row(kCoefficients), stride_);
     for (int x = 0; x < width_;) {
       const int end = std::min(width_, ((left_ + x) / kTile + 1) * kTile - left_);
-      const std::size_t bytes = static_cast<std::size_t>(end - x) * sizeof(float);
-      const bool known = edges_.coloured[tile_of(guide, left_ + x, y)] != 0;
+      const Tile& part = edges_.coloured[tile_of(guide, left_ + x, y)];
+      const bool any = y >= part.top && y < part.bottom;
+      const int first = any ? std::clamp(part.left - left_, x, end) : end;
+      const int behind = any ? std::clamp(part.right - left_, first, end) : end;
       for (int c = 0; c < 3; ++c) {
         const auto channel = static_cast<std::size_t>(c);
-        float* fore = channel_row(kFore + c) + x;
-        float* back = channel_row(kBack + c) + x;
-        if (known) {
-          const std::size_t at = index + static_cast<std::size_t>(x);
-          std::memcpy(fore, edges_.colours.fore[channel].get() + at, bytes);
-          std::memcpy(back, edges_.colours.back[channel].get() + at, bytes);
-        } else {
-          std::memset(fore, 0, bytes);
-          std::memset(back, 0, bytes);
-        }
+        const auto copy = [&](const float* colours, float* row) {
+          std::fill(row + x, row + first, 0.0F);
+          std::copy(colours + index + first, colours + index + behind, row + first);
+          std::fill(row + behind, row + end, 0.0F);
+        };
+        copy(edges_.colours.fore[channel].get(), channel_row(kFore + c));
+        copy(edges_.colours.back[channel].get(), channel_row(kBack + c));
       }
       x = end;
     }
@@ -397,8 +396,10 @@ SolvedEdges solve_edges(const Guide& guide, std::span<const float> p, const Colo
   SolvedEdges edges;
   edges.matte = deblur_matte(guide, p, samples, pool);
   // A pixel beside an uncertain network pixel also reads that network pixel's neighbour.
-  const std::vector<Tile> tiles =
-      tiles_near(edges.matte.uncertain.get(), guide.width, guide.height, 2);
+  constexpr int kRead = 2;
+  const std::uint8_t* uncertain = edges.matte.uncertain.get();
+  std::vector<Tile> tiles = tiles_near(uncertain, guide.width, guide.height, kRead);
+  for (Tile& tile : tiles) tile = part_near(tile, uncertain, guide.width, guide.height, kRead);
   LargeArray<float> moved;
   if (!tiles.empty() && !samples.none) {
     moved = alpha_for_colours(guide, edges.matte.alpha.get(), samples, pool);
@@ -408,7 +409,7 @@ SolvedEdges solve_edges(const Guide& guide, std::span<const float> p, const Colo
   const int tiles_down = (guide.height + kTile - 1) / kTile;
   edges.coloured.resize(static_cast<std::size_t>(tiles_across(guide)) *
                         static_cast<std::size_t>(tiles_down));
-  for (const Tile& tile : tiles) edges.coloured[tile_of(guide, tile.left, tile.top)] = 1;
+  for (const Tile& tile : tiles) edges.coloured[tile_of(guide, tile.left, tile.top)] = tile;
   edges.guide = guide;
   return edges;
 }

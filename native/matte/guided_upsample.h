@@ -61,7 +61,7 @@ struct SolvedEdges {
   Guide guide;  // its planes are borrowed
   DeblurredMatte matte;
   LayerColours colours;
-  std::vector<std::uint8_t> coloured;  // for each tile 1 if its colours were estimated
+  std::vector<Tile> coloured;  // the part of each tile whose colours were estimated; may be empty
 };
 
 /// The alpha that step 2 is for; `alpha` is the deblurred one.

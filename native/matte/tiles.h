@@ -59,4 +59,15 @@ inline Tile marked_part(const Tile& tile, const std::uint8_t* marked, int width)
   return part;
 }
 
+/// The smallest part of a tile that holds all its network pixels within `radius` columns and rows
+/// of a marked one; the tile has one.
+inline Tile part_near(const Tile& tile, const std::uint8_t* marked, int width, int height,
+                      int radius) {
+  const Tile around{std::max(tile.left - radius, 0), std::max(tile.top - radius, 0),
+                    std::min(tile.right + radius, width), std::min(tile.bottom + radius, height)};
+  const Tile part = marked_part(around, marked, width);
+  return {std::max(part.left - radius, tile.left), std::max(part.top - radius, tile.top),
+          std::min(part.right + radius, tile.right), std::min(part.bottom + radius, tile.bottom)};
+}
+
 }  // namespace cutout
