@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cuda/kernels/cells.h"
+#include "cuda/kernels/tiles.h"
 
 namespace cutout::cuda {
 
@@ -25,12 +25,12 @@ struct Advance {
 
   template <int kPhase>
   CUTOUT_HD void run(const ThreadIndex& at, Shared& s) const {
-    const CellThread thread(at, planes);
-    const Cell& cell = planes.cells[thread.index];
-    if (planes.search->going == 0 || !cell.active()) return;
+    const TileThread thread(at, planes);
+    const Tile& tile = planes.tiles[thread.index];
+    if (planes.search->going == 0 || !tile.active()) return;
     if constexpr (kPhase > 0) {
-      sum_cell<kPhase - 1>(thread, cell, s.products, s.lanes, planes.sums + thread.index);
-    } else if (cell.holds(thread.x, thread.y)) {
+      sum_tile<kPhase - 1>(thread, tile, s.products, s.lanes, planes.sums + thread.index);
+    } else if (tile.holds(thread.x, thread.y)) {
       const std::ptrdiff_t index = planes.at(thread.x, thread.y);
       const float step = kFirst ? 0.0F : planes.search->step;
       const float product = step == 0.0F ? 0.0F : planes.product[index];
@@ -46,22 +46,22 @@ struct Advance {
   }
 };
 
-/// The next direction of active cells.
+/// The next direction of active tiles.
 struct Turn {
   DeblurPlanes planes;
 
   CUTOUT_HD void operator()(int x, int y) const {
-    if (planes.search->going == 0 || !planes.cell_of(x, y).holds(x, y)) return;
+    if (planes.search->going == 0 || !planes.tile_of(x, y).holds(x, y)) return;
     const std::ptrdiff_t index = planes.at(x, y);
     planes.direction[index] =
         planes.product[index] + planes.search->share * planes.direction[index];
   }
 };
 
-/// What the sum of all cells says.
+/// What the sum of all tiles says.
 enum class Total { kFirstLength, kCurvature, kLength };
 
-/// Adds the cells' sums, row by row, and goes on or ends the search. One block.
+/// Adds the tiles' sums, row by row, and goes on or ends the search. One block.
 template <Total kTotal>
 struct Conclude {
   static constexpr int kWidth = 256;
@@ -75,10 +75,10 @@ struct Conclude {
   CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
     if constexpr (kPhase == 0) {
       if (planes.search->going == 0) return;
-      for (int row = at.thread_x; row < planes.cells_down; row += kWidth) {
+      for (int row = at.thread_x; row < planes.tiles_down; row += kWidth) {
         double sum = 0;
-        for (int i = 0; i < planes.cells_across; ++i) {
-          sum += planes.sums[row * planes.cells_across + i];
+        for (int i = 0; i < planes.tiles_across; ++i) {
+          sum += planes.sums[row * planes.tiles_across + i];
         }
         planes.rows[row] = sum;
       }
@@ -86,7 +86,7 @@ struct Conclude {
       Search& search = *planes.search;
       if (search.going == 0) return;
       double sum = 0;
-      for (int row = 0; row < planes.cells_down; ++row) sum += planes.rows[row];
+      for (int row = 0; row < planes.tiles_down; ++row) sum += planes.rows[row];
       conclude(search, sum);
     }
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cuda/kernels/cells.h"
+#include "cuda/kernels/tiles.h"
 #include "cuda/kernels/conjugate_gradients.h"
 #include "cuda/kernels/deblur_end.h"
 #include "cuda/kernels/deblur_start.h"
@@ -16,7 +16,7 @@ namespace cutout::cuda {
 /// | p         | output of the network, of the guide's size, as `samples`                             |
 /// | blurs     | for each result of used_slope() from -1 on the weights of that blur                  |
 /// | scratch   | deblur_scratch() bytes: about 77 for each network pixel                              |
-/// | sums      | of lanes, cells and rows of cells in the order of the CPU                            |
+/// | sums      | of lanes, tiles and rows of tiles in the order of the CPU                            |
 /// | agreement | bit-equal to deblur_matte and alpha_for_colours                                      |
 template <typename Executor>
 void deblur_matte(Executor& on, GuidePlanes guide, const float* p, SampledPlanes samples,
@@ -27,11 +27,11 @@ void deblur_matte(Executor& on, GuidePlanes guide, const float* p, SampledPlanes
     over_plane(on, guide.width, guide.height, body);
   };
   const auto each_cell = [&](const auto& kernel) {
-    on.run(planes.cells_across, planes.cells_down, kernel);
+    on.run(planes.tiles_across, planes.tiles_down, kernel);
   };
   each_pixel(BeginMatte{planes, samples.alpha, alpha, confidence});
   on.run(ceil_div(kSlopes, ClearSlopes::kWidth), 1, ClearSlopes{planes.slopes});
-  each_cell(FindCells{planes, samples.alpha});
+  each_cell(FindTiles{planes, samples.alpha});
   on.run(1, 1, BeginSearch{planes, blurs});
   each_cell(FindFineness{planes});
   each_cell(CountWindows{planes});

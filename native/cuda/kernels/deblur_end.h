@@ -1,12 +1,12 @@
 #pragma once
 
-#include "cuda/kernels/cells.h"
+#include "cuda/kernels/tiles.h"
 #include "matte/math/full_size.h"
 
 namespace cutout::cuda {
 
 /// Mean squares of start - blur(value), to `changes`, and means of the energy's first two terms at
-/// the value, to `terms`, of active cells. The value is limited to 0..1.
+/// the value, to `terms`, of active tiles. The value is limited to 0..1.
 struct ExplainOutput {
   static constexpr int kBlurred = kTile + 2 * kErrorRadius;
   static constexpr int kValue = kBlurred + 2 * kBlurRadius;
@@ -32,9 +32,9 @@ struct ExplainOutput {
   template <int kPhase>
   CUTOUT_HD void run(const ThreadIndex& at, Shared& s) const {
     constexpr int kInValue = kBlurRadius + kErrorRadius;
-    const CellThread thread(at, planes);
-    const Cell& cell = planes.cells[thread.index];
-    if (!cell.active()) return;
+    const TileThread thread(at, planes);
+    const Tile& tile = planes.tiles[thread.index];
+    if (!tile.active()) return;
     const float* const blur = planes.search->blur;
     if constexpr (kPhase == 0) {
       share_out<kValue, kValue>(thread, [&](int j, int i) {
@@ -60,7 +60,7 @@ struct ExplainOutput {
         s.change_lines[j][i] = sum5_squares(&s.changes[j][i + kErrorRadius]);
         s.term_lines[j][i] = sum5_squares(&s.terms[j][i + kErrorRadius]);
       });
-    } else if (cell.holds(thread.x, thread.y)) {
+    } else if (tile.holds(thread.x, thread.y)) {
       const int j = at.thread_y + kErrorRadius;
       const std::ptrdiff_t index = planes.at(thread.x, thread.y);
       changes[index] = sum5(&s.change_lines[j][at.thread_x], kTile) * kErrorMean;
@@ -77,7 +77,7 @@ struct KeepExplained {
   float* confidence;
 
   CUTOUT_HD void operator()(int x, int y) const {
-    if (!planes.cell_of(x, y).holds(x, y)) return;
+    if (!planes.tile_of(x, y).holds(x, y)) return;
     const std::ptrdiff_t index = planes.at(x, y);
     const float found = clamp01(alpha[index]);
     alpha[index] = found;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cuda/kernels/cells.h"
+#include "cuda/kernels/tiles.h"
 
 namespace cutout::cuda {
 
@@ -48,13 +48,13 @@ struct ClearSlopes {
   }
 };
 
-/// Cells, and the number of the output's slopes in each bin, which is 0 before.
-struct FindCells {
+/// Tiles, and the number of the output's slopes in each bin, which is 0 before.
+struct FindTiles {
   static constexpr int kWidth = kTile;
   static constexpr int kHeight = kTile;
   static constexpr int kPhases = 3;
   struct Shared {
-    Cell cell;
+    Tile tile;
     std::uint32_t slopes[kSlopes];
   };
   static_assert(kSlopes <= kWidth * kHeight);
@@ -64,16 +64,16 @@ struct FindCells {
 
   template <int kPhase>
   CUTOUT_HD void run(const ThreadIndex& at, Shared& shared) const {
-    const CellThread thread(at, planes);
+    const TileThread thread(at, planes);
     if constexpr (kPhase == 0) {
       if (thread.number < kSlopes) shared.slopes[thread.number] = 0;
-      if (thread.number == 0) shared.cell = {INT_MAX, INT_MAX, 0, 0, 0};
+      if (thread.number == 0) shared.tile = {INT_MAX, INT_MAX, 0, 0, 0};
     } else if constexpr (kPhase == 1) {
       share_out<kTile + 2 * kModelRadius, kTile + 2 * kModelRadius>(thread, [&](int j, int i) {
         const int x = thread.left + i - kModelRadius;
         const int y = thread.top + j - kModelRadius;
         if (planes.inside(x, y) && planes.uncertain[planes.at(x, y)] != 0) {
-          atomic_or(&shared.cell.near, 1);
+          atomic_or(&shared.tile.near, 1);
         }
       });
       if (planes.inside(thread.x, thread.y)) see(thread.x, thread.y, shared);
@@ -83,7 +83,7 @@ struct FindCells {
         atomic_add(planes.slopes + thread.number, own[thread.number]);
       }
       if (thread.number != 0) return;
-      planes.cells[thread.index] = shared.cell;
+      planes.tiles[thread.index] = shared.tile;
       planes.sums[thread.index] = 0;
     }
   }
@@ -92,10 +92,10 @@ struct FindCells {
   CUTOUT_HD void see(int x, int y, Shared& shared) const {
     const std::ptrdiff_t at = planes.at(x, y);
     if (planes.uncertain[at] != 0) {
-      atomic_min(&shared.cell.left, x);
-      atomic_min(&shared.cell.top, y);
-      atomic_max(&shared.cell.right, x + 1);
-      atomic_max(&shared.cell.bottom, y + 1);
+      atomic_min(&shared.tile.left, x);
+      atomic_min(&shared.tile.top, y);
+      atomic_max(&shared.tile.right, x + 1);
+      atomic_max(&shared.tile.bottom, y + 1);
     }
     if (x == 0 || y == 0 || x == planes.width - 1 || y == planes.height - 1) return;
     const int slope = slope_at(p + at, planes.width);
@@ -121,8 +121,8 @@ struct BeginSearch {
     if constexpr (kPhase == 0) {
       for (int i = at.thread_x; i < kSlopes; i += kWidth) shared.slopes[i] = planes.slopes[i];
       std::uint32_t area = 0;
-      for (int i = at.thread_x; i < planes.cells_across * planes.cells_down; i += kWidth) {
-        area += planes.cells[i].area();
+      for (int i = at.thread_x; i < planes.tiles_across * planes.tiles_down; i += kWidth) {
+        area += planes.tiles[i].area();
       }
       shared.areas[at.thread_x] = area;
     } else if (at.thread_x == 0) {

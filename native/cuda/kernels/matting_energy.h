@@ -1,12 +1,12 @@
 #pragma once
 
-#include "cuda/kernels/cells.h"
+#include "cuda/kernels/tiles.h"
 
 namespace cutout::cuda {
 
-// matte/matting_energy.h on cells.
+// matte/matting_energy.h on tiles.
 
-/// f of the network pixels of cells that are near uncertain ones.
+/// f of the network pixels of tiles that are near uncertain ones.
 struct FindFineness {
   static constexpr int kTwice = kTile + 2 * kErrorRadius;  // sides of what the phases compute
   static constexpr int kOnce = kTwice + 2 * kBlurRadius;
@@ -28,8 +28,8 @@ struct FindFineness {
     constexpr int kInTwice = kErrorRadius;
     constexpr int kInOnce = kErrorRadius + kBlurRadius;
     constexpr int kInStart = kErrorRadius + 2 * kBlurRadius;
-    const CellThread thread(at, planes);
-    if (planes.cells[thread.index].near == 0) return;
+    const TileThread thread(at, planes);
+    if (planes.tiles[thread.index].near == 0) return;
     const float* const blur = planes.search->blur;
     if constexpr (kPhase == 0) {
       share_out<kStart, kStart>(thread, [&](int j, int i) {
@@ -69,10 +69,10 @@ struct FindFineness {
   }
 };
 
-/// A cell and the network pixels whose windows reach into it.
+/// A tile and the network pixels whose windows reach into it.
 inline constexpr int kModelTile = kTile + 2 * kModelRadius;
 
-/// Mean f of the windows around the network pixels of active cells; 0 beyond the image.
+/// Mean f of the windows around the network pixels of active tiles; 0 beyond the image.
 struct CountWindows {
   struct Shared {
     float fineness[kModelTile][kModelTile];
@@ -86,9 +86,9 @@ struct CountWindows {
 
   template <int kPhase>
   CUTOUT_HD void run(const ThreadIndex& at, Shared& s) const {
-    const CellThread thread(at, planes);
-    const Cell& cell = planes.cells[thread.index];
-    if (!cell.active()) return;
+    const TileThread thread(at, planes);
+    const Tile& tile = planes.tiles[thread.index];
+    if (!tile.active()) return;
     if constexpr (kPhase == 0) {
       share_out<kModelTile, kModelTile>(thread, [&](int j, int i) {
         const int x = thread.left + i - kModelRadius;
@@ -99,7 +99,7 @@ struct CountWindows {
       share_out<kModelTile, kTile>(thread, [&](int j, int i) {
         s.lines[j][i] = sum_window(&s.fineness[j][i + kModelRadius], 1);
       });
-    } else if (cell.holds(thread.x, thread.y)) {
+    } else if (tile.holds(thread.x, thread.y)) {
       planes.count[planes.at(thread.x, thread.y)] =
           sum_window(&s.lines[at.thread_y + kModelRadius][at.thread_x], kTile) * energy::kMean;
     }
@@ -110,7 +110,7 @@ CUTOUT_HD float centred_colour(const GuidePlanes& guide, int c, std::ptrdiff_t i
   return guide.planes[c][index] * guide.scale[c] + (guide.offset[c] - kModelMiddle);
 }
 
-/// Means and factors of the windows around network pixels of cells that are near uncertain ones.
+/// Means and factors of the windows around network pixels of tiles that are near uncertain ones.
 struct FactorWindows {
   static constexpr int kRound = 3;  // sums that are made at a time
   struct Shared {
@@ -126,8 +126,8 @@ struct FactorWindows {
 
   template <int kPhase>
   CUTOUT_HD void run(const ThreadIndex& at, Shared& s) const {
-    const CellThread thread(at, planes);
-    if (planes.cells[thread.index].near == 0) return;
+    const TileThread thread(at, planes);
+    if (planes.tiles[thread.index].near == 0) return;
     if constexpr (kPhase == 0) {
       share_out<kModelTile, kModelTile>(thread, [&](int j, int i) {
         const std::ptrdiff_t index =
@@ -195,7 +195,7 @@ struct EnergyValue {
   }
 };
 
-/// The planes that fit the value in the windows around network pixels of cells that are near
+/// The planes that fit the value in the windows around network pixels of tiles that are near
 /// uncertain ones, times f.
 template <bool kStart>
 struct FitWindows {
@@ -214,8 +214,8 @@ struct FitWindows {
   template <int kPhase>
   CUTOUT_HD void run(const ThreadIndex& at, Shared& s) const {
     const EnergyValue<kStart> value{planes};
-    const CellThread thread(at, planes);
-    if (!value.wanted() || planes.cells[thread.index].near == 0) return;
+    const TileThread thread(at, planes);
+    if (!value.wanted() || planes.tiles[thread.index].near == 0) return;
     if constexpr (kPhase == 0) {
       share_out<kModelTile, kModelTile>(thread, [&](int j, int i) {
         const int x = thread.left + i - kModelRadius;
@@ -250,7 +250,7 @@ struct FitWindows {
   }
 };
 
-/// From the fits, for active cells: -1/2 of the gradient at the start, to the residual; or 1/2 of
+/// From the fits, for active tiles: -1/2 of the gradient at the start, to the residual; or 1/2 of
 /// the Hessian times the direction, to the product, with its sum of products with the direction.
 template <bool kStart>
 struct SumTerms {
@@ -277,9 +277,9 @@ struct SumTerms {
   template <int kPhase>
   CUTOUT_HD void run(const ThreadIndex& at, Shared& s) const {
     const EnergyValue<kStart> value{planes};
-    const CellThread thread(at, planes);
-    const Cell& cell = planes.cells[thread.index];
-    if (!value.wanted() || !cell.active()) return;
+    const TileThread thread(at, planes);
+    const Tile& tile = planes.tiles[thread.index];
+    if (!value.wanted() || !tile.active()) return;
     const float* const blur = planes.search->blur;
     if constexpr (kPhase == 0) {
       share_out<kValue, kValue>(thread, [&](int j, int i) {
@@ -308,9 +308,9 @@ struct SumTerms {
         s.lines[j][i] = blur9(&s.blurred[j][i + kBlurRadius], 1, blur);
       });
     } else if constexpr (kPhase == 4) {
-      if (cell.holds(thread.x, thread.y)) finish(s, at, planes.at(thread.x, thread.y));
+      if (tile.holds(thread.x, thread.y)) finish(s, at, planes.at(thread.x, thread.y));
     } else {
-      sum_cell<kPhase - 5>(thread, cell, s.products, s.lanes, planes.sums + thread.index);
+      sum_tile<kPhase - 5>(thread, tile, s.products, s.lanes, planes.sums + thread.index);
     }
   }
 

@@ -14,11 +14,11 @@
 
 namespace cutout::cuda {
 
-// What the kernels of deblurring (deblur.h) share: a block works on a cell of kTile x kTile network
-// pixels, a thread on each of these; cells that have nothing to do return at once.
+// What the kernels of deblurring (deblur.h) share: a block works on a tile of kTile x kTile network
+// pixels, a thread on each of these; tiles that have nothing to do return at once.
 
-/// The part of a cell that holds all its uncertain network pixels, as a tile of matte/tiles.h.
-struct Cell {
+/// The part of a tile that holds all its uncertain network pixels, as a tile of matte/tiles.h.
+struct Tile {
   int left;
   int top;
   int right;  // not more than `left` without uncertain network pixels
@@ -45,17 +45,17 @@ struct Search {
   double enough;  // length at which the steps end
 };
 
-/// The planes of a matte's size, and the cells, in the caller's scratch.
+/// The planes of a matte's size, and the tiles, in the caller's scratch.
 struct DeblurPlanes {
   int width;
   int height;
-  int cells_across;
-  int cells_down;
+  int tiles_across;
+  int tiles_down;
 
   Search* search;
-  double* sums;  // of each cell
-  double* rows;  // of each row of cells
-  Cell* cells;
+  double* sums;  // of each tile
+  double* rows;  // of each row of tiles
+  Tile* tiles;
   std::uint32_t* slopes;  // number of slopes in each bin
   float* start;
   float* direction;
@@ -77,8 +77,8 @@ struct DeblurPlanes {
   CUTOUT_HD std::ptrdiff_t clamped(int x, int y) const {
     return at(clamp(x, 0, width - 1), clamp(y, 0, height - 1));
   }
-  CUTOUT_HD const Cell& cell_of(int x, int y) const {
-    return cells[y / kTile * cells_across + x / kTile];
+  CUTOUT_HD const Tile& tile_of(int x, int y) const {
+    return tiles[y / kTile * tiles_across + x / kTile];
   }
   CUTOUT_HD bool inside(int x, int y) const { return x >= 0 && y >= 0 && x < width && y < height; }
 };
@@ -87,16 +87,16 @@ inline DeblurPlanes deblur_planes(int width, int height, void* scratch) {
   DeblurPlanes planes{};
   planes.width = width;
   planes.height = height;
-  planes.cells_across = ceil_div(width, kTile);
-  planes.cells_down = ceil_div(height, kTile);
-  const std::ptrdiff_t cells = index_of(0, planes.cells_down, planes.cells_across);
+  planes.tiles_across = ceil_div(width, kTile);
+  planes.tiles_down = ceil_div(height, kTile);
+  const std::ptrdiff_t tiles = index_of(0, planes.tiles_down, planes.tiles_across);
   const std::ptrdiff_t size = planes.size();
   // From the largest alignment to the smallest.
   planes.search = static_cast<Search*>(scratch);
   planes.sums = reinterpret_cast<double*>(planes.search + 1);
-  planes.rows = planes.sums + cells;
-  planes.cells = reinterpret_cast<Cell*>(planes.rows + planes.cells_down);
-  planes.slopes = reinterpret_cast<std::uint32_t*>(planes.cells + cells);
+  planes.rows = planes.sums + tiles;
+  planes.tiles = reinterpret_cast<Tile*>(planes.rows + planes.tiles_down);
+  planes.slopes = reinterpret_cast<std::uint32_t*>(planes.tiles + tiles);
   planes.start = reinterpret_cast<float*>(planes.slopes + kSlopes);
   planes.direction = planes.start + size;
   planes.residual = planes.direction + size;
@@ -113,23 +113,23 @@ inline DeblurPlanes deblur_planes(int width, int height, void* scratch) {
 inline std::size_t deblur_scratch(int width, int height) {
   const auto size = static_cast<std::size_t>(index_of(0, height, width));
   const auto down = static_cast<std::size_t>(ceil_div(height, kTile));
-  const std::size_t cells = down * static_cast<std::size_t>(ceil_div(width, kTile));
-  return sizeof(Search) + (cells + down) * sizeof(double) + cells * sizeof(Cell) +
+  const std::size_t tiles = down * static_cast<std::size_t>(ceil_div(width, kTile));
+  return sizeof(Search) + (tiles + down) * sizeof(double) + tiles * sizeof(Tile) +
          kSlopes * sizeof(std::uint32_t) + size * DeblurPlanes::kFloatPlanes * sizeof(float) +
          size * sizeof(std::uint8_t);
 }
 
-/// Of a thread in a kernel on cells.
-struct CellThread {
-  int index;  // of the cell
-  int left;   // of the cell
+/// Of a thread in a kernel on tiles.
+struct TileThread {
+  int index;  // of the tile
+  int left;   // of the tile
   int top;
   int x;  // the thread's network pixel
   int y;
   int number;  // of the thread
 
-  CUTOUT_HD CellThread(const ThreadIndex& at, const DeblurPlanes& planes)
-      : index(at.block_y * planes.cells_across + at.block_x),
+  CUTOUT_HD TileThread(const ThreadIndex& at, const DeblurPlanes& planes)
+      : index(at.block_y * planes.tiles_across + at.block_x),
         left(at.block_x * kTile),
         top(at.block_y * kTile),
         x(left + at.thread_x),
@@ -139,23 +139,23 @@ struct CellThread {
 
 /// Shares the elements of an array of kRows x kColumns out to a block's threads: body(row, column).
 template <int kRows, int kColumns, typename Body>
-CUTOUT_HD void share_out(const CellThread& thread, const Body& body) {
+CUTOUT_HD void share_out(const TileThread& thread, const Body& body) {
   for (int i = thread.number; i < kRows * kColumns; i += kTile * kTile) {
     body(i / kColumns, i % kColumns);
   }
 }
 
-/// A cell's sum, in the order of matte/deblur.cc: phase 0 by the first kSumLanes threads, phase 1
-/// by the first one. `values`: of the cell, read in its uncertain part.
+/// A tile's sum, in the order of matte/deblur.cc: phase 0 by the first kSumLanes threads, phase 1
+/// by the first one. `values`: of the tile, read in its uncertain part.
 template <int kPhase>
-CUTOUT_HD void sum_cell(const CellThread& thread, const Cell& cell,
+CUTOUT_HD void sum_tile(const TileThread& thread, const Tile& tile,
                         const float (&values)[kTile][kTile], float (&lanes)[kSumLanes],
                         double* sum) {
   if constexpr (kPhase == 0) {
     if (thread.number >= kSumLanes) return;
     float lane = 0;
-    for (int y = cell.top; y < cell.bottom; ++y) {
-      for (int x = cell.left + thread.number; x < cell.right; x += kSumLanes) {
+    for (int y = tile.top; y < tile.bottom; ++y) {
+      for (int x = tile.left + thread.number; x < tile.right; x += kSumLanes) {
         lane += values[y - thread.top][x - thread.left];
       }
     }
