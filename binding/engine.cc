@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "error.h"
+#include "results.h"
 
 namespace cutout::binding {
 

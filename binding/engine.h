@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "convert.h"
+#include "arguments.h"
 #include "instance.h"
 
 namespace cutout::binding {

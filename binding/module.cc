@@ -1,6 +1,5 @@
 #include "module.h"
 
-#include "convert.h"
 #include "core/cpu.h"
 #include "core/simd.h"
 #include "engine.h"
@@ -8,6 +7,7 @@
 #include "low_precision/kernels.h"
 #include "ort/driver.h"
 #include "ort/runtime.h"
+#include "results.h"
 
 namespace cutout::binding {
 

@@ -15,7 +15,7 @@ test('the reader finds the layers and the imports of this repository', (t) => {
   for (const [from, to] of [
     ['src/main.ts', 'src/errors.ts'],
     ['native/pipeline/engine.cc', 'native/pipeline/engine.h'],
-    ['binding/convert.h', 'native/pipeline/engine.h'],
+    ['binding/arguments.h', 'native/pipeline/engine.h'],
   ])
     t.true(
       arrows.some((arrow) => arrow.from === from && arrow.to === to),

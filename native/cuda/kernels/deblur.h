@@ -1,10 +1,10 @@
 #pragma once
 
-#include "cuda/kernels/tiles.h"
 #include "cuda/kernels/conjugate_gradients.h"
 #include "cuda/kernels/deblur_end.h"
 #include "cuda/kernels/deblur_start.h"
 #include "cuda/kernels/matting_energy.h"
+#include "cuda/kernels/tiles.h"
 
 namespace cutout::cuda {
 

@@ -6,13 +6,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "ort/runtime_log.h"
 #include "pipeline/engine.h"
 
-/// Converts the objects of src/engine/types.ts to the structs of native/ and back. All input is
-/// checked: throws TypeError for a wrong type and RangeError for a wrong value. JS thread only.
+/// Converts the objects of src/engine/types.ts that JavaScript hands over to the structs of
+/// native/. All input is checked: throws TypeError for a wrong type and RangeError for a wrong
+/// value. JS thread only.
 namespace cutout::binding {
 
 EngineOptions to_engine_options(const Napi::Value& value);
@@ -67,19 +66,5 @@ Engine::Deadline to_deadline(const Napi::Value& value);
 
 std::uint64_t to_id(const Napi::Value& value);
 std::chrono::milliseconds to_grace(const Napi::Value& value);
-
-Napi::Value from_network_info(Napi::Env env, const std::string& name, const NetworkInfo& info);
-Napi::Value from_gpus(Napi::Env env, const std::vector<ort::GpuRuntime>& gpus);
-Napi::Value from_log(Napi::Env env, const std::vector<ort::LogLine>& lines);
-Napi::Value from_subject_types_info(Napi::Env env, const SubjectTypesInfo& info);
-Napi::Value from_selector_info(Napi::Env env, const SelectorInfo& info);
-Napi::Value from_embedding(Napi::Env env, Embedding& embedding);
-Napi::Value from_select_result(Napi::Env env, SelectResult& result);
-Napi::Value from_description(Napi::Env env, const Description& description);
-Napi::Value from_matte_result(Napi::Env env, MatteResult& result);
-Napi::Value from_compose_result(Napi::Env env, const ComposeResult& result);
-Napi::Value from_stats(Napi::Env env, Engine& engine);
-/// A Buffer that owns `bytes`, or a copy where the environment does not allow external memory.
-Napi::Value from_bytes(Napi::Env env, std::vector<std::uint8_t> bytes);
 
 }  // namespace cutout::binding
