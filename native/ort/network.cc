@@ -118,6 +118,7 @@ struct Network::Session {
   Ort::MemoryInfo memory = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
   DeviceMemory* device = nullptr;
   bool on_gpu = false;
+  bool bound = false;  // inputs and outputs of runs
   std::int64_t batch = 1;
   /// Page-locked memory that the GPU reads and writes without a copy by the driver; empty without.
   std::optional<Ort::Allocator> pinned;
@@ -332,16 +333,45 @@ struct Network::Session {
     return plane;
   }
 
-  /// Allocates the slots' buffers; the first run gives the sizes of the outputs.
+  Status make_input(Slot& slot) {
+    CUTOUT_RETURN_IF_ERROR(make_tensor(slot.input_memory, input_shape, slot.input_tensor));
+    slot.input = values_of(slot.input_tensor, input_shape);
+    return clear(slot.input);
+  }
+
+  Status make_outputs(Slot& slot, const std::vector<std::string>& output_names,
+                      const std::vector<Shape>& output_shapes) {
+    if (bound) slot.binding.emplace(session);
+    for (std::size_t i = 0; i < output_shapes.size(); ++i) {
+      Ort::Value value{nullptr};
+      CUTOUT_RETURN_IF_ERROR(
+          make_tensor(slot.output_memory.emplace_back(), output_shapes[i], value));
+      slot.outputs.push_back(values_of(value, output_shapes[i]));
+      if (slot.binding) slot.binding->BindOutput(output_names[i].c_str(), value);
+      slot.output_tensors.push_back(std::move(value));
+    }
+    return {};
+  }
+
+  /// Without effect on a slot that is open; a slot that cannot be opened is left as it was.
+  Status open_slot(Slot& slot, const std::vector<std::string>& output_names,
+                   const std::vector<Shape>& output_shapes) {
+    if (!slot.outputs.empty()) return {};
+    Slot opened;
+    CUTOUT_RETURN_IF_ERROR(make_input(opened));
+    CUTOUT_RETURN_IF_ERROR(make_outputs(opened, output_names, output_shapes));
+    slot = std::move(opened);
+    return {};
+  }
+
+  /// Opens the first slot, and all of them unless they lie on a device; the first run gives the
+  /// sizes of the outputs.
   Status warm_up(const NetworkOptions& options, const char* input_name,
                  const std::vector<std::string>& output_names, const CancelToken& token,
                  std::vector<Shape>& output_shapes) {
+    bound = on_gpu || options.bind || device != nullptr;
     slots.resize(static_cast<std::size_t>(options.slots));
-    for (Slot& slot : slots) {
-      CUTOUT_RETURN_IF_ERROR(make_tensor(slot.input_memory, input_shape, slot.input_tensor));
-      slot.input = values_of(slot.input_tensor, input_shape);
-      CUTOUT_RETURN_IF_ERROR(clear(slot.input));
-    }
+    CUTOUT_RETURN_IF_ERROR(make_input(slots.front()));
     std::vector<Ort::Value> first;
     for (int i = 0; i < options.outputs; ++i) first.emplace_back(nullptr);
     run(input_name, slots.front().input_tensor, output_names, first, token);
@@ -355,17 +385,9 @@ struct Network::Session {
       }
       output_shapes.push_back(shape);
     }
-    for (Slot& slot : slots) {
-      if (on_gpu || options.bind || device != nullptr) slot.binding.emplace(session);
-      for (std::size_t i = 0; i < output_shapes.size(); ++i) {
-        Ort::Value value{nullptr};
-        CUTOUT_RETURN_IF_ERROR(
-            make_tensor(slot.output_memory.emplace_back(), output_shapes[i], value));
-        slot.outputs.push_back(values_of(value, output_shapes[i]));
-        if (slot.binding) slot.binding->BindOutput(output_names[i].c_str(), value);
-        slot.output_tensors.push_back(std::move(value));
-      }
-    }
+    CUTOUT_RETURN_IF_ERROR(make_outputs(slots.front(), output_names, output_shapes));
+    if (device != nullptr) return {};
+    for (Slot& slot : slots) CUTOUT_RETURN_IF_ERROR(open_slot(slot, output_names, output_shapes));
     return {};
   }
 };
@@ -485,7 +507,7 @@ Status Network::run_batch(std::size_t size, std::span<const int> slots, const Ca
             "There was not enough device memory for batches of " + std::to_string(size) + "."};
   }
   Session& session = *found->session;
-  Slot& batch = session.slots.back();
+  Slot& batch = session.slots.front();
   const auto place = [size](std::span<float> all, std::size_t i) {
     return all.subspan(i * (all.size() / size), all.size() / size);
   };
@@ -510,6 +532,14 @@ Status Network::run_batch(std::size_t size, std::span<const int> slots, const Ca
   });
 }
 
+Status Network::open_slot(int slot) {
+  return guarded_on(session_->on_gpu, Code::kInternal, "A slot of the network cannot be opened",
+                    [&] {
+                      return session_->open_slot(session_->slots[static_cast<std::size_t>(slot)],
+                                                 output_names_, output_shapes_);
+                    });
+}
+
 Status Network::run_session(Session& session, Slot& slot, const CancelToken& token) {
   const Status status = guarded_on(session.on_gpu, Code::kInternal, kRunFailed, [&]() -> Status {
     session.run(slot, input_names_.front().c_str(), output_names_, token);
@@ -522,7 +552,7 @@ Status Network::run_session(Session& session, Slot& slot, const CancelToken& tok
 
 Status Network::check(const CancelToken& token) {
   const auto check_session = [&](Session& session) -> Status {
-    Slot& slot = session.slots.back();
+    Slot& slot = session.slots.front();
     CUTOUT_RETURN_IF_ERROR(session.clear(slot.input));
     return run_session(session, slot, token);
   };

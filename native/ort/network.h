@@ -21,7 +21,8 @@ struct BatchTiming {
 };
 
 /// One ONNX network and the buffers of its runs. The session (weights, thread pool) is shared by
-/// all slots; each slot owns one input buffer and one buffer for each output, allocated once.
+/// all slots; each slot owns one input buffer and one buffer for each output, allocated once: in
+/// this process's memory when the network is opened, on a device by open_slot().
 ///
 /// | what   | layout                                                                              |
 /// |--------|-------------------------------------------------------------------------------------|
@@ -41,6 +42,11 @@ class Network {
   ~Network();
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
+
+  /// Allocates the buffers of the slot, unless that has been done. To be called before the slot is
+  /// used, by the thread that uses it; only values on a device need it. kDeviceMemory without
+  /// memory for it.
+  Status open_slot(int slot);
 
   /// Whether the input may have this size: that of the options, or one of at most its area where
   /// the file leaves it free. Sides that must be multiples of a number are not checked.
@@ -69,7 +75,7 @@ class Network {
   Status run_batch(std::size_t size, std::span<const int> slots, const CancelToken& token,
                    ThreadPool& pool);
 
-  /// Runs each session once on zeros, on its last slot. Nothing else runs meanwhile.
+  /// Runs each session once on zeros, on its first slot. No slot is in use meanwhile.
   Status check(const CancelToken& token);
 
   /// Output 0 of a slot's last run at the usual input size, which has to be one plane.

@@ -42,7 +42,7 @@ struct NetworkOptions {
   Provider provider = Provider::kCpu;
   GpuOptions gpu;
   int intra_op_threads = 1;  // of the session's pool, the calling thread included
-  int slots = 1;             // concurrent runs; the last one is also that of Network::check()
+  int slots = 1;             // concurrent runs
   int outputs = 1;           // number of outputs that are fetched, from output 0 on
   /// Whether the latency of single runs is measured too where there are no batches.
   bool timed = false;

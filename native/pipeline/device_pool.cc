@@ -18,32 +18,41 @@ class DevicePool::DeviceLease {
     const std::lock_guard lock(devices.mutex_);
     std::vector<std::size_t> order(devices.devices_.size());
     std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(
-        order, {}, [&devices](std::size_t device) { return devices.devices_[device].jobs; });
+    std::ranges::stable_sort(order, {}, [&devices](std::size_t device) {
+      return std::ranges::count(devices.devices_[device].slots, true);
+    });
     for (const std::size_t device : order) {
       network_ = job.network.use(device);
       if (!network_) continue;
       if (job.second) second_ = job.second->get().use(device);
       if (job.second && !second_) continue;
+      // The lowest, so that there are no more than jobs at a time.
+      std::vector<bool>& slots = devices.devices_[device].slots;
+      const auto free = std::ranges::find(slots, false);
+      slot_ = static_cast<int>(free - slots.begin());
+      if (free == slots.end()) slots.push_back(false);
+      slots[static_cast<std::size_t>(slot_)] = true;
       device_ = device;
-      ++devices.devices_[device].jobs;
       return;
     }
   }
   ~DeviceLease() {
     if (!device_) return;
     const std::lock_guard lock(devices_.mutex_);
-    --devices_.devices_[*device_].jobs;
+    devices_.devices_[*device_].slots[static_cast<std::size_t>(slot_)] = false;
   }
   DeviceLease(const DeviceLease&) = delete;
   DeviceLease& operator=(const DeviceLease&) = delete;
 
   /// None where no device works.
   [[nodiscard]] std::optional<std::size_t> device() const { return device_; }
+  /// Of the networks on the device.
+  [[nodiscard]] int slot() const { return slot_; }
 
  private:
   DevicePool& devices_;
   std::optional<std::size_t> device_;
+  int slot_ = 0;
   std::shared_lock<std::shared_mutex> network_;
   std::shared_lock<std::shared_mutex> second_;
 };
@@ -62,18 +71,22 @@ std::unique_ptr<Backend> DevicePool::open_backend(std::size_t device, ThreadPool
   return std::make_unique<CpuBackend>(pool);
 }
 
-Status DevicePool::run(const MatteRequest& job, int slot, ThreadPool& pool,
-                       const CancelToken& token, MatteResult& result) {
+Status DevicePool::run(const MatteRequest& job, ThreadPool& pool, const CancelToken& token,
+                       MatteResult& result) {
   Status lost;
   for (int attempt = 0; attempt < 2; ++attempt) {
     const DeviceLease lease(*this, job);
     if (!lease.device()) break;
     const std::size_t device = *lease.device();
-    MatteJob on_device{job.pixels, job.plan, job.network.on(device), {}, job.classifier};
+    const int slot = lease.slot();
+    MatteJob on_device{job.pixels, job.plan,       job.network.on(device),
+                       {},         job.classifier, job.detector_slot};
     if (job.second) on_device.second = job.second->get().on(device);
     MatteResult made;
     const std::unique_ptr<Backend> backend = open_backend(device, pool);
-    Status status = make_matte(on_device, {*backend, pool, slot, token}, made);
+    Status status = on_device.network.network->open_slot(slot);
+    if (status.ok() && on_device.second) status = on_device.second->get().network->open_slot(slot);
+    if (status.ok()) status = make_matte(on_device, {*backend, pool, slot, token}, made);
     if (status.code() != Code::kDevice) {
       made.queue_ms += result.queue_ms;
       result = std::move(made);

@@ -26,9 +26,10 @@ struct MatteRequest {
   Replicas& network;
   std::optional<std::reference_wrapper<Replicas>> second;
   std::optional<std::reference_wrapper<const SubjectTypes>> classifier;
+  int detector_slot = 0;  // MatteJob::detector_slot
 };
 
-/// What an engine's devices run the steps around the network with, and how many jobs each has.
+/// What an engine's devices run the steps around the network with, and the jobs that each has.
 /// Devices are numbered from 0, in the order of the engine's options. Thread-safe.
 class DevicePool {
  public:
@@ -39,9 +40,10 @@ class DevicePool {
 
   /// Makes a matte on the device with the fewest jobs of those on which its networks work; the job
   /// stays there. If that device stops working, its networks are told so, and the job runs once
-  /// more, on another one, unless its pixels may have been changed. kDevice where none works.
+  /// more, on another one, unless its pixels may have been changed. kDevice where none works. At
+  /// most as many jobs run at a time as the networks have slots.
   /// The pool is the job's.
-  Status run(const MatteRequest& job, int slot, ThreadPool& pool, const CancelToken& token,
+  Status run(const MatteRequest& job, ThreadPool& pool, const CancelToken& token,
              MatteResult& result);
 
   /// Where values of networks on a device lie; null: on the host.
@@ -52,7 +54,7 @@ class DevicePool {
  private:
   struct PooledDevice {
     std::unique_ptr<Device> memory;
-    int jobs = 0;  // guarded by mutex_
+    std::vector<bool> slots;  // of its networks, whether a job has it; guarded by mutex_
   };
   [[nodiscard]] std::unique_ptr<Backend> open_backend(std::size_t device, ThreadPool& pool) const;
   /// The device of a job, counted until it is left.

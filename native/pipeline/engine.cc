@@ -122,7 +122,6 @@ ort::NetworkOptions Engine::matting_options(const NetworkSpec& spec, std::size_t
   options.opening = [this, name = spec.name, device](int batch) { note_step(name, device, batch); };
   // On a CPU runs of different workers share its cores; devices have a queue.
   options.timed = has_devices();
-  if (options.timed) ++options.slots;  // for Network::check()
   if (device > 0) options.save_to.clear();
   return options;
 }
@@ -357,11 +356,11 @@ void Engine::matte(std::uint64_t id, ImageView pixels, const MattePlan& plan,
   const auto work = [this, pixels, plan, loaded, other, types, queued = Clock::now()](
                         int worker, const CancelToken& token, MatteResult& result) -> Status {
     result.queue_ms = milliseconds(queued, Clock::now());
-    MatteRequest job{pixels, plan, *loaded, {}, {}};
+    MatteRequest job{pixels, plan, *loaded, {}, {}, worker};
     if (other != nullptr) job.second = *other;
     if (types != nullptr) job.classifier = *types;
     ThreadPool pool(scheduler_.pool(), token);
-    return devices_.run(job, worker, pool, token, result);
+    return devices_.run(job, pool, token, result);
   };
   push<MatteResult>(id, Executor::kNetwork, deadline, work, std::move(done));
 }

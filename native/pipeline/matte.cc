@@ -54,7 +54,7 @@ void start_detector(const MatteJob& job, const StageContext& context, const Prep
   if (prepared.input->placement == Placement::kHost) {
     planes = {host_floats(*prepared.input), prepared.spec};
   }
-  detector.emplace(*job.classifier, context.slot, part_of(job.pixels, prepared.part), planes,
+  detector.emplace(*job.classifier, job.detector_slot, part_of(job.pixels, prepared.part), planes,
                    context.token, context.pool);
   detector->start();
 }

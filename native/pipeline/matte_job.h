@@ -31,13 +31,14 @@ struct MatteJob {
   LoadedNetwork& network;
   std::optional<std::reference_wrapper<LoadedNetwork>> second;           // to fuse with the first
   std::optional<std::reference_wrapper<const SubjectTypes>> classifier;  // of the subject; a head
+  int detector_slot = 0;  // of the classifier; no other job uses it meanwhile
 };
 
 /// Where the stages of a job run.
 struct StageContext {
   Backend& backend;
   ThreadPool& pool;  // of the job
-  int slot;          // of the networks; no other job uses it meanwhile
+  int slot;          // of the networks, open; no other job uses it meanwhile
   const CancelToken& token;
 };
 

@@ -15,8 +15,8 @@
 
 namespace cutout {
 
-/// One network on every device of an engine, each with slots for all workers and, where it was
-/// timed when it was opened, a batcher. A job uses one of them, from its beginning to its end.
+/// One network on every device of an engine, each with a slot for each of its jobs and, where it
+/// was timed when it was opened, a batcher. A job uses one of them, from its beginning to its end.
 /// Devices are numbered from 0, in the order of the engine's options.
 class Replicas {
  public:

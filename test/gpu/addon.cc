@@ -166,6 +166,7 @@ Napi::Value run_batches(const Napi::CallbackInfo& info) {
       // Not in the order of their numbers.
       const int slot = static_cast<int>(members - 1 - i);
       slots.push_back(slot);
+      check(network->open_slot(slot));
       const Napi::Float32Array values = inputs.Get(from + i).As<Napi::Float32Array>();
       check(backend.upload({values.Data(), values.ElementLength()},
                            network->input_tensor(slot, options.width, options.height)));
@@ -184,6 +185,41 @@ Napi::Value run_batches(const Napi::CallbackInfo& info) {
     }
   }
   return results;
+}
+
+/// (runtimePath, file, width, height) → what is seen of three slots in the memory of the host as a
+/// device: bytes that are in use when the network is opened and when the last slot is; the codes of
+/// opening that slot without and with memory and of running it; blocks that are not released.
+Napi::Value open_slots(const Napi::CallbackInfo& info) {
+  ort::NetworkOptions options;
+  check_status(info, network_options(info, options));
+  options.slots = 3;
+  const CancelToken token;
+  const Napi::Object result = Napi::Object::New(info.Env());
+  {
+    Device device(host_device(), 0);
+    options.memory = &device;
+    std::unique_ptr<ort::Network> network;
+    check_status(info, ort::Network::open(options, token, network));
+    const auto used = [&] { return static_cast<double>(device.stats().used_bytes); };
+    result.Set("opened", used());
+    // The input, then the output.
+    Napi::Array refused = Napi::Array::New(info.Env());
+    for (int call = 1; call <= 2; ++call) {
+      fail_at(Fault::kMemory, call);
+      refused.Set(static_cast<std::uint32_t>(call - 1),
+                  static_cast<int>(network->open_slot(2).code()));
+      fail_at(Fault::kNothing, 0);
+    }
+    result.Set("refused", refused);
+    result.Set("afterwards", used());
+    for (int i = 0; i < 2; ++i) check_status(info, network->open_slot(2));
+    result.Set("last", used());
+    result.Set("run", static_cast<int>(network->run(2, token).code()));
+    result.Set("check", static_cast<int>(network->check(token).code()));
+  }
+  result.Set("held", static_cast<double>(held_by_host_device()));
+  return result;
 }
 
 /// (library, number) → [used, total] in bytes, or undefined
@@ -269,6 +305,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("use", Napi::Function::New<&use>(env, "use"));
   exports.Set("openWithin", Napi::Function::New<&open_within>(env, "openWithin"));
   exports.Set("count", Napi::Function::New<&count>(env, "count"));
+  exports.Set("openSlots", Napi::Function::New<&open_slots>(env));
   exports.Set("runBatches", Napi::Function::New<&run_batches>(env));
   return exports;
 }

@@ -82,6 +82,20 @@ interface GpuTestAddon {
     /** Inputs and outputs lie on the host as a device. */
     device: boolean,
   ): readonly Float32Array[];
+  openSlots(
+    runtimePath: string,
+    file: string,
+    width: number,
+    height: number,
+  ): {
+    readonly opened: number;
+    readonly refused: readonly number[];
+    readonly afterwards: number;
+    readonly last: number;
+    readonly run: number;
+    readonly check: number;
+    readonly held: number;
+  };
   /** Where libcutout_cuda.so is looked for. */
   libraryFile(): string;
   /** Opens libcutout_cuda.so. */
@@ -287,6 +301,22 @@ test('batches of 2 to 4 give the same bytes as single runs, full or padded', (t)
         t.true(bytes(values).equals(bytes(alone[at])), `${members} in ${sizes}, device ${device}: ${at}`);
     }
   }
+});
+
+test('slots on a device are allocated when they are opened, and as before where there is no memory', (t) => {
+  const networks = new Networks();
+  t.teardown(() => networks.remove());
+  const { path: file } = networks.spec('slots');
+  const slot = 4 * (3 + 1) * 64 * 64;
+  t.deepEqual(addon.openSlots(defaultRuntimePath(), file, 64, 64), {
+    opened: slot,
+    refused: [CODES.deviceMemory, CODES.deviceMemory],
+    afterwards: slot,
+    last: 2 * slot,
+    run: CODES.ok,
+    check: CODES.ok,
+    held: 0,
+  });
 });
 
 test('a network of a fixed batch is opened without batches', (t) => {

@@ -1,3 +1,4 @@
+#include <array>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -15,7 +16,7 @@ namespace cutout::test {
 
 namespace {
 
-constexpr int kSlots = 6;
+constexpr int kSlots = 6;  // of a network, and jobs at a time
 
 /// Mattes of one image with one network on several host devices.
 class Devices {
@@ -38,7 +39,7 @@ class Devices {
       of_network.path = spec.path;
       of_network.width = spec.input.width;
       of_network.height = spec.input.height;
-      of_network.slots = kSlots + 1;
+      of_network.slots = kSlots;
       of_network.timed = true;
       of_network.batches = {2};
       of_network.memory = devices_.memory(device);
@@ -54,24 +55,34 @@ class Devices {
     bool changed = false;
   };
 
-  Made run(int slot) {
+  Made run() {
     Made made;
     made.pixels.assign(image_.data,
                        image_.data + static_cast<std::ptrdiff_t>(image_.stride) * image_.height);
     const MatteRequest job{
         {made.pixels.data(), image_.width, image_.height, image_.stride}, plan_, *network_, {}, {}};
     MatteResult result;
-    made.status = caught([&] { return devices_.run(job, slot, pool_, token_, result); });
+    made.status = caught([&] { return devices_.run(job, pool_, token_, result); });
     return made;
   }
 
   std::vector<Made> run_at_once() {
     std::vector<Made> all(kSlots);
     std::vector<std::thread> threads;
-    for (int slot = 0; slot < kSlots; ++slot)
-      threads.emplace_back([this, &all, slot] { all[static_cast<std::size_t>(slot)] = run(slot); });
+    for (Made& made : all) threads.emplace_back([this, &made] { made = run(); });
     for (std::thread& thread : threads) thread.join();
     return all;
+  }
+
+  /// Bytes of a device that are in use; without jobs those of the network.
+  [[nodiscard]] std::size_t used(std::size_t device) const {
+    return devices_.memory(device)->stats().used_bytes;
+  }
+  /// Opens the last slot on a device; the bytes that it takes.
+  [[nodiscard]] std::size_t open_last_slot(std::size_t device) {
+    const std::size_t before = used(device);
+    const Status opened = network_->on(device).network->open_slot(kSlots - 1);
+    return opened.ok() ? used(device) - before : 0;
   }
 
   [[nodiscard]] bool works(std::size_t device) const {
@@ -103,7 +114,7 @@ class Devices {
 };
 
 std::vector<std::uint8_t> by_cpu(const Napi::CallbackInfo& info) {
-  return Devices(info, {}).run(0).pixels;
+  return Devices(info, {}).run().pixels;
 }
 
 /// shareOfDevices(runtime, network, image, plan): makes mattes at the same time on two devices;
@@ -129,6 +140,32 @@ Napi::Value share_of_devices(const Napi::CallbackInfo& info) {
   return result;
 }
 
+/// slotsOfDevices(runtime, network, image, plan): the slots that two devices have opened in
+/// addition to the first one, after jobs one after the other and after kSlots jobs at the same
+/// time; NaN if the last one was open already.
+Napi::Value slots_of_devices(const Napi::CallbackInfo& info) {
+  Devices devices(info, {0, 1});
+  const std::array opened{devices.used(0), devices.used(1)};
+  const auto more = [&] {
+    return std::array{devices.used(0) - opened[0], devices.used(1) - opened[1]};
+  };
+  for (int i = 0; i < kSlots; ++i) (void)devices.run();
+  const auto in_series = more();
+  (void)devices.run_at_once();
+  const auto at_once = more();
+  Napi::Object result = Napi::Object::New(info.Env());
+  Napi::Array of_series = Napi::Array::New(info.Env());
+  Napi::Array of_all = Napi::Array::New(info.Env());
+  for (std::uint32_t device = 0; device < 2; ++device) {
+    const auto slot = static_cast<double>(devices.open_last_slot(device));
+    of_series.Set(device, static_cast<double>(in_series[device]) / slot);
+    of_all.Set(device, static_cast<double>(at_once[device]) / slot);
+  }
+  result.Set("inSeries", of_series);
+  result.Set("atOnce", of_all);
+  return result;
+}
+
 /// failEachCall(runtime, network, image, plan, 'once' | 'lost', all): each call of the first
 /// device, or of all, fails in turn while a matte is made. What was seen: faults as sentences, and
 /// how many jobs were made on the other device and how many were given up.
@@ -147,7 +184,7 @@ Napi::Value fail_each_call(const Napi::CallbackInfo& info) {
     {
       Devices devices(info, {0, 1});
       fail_at(fault, call, all ? kAnyDevice : 0);
-      const Devices::Made made = devices.run(0);
+      const Devices::Made made = devices.run();
       reached = calls_that_could_fail() >= call;
       const bool working = devices.works(0);  // first: its thread may take note of a loss meanwhile
       const bool lost = !working || devices.losses(0) > 0;
@@ -161,7 +198,7 @@ Napi::Value fail_each_call(const Napi::CallbackInfo& info) {
       }
       if (fault == Fault::kLost && lost) {
         // It still fails, and nobody uses it; without any device jobs end at once.
-        const Devices::Made next = devices.run(1);
+        const Devices::Made next = devices.run();
         expect(all ? next.status.code() == Code::kDevice : next.status.ok() && next.pixels == right,
                call, "the next job, on the device that works");
       }
@@ -181,10 +218,46 @@ Napi::Value fail_each_call(const Napi::CallbackInfo& info) {
   return result;
 }
 
+/// failAmongJobs(runtime, network, image, plan, calls): each of so many calls of the first device
+/// fails in turn while kSlots jobs begin at the same time, most of them in slots that they open.
+/// What was seen: faults as sentences, and how often the device was lost.
+Napi::Value fail_among_jobs(const Napi::CallbackInfo& info) {
+  const std::vector<std::uint8_t> right = by_cpu(info);
+  const int calls = info[4].ToNumber().Int32Value();
+  int losses = 0;
+  std::string wrong;
+  const auto expect = [&](bool condition, int call, const char* what) {
+    if (!condition && wrong.empty()) wrong = "call " + std::to_string(call) + ": " + what;
+  };
+  for (int call = 1; call <= calls && wrong.empty(); ++call) {
+    {
+      Devices devices(info, {0, 1});
+      fail_at(Fault::kOnce, call, 0);
+      for (const Devices::Made& made : devices.run_at_once()) {
+        // One that was given up while its image came back has no other device.
+        expect(made.status.ok() ? made.pixels == right : made.status.code() == Code::kDevice, call,
+               "another result, or another error");
+      }
+      fail_at(Fault::kNothing, 0);
+      losses += devices.works(0) && devices.losses(0) == 0 ? 0 : 1;
+      expect(devices.wait_until_all_work(2), call, "the device is not used again");
+      for (const Devices::Made& after : devices.run_at_once())
+        expect(after.status.ok() && after.pixels == right, call, "a job after it works again");
+    }
+    expect(held_by_host_device() == 0, call, "memory or a stream is leaked");
+  }
+  Napi::Object result = Napi::Object::New(info.Env());
+  result.Set("wrong", wrong);
+  result.Set("losses", losses);
+  return result;
+}
+
 }  // namespace
 
 CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
   exports.Set("shareOfDevices", Napi::Function::New(env, share_of_devices));
+  exports.Set("slotsOfDevices", Napi::Function::New(env, slots_of_devices));
+  exports.Set("failAmongJobs", Napi::Function::New(env, fail_among_jobs));
   exports.Set("failEachCall", Napi::Function::New(env, fail_each_call));
 });
 

@@ -18,6 +18,19 @@ interface DevicesAddon {
     image: Image,
     plan: Plan,
   ): { readonly same: number; readonly worked: readonly boolean[]; readonly held: number };
+  slotsOfDevices(
+    runtime: string,
+    network: NetworkSpec,
+    image: Image,
+    plan: Plan,
+  ): { readonly inSeries: readonly number[]; readonly atOnce: readonly number[] };
+  failAmongJobs(
+    runtime: string,
+    network: NetworkSpec,
+    image: Image,
+    plan: Plan,
+    calls: number,
+  ): { readonly wrong: string; readonly losses: number };
   failEachCall(
     runtime: string,
     network: NetworkSpec,
@@ -49,6 +62,23 @@ test.serial('jobs are made on all devices, each of them on one, and are those of
     same: 6,
     worked: [true, true],
     held: 0,
+  });
+});
+
+test.serial('a device holds as many slots of a network as jobs were on it at a time', (t) => {
+  const network = networks.spec('slots', { batch: true });
+  const { inSeries, atOnce } = addon.slotsOfDevices(defaultRuntimePath(), network, image, plan);
+  t.deepEqual(inSeries, [0, 0], 'the first slot is open from the beginning');
+  // Six jobs on two devices: at most three on each.
+  for (const slots of atOnce) t.true(slots >= 0 && slots <= 2 && Number.isInteger(slots), `${atOnce}`);
+});
+
+test.serial('a device that fails while jobs open slots on it: they are made on the other one', (t) => {
+  const network = networks.spec('among', { batch: true });
+  const calls = 24;
+  t.deepEqual(addon.failAmongJobs(defaultRuntimePath(), network, image, plan, calls), {
+    wrong: '',
+    losses: calls,
   });
 });
 
