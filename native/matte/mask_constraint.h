@@ -6,6 +6,8 @@
 
 #include "core/image_view.h"
 #include "core/thread_pool.h"
+#include "matte/math/blocks.h"
+#include "matte/math/mask_constraint.h"
 
 namespace cutout {
 
@@ -30,6 +32,22 @@ Box mask_view(const SubjectMask& mask, int width, int height, int grid = 0);
 /// of `mask` that is not out lies in it with 1/16 of its longer side around it, clipped to the
 /// image, and its area is at most 4 times that of the view of `mask`.
 Box shared_view(const SubjectMask& first, const SubjectMask& mask, int width, int height, int grid);
+
+/// The blocks of a network's output of width x height, those at its end smaller.
+struct BlockGrid {
+  int side;  // of a block, in network pixels
+  int columns;
+  int rows;
+
+  BlockGrid(int width, int height);
+};
+
+/// Of one axis, between which of the mask's pixels each of `count` network pixels lies, which cover
+/// `length` of `image` pixels from `begin` on.
+std::vector<LinearTap> mask_taps(int begin, int length, int image, int mask, int count);
+
+/// Of one axis, between which of the blocks each of `count` network pixels lies.
+std::vector<LinearTap> block_taps(int count, int side, int blocks);
 
 /// A mask at the size of a network's output.
 struct NetworkMask {
@@ -67,8 +85,8 @@ NetworkMask resize_mask(const SubjectMask& mask, const Box& view, int image_widt
 /// | layout    | p: rows of mask.width floats, sides up to 8192                                         |
 /// | values    | p 0..1                                                                                 |
 /// | threads   | rows over the pool; same bytes for any number of threads                               |
-/// | scratch   | 72 bytes for each block                                                                |
-/// | agreement | within 1e-4 of the scalar version (sums by differences of running sums)                |
+/// | scratch   | 56 bytes for each block                                                                |
+/// | agreement | within 1e-4 of the scalar version                                                      |
 void constrain(std::span<float> p, const NetworkMask& mask, ThreadPool& pool);
 
 /// Puts `constrained` back wherever something within 4 blocks is in: what the caller marked is

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/simd.h"
+#include "matte/math/blocks.h"
 
 namespace cutout {
 
@@ -26,13 +27,8 @@ CUTOUT_HD Kind kind_of(int foreground, bool reaches_wisp, int most) {
   return reaches_wisp ? Kind::kWisp : Kind::kHaze;
 }
 
-/// Side, in network pixels, of the blocks between which distances are measured.
-CUTOUT_HD int block_side(int width, int height) {
-  const int longer = width > height ? width : height;
-  return longer < 512 ? 1 : longer / 256;
-}
-
-/// 1 / `part` of the longer side in blocks, rounded up.
+/// 1 / `part` of the longer side in blocks (blocks.h), rounded up. Distances are measured between
+/// these.
 CUTOUT_HD int radius_in_blocks(int part, int width, int height) {
   const int longer = width > height ? width : height;
   const int unit = part * block_side(width, height);
