@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/simd.h"
-#include "matte/foreground.h"
+#include "matte/math/certainty.h"
 #include "matte/math/confident.h"
 
 namespace cutout {

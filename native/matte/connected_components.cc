@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/simd.h"
-#include "matte/foreground.h"
+#include "matte/math/certainty.h"
 
 namespace cutout {
 

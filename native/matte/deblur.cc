@@ -184,7 +184,7 @@ class ConjugateGradients {
         product_(make_large_array<float>(grid.size())),
         sums_(energy.tiles().size()) {}
 
-  void run(int steps, float* alpha, float* direction) {
+  void run(float* alpha, float* direction) {
     for_tiles([&](std::size_t tile, MattingEnergy::Scratch& scratch) {
       energy_.descent(tile, scratch, residual_.get());
     });
@@ -195,7 +195,7 @@ class ConjugateGradients {
     const double enough = deblur::enough(pixels);
     double length = advance(0.0F, direction, alpha);  // residual . conditioned
     turn(0.0F, direction);
-    for (int i = 0; i < steps && length > enough; ++i) {
+    for (int i = 0; i < deblur::kSteps && length > enough; ++i) {
       for_tiles([&](std::size_t tile, MattingEnergy::Scratch& scratch) {
         energy_.multiply(tile, direction, scratch, product_.get());
         sums_[tile] = dot(tile, direction, product_.get());
@@ -214,18 +214,6 @@ class ConjugateGradients {
     pool_.parallel_for(energy_.tiles().size(), 1, [&](std::size_t begin, std::size_t end) {
       const auto scratch = std::make_unique_for_overwrite<MattingEnergy::Scratch>();
       for (std::size_t i = begin; i < end; ++i) run(i, *scratch);
-    });
-  }
-
-  template <typename Run>
-  void for_rows(const Run& run) {
-    pool_.parallel_for(energy_.tiles().size(), kTileGrain, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) {
-        const Tile& tile = energy_.tiles()[i];
-        for (int y = tile.top; y < tile.bottom; ++y) {
-          run(i, y, grid_.at(tile.left, y), tile.right - tile.left);
-        }
-      }
     });
   }
 
@@ -279,8 +267,14 @@ class ConjugateGradients {
   }
 
   void turn(float share, float* direction) {
-    for_rows([&](std::size_t, int, std::size_t at, int n) {
-      turn_row(share, product_.get() + at, n, direction + at);
+    pool_.parallel_for(energy_.tiles().size(), kTileGrain, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        const Tile& tile = energy_.tiles()[i];
+        for (int y = tile.top; y < tile.bottom; ++y) {
+          const std::size_t at = grid_.at(tile.left, y);
+          turn_row(share, product_.get() + at, tile.right - tile.left, direction + at);
+        }
+      }
     });
   }
 
@@ -382,7 +376,7 @@ DeblurredMatte deblur_matte(const Guide& guide, std::span<const float> p,
   const EnergyTerms terms{p.data(), start.get(), samples.sample_confidence.get(),
                           samples.sampled_alpha.get(), matte.uncertain.get()};
   const MattingEnergy energy(guide, terms, weights, std::move(tiles), pool);
-  ConjugateGradients(guide, energy, pool).run(deblur::kSteps, matte.alpha.get(), direction.get());
+  ConjugateGradients(guide, energy, pool).run(matte.alpha.get(), direction.get());
   const auto each_tile = [&](const auto& run) {
     pool.parallel_for(energy.tiles().size(), 1, [&](std::size_t begin, std::size_t end) {
       const auto patches = std::make_unique_for_overwrite<Patches>();

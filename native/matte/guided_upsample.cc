@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/simd.h"
+#include "matte/cubic_taps.h"
 #include "matte/deblur.h"
 #include "matte/foreground_colours.h"
-#include "matte/guide_axis.h"
 #include "matte/local_model.h"
 #include "matte/math/full_size.h"
 #include "matte/math/spline.h"

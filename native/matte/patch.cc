@@ -11,58 +11,19 @@ namespace cutout {
 
 namespace {
 
-CUTOUT_SIMD void blur(const float* __restrict from, const Extent& extent, int inset,
-                      const float* weights, float* __restrict lines, float* __restrict out) {
+/// Two passes over the part of a patch that is at least `inset` from its border: along(at) of the
+/// rows that down(at) reaches, `radius` away, to `lines`, then down(at) to `out`.
+template <typename Along, typename Down>
+CUTOUT_INLINE void two_passes(const Extent& extent, int inset, int radius, const Along& along,
+                              const Down& down, float* __restrict lines, float* __restrict out) {
   const int right = patch_end(extent, inset);
-  for (int j = inset - kBlurRadius; j < extent.down - inset + kBlurRadius; ++j) {
-    for (int i = inset; i < right; ++i) {
-      lines[j * kPatchStride + i] = blur9(from + j * kPatchStride + i, 1, weights);
-    }
+  for (int j = inset - radius; j < extent.down - inset + radius; ++j) {
+#pragma GCC ivdep  // patches do not overlap
+    for (int i = inset; i < right; ++i) lines[j * kPatchStride + i] = along(j * kPatchStride + i);
   }
   for (int j = inset; j < extent.down - inset; ++j) {
-    for (int i = inset; i < right; ++i) {
-      out[j * kPatchStride + i] = blur9(lines + j * kPatchStride + i, kPatchStride, weights);
-    }
-  }
-}
-
-CUTOUT_SIMD void subtract(const float* __restrict a, const float* __restrict b,
-                          const Extent& extent, int inset, float* __restrict out) {
-  const int right = patch_end(extent, inset);
-  for (int j = inset; j < extent.down - inset; ++j) {
-    for (int i = inset; i < right; ++i) {
-      out[j * kPatchStride + i] = a[j * kPatchStride + i] - b[j * kPatchStride + i];
-    }
-  }
-}
-
-CUTOUT_SIMD void sums(const float* __restrict from, const Extent& extent, int inset,
-                      float* __restrict lines, float* __restrict out) {
-  const int right = patch_end(extent, inset);
-  for (int j = inset - kModelRadius; j < extent.down - inset + kModelRadius; ++j) {
-    for (int i = inset; i < right; ++i) {
-      lines[j * kPatchStride + i] = sum_window(from + j * kPatchStride + i, 1);
-    }
-  }
-  for (int j = inset; j < extent.down - inset; ++j) {
-    for (int i = inset; i < right; ++i) {
-      out[j * kPatchStride + i] = sum_window(lines + j * kPatchStride + i, kPatchStride);
-    }
-  }
-}
-
-CUTOUT_SIMD void squares(const float* __restrict from, const Extent& extent, int inset,
-                         float* __restrict lines, float* __restrict out) {
-  const int right = patch_end(extent, inset);
-  for (int j = inset - kErrorRadius; j < extent.down - inset + kErrorRadius; ++j) {
-    for (int i = inset; i < right; ++i) {
-      lines[j * kPatchStride + i] = sum5_squares(from + j * kPatchStride + i);
-    }
-  }
-  for (int j = inset; j < extent.down - inset; ++j) {
-    for (int i = inset; i < right; ++i) {
-      out[j * kPatchStride + i] = sum5(lines + j * kPatchStride + i, kPatchStride) * kErrorMean;
-    }
+#pragma GCC ivdep
+    for (int i = inset; i < right; ++i) out[j * kPatchStride + i] = down(j * kPatchStride + i);
   }
 }
 
@@ -95,23 +56,6 @@ CUTOUT_SIMD void scale_rows(const float* __restrict from, std::ptrdiff_t stride,
   }
 }
 
-}  // namespace
-
-BlurWeights blur_weights(float sigma) {
-  std::array<double, kBlurRadius + 1> exact{};
-  double sum = 0;
-  for (int i = 0; i <= kBlurRadius; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    exact[at] = std::exp(-0.5 * i * i / (static_cast<double>(sigma) * static_cast<double>(sigma)));
-    sum += (i == 0 ? 1 : 2) * exact[at];
-  }
-  BlurWeights weights{};
-  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(exact[i] / sum);
-  return weights;
-}
-
-namespace {
-
 /// Part of a tile's patch that is at least `inset` from its border, in network pixels.
 Box loaded(const Tile& tile, int inset) {
   const Extent extent = extent_of(tile);
@@ -127,6 +71,19 @@ bool inside(const Guide& grid, const Box& box) {
 float* first_of(Patch& patch, int inset) { return patch.data() + inset * (kPatchStride + 1); }
 
 }  // namespace
+
+BlurWeights blur_weights(float sigma) {
+  std::array<double, kBlurRadius + 1> exact{};
+  double sum = 0;
+  for (int i = 0; i <= kBlurRadius; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    exact[at] = std::exp(-0.5 * i * i / (static_cast<double>(sigma) * static_cast<double>(sigma)));
+    sum += (i == 0 ? 1 : 2) * exact[at];
+  }
+  BlurWeights weights{};
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(exact[i] / sum);
+  return weights;
+}
 
 void load_patch(const Guide& grid, const float* plane, const Tile& tile, int inset, Patch& patch) {
   const Box box = loaded(tile, inset);
@@ -184,21 +141,41 @@ void clear_beyond(const Guide& grid, const Tile& tile, Patch& patch) {
   }
 }
 
-void blur_patch(const Patch& from, const Extent& extent, int inset, const BlurWeights& weights,
-                Patch& lines, Patch& out) {
-  blur(from.data(), extent, inset, weights.data(), lines.data(), out.data());
+CUTOUT_SIMD void blur_patch(const Patch& from, const Extent& extent, int inset,
+                            const BlurWeights& weights, Patch& lines, Patch& out) {
+  const float* __restrict w = weights.data();
+  two_passes(
+      extent, inset, kBlurRadius, [&](int at) { return blur9(from.data() + at, 1, w); },
+      [&](int at) { return blur9(lines.data() + at, kPatchStride, w); }, lines.data(), out.data());
 }
 
-void subtract_patch(const Patch& a, const Patch& b, const Extent& extent, int inset, Patch& out) {
-  subtract(a.data(), b.data(), extent, inset, out.data());
+CUTOUT_SIMD void subtract_patch(const Patch& a, const Patch& b, const Extent& extent, int inset,
+                                Patch& out) {
+  const int right = patch_end(extent, inset);
+  for (int j = inset; j < extent.down - inset; ++j) {
+    const auto row = static_cast<std::ptrdiff_t>(j) * kPatchStride;
+    const float* const left = a.data() + row;
+    const float* const less = b.data() + row;
+    float* const to = out.data() + row;
+#pragma GCC ivdep
+    for (int i = inset; i < right; ++i) to[i] = left[i] - less[i];
+  }
 }
 
-void sum_windows(const Patch& from, const Extent& extent, int inset, Patch& lines, Patch& out) {
-  sums(from.data(), extent, inset, lines.data(), out.data());
+CUTOUT_SIMD void sum_windows(const Patch& from, const Extent& extent, int inset, Patch& lines,
+                             Patch& out) {
+  two_passes(
+      extent, inset, kModelRadius, [&](int at) { return sum_window(from.data() + at, 1); },
+      [&](int at) { return sum_window(lines.data() + at, kPatchStride); }, lines.data(),
+      out.data());
 }
 
-void mean_squares(const Patch& from, const Extent& extent, int inset, Patch& lines, Patch& out) {
-  squares(from.data(), extent, inset, lines.data(), out.data());
+CUTOUT_SIMD void mean_squares(const Patch& from, const Extent& extent, int inset, Patch& lines,
+                              Patch& out) {
+  two_passes(
+      extent, inset, kErrorRadius, [&](int at) { return sum5_squares(from.data() + at); },
+      [&](int at) { return sum5(lines.data() + at, kPatchStride) * kErrorMean; }, lines.data(),
+      out.data());
 }
 
 }  // namespace cutout

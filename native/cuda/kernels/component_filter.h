@@ -6,7 +6,6 @@
 #include "core/image_view.h"
 #include "cuda/kernel.h"
 #include "cuda/kernels/union_find.h"
-#include "matte/foreground.h"
 #include "matte/math/certainty.h"
 #include "matte/math/components.h"
 

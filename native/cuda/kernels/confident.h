@@ -2,7 +2,7 @@
 
 #include "cuda/kernel.h"
 #include "cuda/table.h"
-#include "matte/foreground.h"
+#include "matte/math/certainty.h"
 #include "matte/math/confident.h"
 
 namespace cutout::cuda {
