@@ -12,6 +12,7 @@
 #include "cuda/kernels/full_size.h"
 #include "cuda/kernels/fusion.h"
 #include "cuda/kernels/local_model.h"
+#include "cuda/kernels/mask_constraint.h"
 #include "cuda/kernels/probability.h"
 #include "cuda/kernels/resize_plane.h"
 #include "cuda/kernels/shadow.h"
@@ -45,6 +46,20 @@ struct Launchers {
     Executor on(stream);
     on.run(ceil_div(area.width, CountConfident::kWidth),
            ceil_div(area.height, CountConfident::kHeight), CountConfident{p, width, area, counts});
+    return on.result();
+  }
+
+  static int constrain(float* p, const std::uint8_t* mask, int mask_width, MaskTaps rows,
+                       MaskTaps columns, void* scratch, std::uint8_t* marked, void* stream) {
+    Executor on(stream);
+    cuda::constrain(on, p, mask, mask_width, rows, columns, scratch, marked);
+    return on.result();
+  }
+
+  static int restore_marked(float* p, const float* constrained, int width, int height,
+                            const std::uint8_t* marked, void* stream) {
+    Executor on(stream);
+    cuda::restore_marked(on, p, constrained, width, height, marked);
     return on.result();
   }
 
@@ -161,6 +176,8 @@ Table make_table() {
   table.network_input = Launch::network_input;
   table.probability = Launch::probability;
   table.count_confident = Launch::count_confident;
+  table.constrain = Launch::constrain;
+  table.restore_marked = Launch::restore_marked;
   table.filter_components = Launch::filter_components;
   table.fuse = Launch::fuse;
   table.resize_plane = Launch::resize_plane;

@@ -5,11 +5,12 @@
 
 #include "core/image_view.h"
 #include "image/math/shadow.h"
+#include "matte/math/mask_constraint.h"
 
 namespace cutout::cuda {
 
 /// Changes with every change of Table or of a type in it.
-inline constexpr int kTableVersion = 4;
+inline constexpr int kTableVersion = 5;
 
 // Memory of these types is the device's.
 
@@ -45,6 +46,14 @@ struct GuideTaps {
   const int* base;
   const float* t;
   const float* spline[4];
+  int outputs;
+};
+
+/// For each network pixel of one axis the pixels of a mask and the blocks that it lies between
+/// (matte/mask_constraint.h).
+struct MaskTaps {
+  const LinearTap* mask;
+  const LinearTap* blocks;
   int outputs;
 };
 
@@ -123,6 +132,10 @@ struct Table {
                      void* stream);
   int (*count_confident)(const float* p, int width, Box area, ConfidenceCounts* counts,
                          void* stream);
+  int (*constrain)(float* p, const std::uint8_t* mask, int mask_width, MaskTaps rows,
+                   MaskTaps columns, void* scratch, std::uint8_t* marked, void* stream);
+  int (*restore_marked)(float* p, const float* constrained, int width, int height,
+                        const std::uint8_t* marked, void* stream);
   int (*filter_components)(float* p, int width, Box area, int* scratch, void* stream);
   int (*fuse)(float* first, const float* second, int width, int height, void* scratch,
               void* stream);

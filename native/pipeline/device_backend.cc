@@ -10,6 +10,7 @@
 #include "cuda/kernels/deblur.h"
 #include "cuda/kernels/foreground_colours.h"
 #include "cuda/kernels/fusion.h"
+#include "cuda/kernels/mask_constraint.h"
 #include "image/resample.h"
 #include "image/taps.h"
 #include "matte/cubic_taps.h"
@@ -58,12 +59,13 @@ cuda::Pixels part_of(const cuda::Pixels& pixels, const Box& part) {
 
 float* floats(const TensorView& tensor) { return static_cast<float*>(tensor.data); }
 
-/// float32 values on the host as a row.
+/// Values on the host as a row.
 HostRows row_of(std::span<float> values) {
   return {reinterpret_cast<std::byte*>(values.data()), 1, values.size_bytes(), 0};
 }
 
-ConstHostRows row_of(std::span<const float> values) {
+template <typename T>
+ConstHostRows row_of(std::span<const T> values) {
   return {reinterpret_cast<const std::byte*>(values.data()), 1, values.size_bytes(), 0};
 }
 
@@ -84,6 +86,30 @@ cuda::GuideTaps on_device(DeviceCall& call, const GuideAxis& axis, int outputs) 
            constant(call, axis.spline[2]), constant(call, axis.spline[3])},
           outputs};
 }
+
+/// Where the network pixels of both axes lie in a mask; they outlive the call that uses them.
+struct MaskAxes {
+  struct Axis {
+    std::vector<LinearTap> mask;
+    std::vector<LinearTap> blocks;
+
+    [[nodiscard]] cuda::MaskTaps on_device(DeviceCall& call) const {
+      return {constant(call, mask), constant(call, blocks), static_cast<int>(mask.size())};
+    }
+  };
+
+  MaskAxes(const PlacedMask& mask, int width, int height) {
+    const BlockGrid grid(width, height);
+    const Box& view = mask.view;
+    rows = {mask_taps(view.top, view.height, mask.height, mask.mask.height, height),
+            block_taps(height, grid.side, grid.rows)};
+    columns = {mask_taps(view.left, view.width, mask.width, mask.mask.width, width),
+               block_taps(width, grid.side, grid.columns)};
+  }
+
+  Axis rows;
+  Axis columns;
+};
 
 /// Taps of both axes; they outlive the call that uses them.
 struct BothTaps {
@@ -366,19 +392,6 @@ Status DeviceBackend::to_probability(const TensorView& values, NetworkOutput out
   return not_finite == 0 ? Status{} : not_finite_output();
 }
 
-Status DeviceBackend::copied(const TensorView& tensor, Tensor& copy) {
-  CUTOUT_RETURN_IF_ERROR(host_.allocate(tensor.planes, tensor.height, tensor.width, copy));
-  return download(tensor, host_floats(copy.view));
-}
-
-Status DeviceBackend::change_on_host(const TensorView& tensor,
-                                     const std::function<Status(const TensorView&)>& change) {
-  Tensor copy;
-  CUTOUT_RETURN_IF_ERROR(copied(tensor, copy));
-  CUTOUT_RETURN_IF_ERROR(change(copy.view));
-  return upload(host_floats(copy.view), tensor);
-}
-
 Status DeviceBackend::is_confident(const TensorView& probability, const Box& area,
                                    bool& confident) {
   cuda::ConfidenceCounts counts{};
@@ -412,14 +425,37 @@ Status DeviceBackend::fuse(const TensorView& first, const TensorView& second) {
 
 Status DeviceBackend::find_subject(const TensorView& probability, const Box& area,
                                    const std::optional<PlacedMask>& mask) {
+  float* const p = floats(probability);
+  const auto filter = [&](DeviceCall& call, std::byte* scratch) {
+    call.run<&Table::filter_components>(p, probability.width, area,
+                                        reinterpret_cast<int*>(scratch));
+  };
+  const std::size_t for_components = cuda::component_scratch(area.width, area.height) * sizeof(int);
   if (!mask) {
     DeviceCall call(device_);
-    int* const scratch = call.scratch<int>(cuda::component_scratch(area.width, area.height));
-    call.run<&Table::filter_components>(floats(probability), probability.width, area, scratch);
+    filter(call, call.scratch<std::byte>(for_components));
     return call.finish();
   }
-  return change_on_host(
-      probability, [&](const TensorView& here) { return host_.find_subject(here, area, mask); });
+  const MaskAxes axes(*mask, probability.width, probability.height);
+  DeviceCall call(device_);
+  const std::span<const std::uint8_t> values = mask->mask.values;
+  auto* const on_device = call.scratch<std::uint8_t>(values.size());
+  call.upload(row_of(values), on_device, pool_);
+  // One block, since filtering begins when constraining has ended.
+  auto* const scratch = call.scratch<std::byte>(
+      std::max(for_components, cuda::constraint_scratch(probability.width, probability.height)));
+  auto* const marked =
+      call.scratch<std::uint8_t>(cuda::block_count(probability.width, probability.height));
+  float* const constrained = call.scratch<float>(probability.size());
+  call.run<&Table::constrain>(p, static_cast<const std::uint8_t*>(on_device), mask->mask.width,
+                              axes.rows.on_device(call), axes.columns.on_device(call),
+                              static_cast<void*>(scratch), marked);
+  call.run<&Table::copy_on_device>(static_cast<void*>(constrained), static_cast<const void*>(p),
+                                   probability.bytes());
+  filter(call, scratch);
+  call.run<&Table::restore_marked>(p, static_cast<const float*>(constrained), probability.width,
+                                   probability.height, static_cast<const std::uint8_t*>(marked));
+  return call.finish();
 }
 
 Status DeviceBackend::reduce(JobImage& image, int width, int height) {

@@ -1,34 +1,20 @@
 #pragma once
 
-#include <functional>
-
 #include "core/thread_pool.h"
 #include "pipeline/backend.h"
-#include "pipeline/cpu_backend.h"
 #include "pipeline/device.h"
 
 namespace cutout {
 
-/// The kernels of native/cuda on a device. The image is copied there once and comes back once; what
-/// lies between the stages stays there. Each call has a stream of its own and waits for it.
-///
-/// | step                                   | runs on                                                 |
-/// |----------------------------------------|---------------------------------------------------------|
-/// | network input, sigmoid                 | device                                                  |
-/// | confidence of a preview, fusion        | device                                                  |
-/// | components                             | device                                                  |
-/// | mask, and components then              | host: the prediction is copied there and back           |
-/// | reduction                              | device                                                  |
-/// | colour sampling                        | device                                                  |
-/// | deblurring                             | device                                                  |
-/// | colours, local models, every pixel     | device                                                  |
-/// | summary                                | device                                                  |
+/// The kernels of native/cuda on a device. The image is copied there once and comes back once, a
+/// mask goes there once; what lies between the stages stays there. All steps run on the device.
+/// Each call has a stream of its own and waits for it.
 ///
 /// Its results are those of CpuBackend, bit for bit, but for the sigmoid on a GPU (cuda/table.h).
 class DeviceBackend final : public Backend {
  public:
   /// Both are used until the last call has returned and the last tensor, image and matte is gone.
-  DeviceBackend(Device& device, ThreadPool& pool) : device_(device), pool_(pool), host_(pool) {}
+  DeviceBackend(Device& device, ThreadPool& pool) : device_(device), pool_(pool) {}
 
   [[nodiscard]] Placement placement() const override { return Placement::kDevice; }
   Status allocate(int planes, int height, int width, Tensor& tensor) override;
@@ -47,15 +33,8 @@ class DeviceBackend final : public Backend {
                Refinement refinement, std::unique_ptr<SolvedMatte>& solved) override;
 
  private:
-  /// A copy of a tensor on the host.
-  Status copied(const TensorView& tensor, Tensor& copy);
-  /// Changes a tensor on the host.
-  Status change_on_host(const TensorView& tensor,
-                        const std::function<Status(const TensorView&)>& change);
-
   Device& device_;
   ThreadPool& pool_;
-  CpuBackend host_;
 };
 
 }  // namespace cutout

@@ -153,6 +153,28 @@ void reused() {
   if (host.device.stats().kept_bytes != 0) fail("reused", 3, "memory is kept after release_kept");
 }
 
+/// A mask goes to the device once, and no plane of the output leaves it.
+void copied_once() {
+  HostBackend host;
+  constexpr int kWidth = 301;
+  constexpr int kHeight = 200;
+  const std::vector<std::uint8_t> values(256 * 256, 255);
+  const PlacedMask mask{{values, 256, 256}, 900, 600, {100, 50, 602, 400}};
+  Tensor p;
+  if (!host.backend.allocate(1, kHeight, kWidth, p).ok() ||
+      !host.backend.upload(std::vector<float>(p.view.size(), 0.5F), p.view).ok()) {
+    fail("copies", 0, "there is no tensor");
+  }
+  const HostCopies before = copied_by_host_device();
+  const Status found = host.backend.find_subject(p.view, {0, 0, kWidth, kHeight}, mask);
+  if (!found.ok()) fail("copies", 0, found.message());
+  const HostCopies after = copied_by_host_device();
+  const std::size_t taps = 2 * (kWidth + kHeight) * sizeof(LinearTap);
+  if (after.to_device - before.to_device != values.size() + taps)
+    fail("copies", 0, "more than the mask and its taps goes to the device");
+  if (after.to_host != before.to_host) fail("copies", 0, "something comes back with a mask");
+}
+
 /// What jobs take while a session is opened is not reserved for the session again.
 void reserved_once() {
   std::uint64_t used = 100;
@@ -296,6 +318,7 @@ int main(int argc, char** argv) {
   stopped(jobs / 10 + 1);
   side_by_side(jobs / 2 + 4);
   reused();
+  copied_once();
   reserved_once();
   budgeted();
   expect_nothing_held("jobs");

@@ -5,6 +5,7 @@
 
 #include "core/image_view.h"
 #include "cuda/kernel.h"
+#include "cuda/kernels/blocks.h"
 #include "cuda/kernels/union_find.h"
 #include "matte/math/certainty.h"
 #include "matte/math/components.h"
@@ -70,12 +71,6 @@ struct FilteredArea {
     return index_of(x / side, y / side, columns);
   }
 };
-
-inline std::size_t block_count(int width, int height) {
-  const int side = block_side(width, height);
-  return static_cast<std::size_t>(ceil_div(width, side)) *
-         static_cast<std::size_t>(ceil_div(height, side));
-}
 
 inline constexpr std::size_t kStateInts = sizeof(FilterState) / sizeof(int);
 inline constexpr std::size_t kSumInts = sizeof(ComponentSum) / sizeof(int);

@@ -1,8 +1,10 @@
 // The kernels of native/cuda/kernels/ that say what the subject is.
 #include "cuda/kernels/component_filter.h"
 #include "cuda/kernels/fusion.h"
+#include "cuda/kernels/mask_constraint.h"
 #include "matte/component_filter.h"
 #include "matte/fusion.h"
+#include "matte/mask_constraint.h"
 #include "stress/cuda/kernels.h"
 #include "stress/cuda/output.h"
 
@@ -10,9 +12,9 @@ namespace cutout::test {
 
 namespace {
 
-/// Seldom so large that distances are measured between blocks of several network pixels.
-Output output_of(Cases& cases) {
-  if (cases.pick(0, 39) == 0) return {cases, cases.pick(500, 900), cases.pick(20, 90)};
+/// One in `seldom` is so large that blocks are several network pixels wide.
+Output output_of(Cases& cases, int seldom = 40) {
+  if (cases.pick(1, seldom) == 1) return {cases, cases.pick(500, 900), cases.pick(20, 90)};
   return {cases, cases.side(200), cases.side(120)};
 }
 
@@ -84,7 +86,91 @@ void fuse(Cases& cases, Tables tables, std::span<double> found) {
   }
 }
 
+/// A mask of a subject: all in, all out, between, halves, noise at the thresholds, or patches.
+std::vector<std::uint8_t> mask_of(Cases& cases, int width, int height) {
+  constexpr int kLevels[] = {0, 11, 12, 13, 128, 242, 243, 244, 255};
+  const auto level = [&] {
+    return static_cast<std::uint8_t>(
+        kLevels[cases.pick(0, static_cast<int>(std::size(kLevels)) - 1)]);
+  };
+  const int kind = cases.pick(0, 5);
+  const int edge = cases.pick(0, width);
+  const int longest = cases.pick(1, 400);
+  std::vector<std::uint8_t> mask;
+  std::uint8_t patch = 0;
+  for (int i = 0; i < width * height; ++i) {
+    if (cases.pick(0, longest) == 0) patch = cases.pick(0, 2) == 0 ? level() : patch ^ 255;
+    mask.push_back(kind == 0   ? 255
+                   : kind == 1 ? 0
+                   : kind == 2 ? (i % width < edge ? 255 : 0)
+                   : kind == 3 ? level()
+                               : patch);
+  }
+  return mask;
+}
+
+struct DeviceAxis {
+  const Buffer<LinearTap> mask;
+  const Buffer<LinearTap> blocks;
+  int outputs;
+
+  DeviceAxis(const cuda::Table& table, const std::vector<LinearTap>& of_mask,
+             const std::vector<LinearTap>& of_blocks)
+      : mask(table, of_mask), blocks(table, of_blocks), outputs(static_cast<int>(of_mask.size())) {}
+
+  [[nodiscard]] cuda::MaskTaps taps() const { return {mask.data(), blocks.data(), outputs}; }
+};
+
+/// constrain, then restore_marked of an output of which a part was removed.
+void mask_constraint(Cases& cases, Tables tables, std::span<double> found) {
+  const Output output = output_of(cases, 5);
+  const int mask_width = cases.side(160);
+  const int mask_height = cases.side(160);
+  const std::vector<std::uint8_t> mask = mask_of(cases, mask_width, mask_height);
+  const int image_width = cases.side(4000);
+  const int image_height = cases.side(4000);
+  const Box view = cases.pick(0, 1) == 0 ? Box{0, 0, image_width, image_height}
+                                         : cases.box_in(image_width, image_height);
+  const Box removed = cases.box_in(output.width, output.height);
+  const auto remove = [&](std::vector<float> p) {
+    for (int y = removed.top; y < removed.top + removed.height; ++y) {
+      const auto row = static_cast<std::ptrdiff_t>(y) * output.width + removed.left;
+      std::fill_n(p.begin() + row, removed.width, 0.0F);
+    }
+    return p;
+  };
+  const NetworkMask at_network = resize_mask({mask, mask_width, mask_height}, view, image_width,
+                                             image_height, output.width, output.height, pool());
+  std::vector<float> constrained = output.p;
+  constrain(constrained, at_network, pool());
+  std::vector<float> restored = remove(constrained);
+  restore_marked(restored, constrained, at_network, pool());
+
+  const BlockGrid grid(output.width, output.height);
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    const cuda::Table& table = *tables[i];
+    const Buffer<float> p(table, output.p);
+    const Buffer<std::uint8_t> values(table, mask);
+    const DeviceAxis rows(
+        table, mask_taps(view.top, view.height, image_height, mask_height, output.height),
+        block_taps(output.height, grid.side, grid.rows));
+    const DeviceAxis columns(
+        table, mask_taps(view.left, view.width, image_width, mask_width, output.width),
+        block_taps(output.width, grid.side, grid.columns));
+    const Buffer<std::byte> scratch(table, cuda::constraint_scratch(output.width, output.height));
+    const Buffer<std::uint8_t> marked(table, cuda::block_count(output.width, output.height));
+    check(table, table.constrain(p.data(), values.data(), mask_width, rows.taps(), columns.taps(),
+                                 scratch.data(), marked.data(), nullptr));
+    const std::vector<float> got = p.read();
+    const Buffer<float> filtered(table, remove(got));
+    check(table, table.restore_marked(filtered.data(), p.data(), output.width, output.height,
+                                      marked.data(), nullptr));
+    found[i] = std::max(difference(got, constrained), difference(filtered.read(), restored));
+  }
+}
+
 constexpr Check kChecks[] = {
+    {"mask_constraint", 0, 0, 10, mask_constraint},
     {"fuse", 0, 0, 5, fuse},
     {"count_confident", 0, 0, 5, count_confident},
     {"filter_components", 0, 0, 10, filter_components},

@@ -42,6 +42,7 @@ struct State {
   int device = kAnyDevice;
   int at = 0;
   int calls = 0;
+  HostCopies copies;
   std::size_t held = 0;
   std::size_t queued = 0;
 };
@@ -118,6 +119,7 @@ bool belongs(T* memory, int device) {
 bool belongs(const cuda::Pixels& pixels, int device) { return belongs(pixels.data, device); }
 bool belongs(const cuda::FilterTaps& taps, int device) { return belongs(taps.weights, device); }
 bool belongs(const cuda::GuideTaps& taps, int device) { return belongs(taps.t, device); }
+bool belongs(const cuda::MaskTaps& taps, int device) { return belongs(taps.mask, device); }
 bool belongs(const cuda::GuidePlanes& guide, int device) {
   return belongs(guide.planes[0], device);
 }
@@ -145,6 +147,16 @@ struct Queued<kFunction, int (*Table::*)(Arguments...)> {
 template <auto kFunction>
 void queue(Table& table) {
   table.*kFunction = Queued<kFunction, decltype(kFunction)>::call;
+}
+
+/// A copy between host and device.
+template <auto kFunction, std::size_t HostCopies::*kBytes>
+int copy(void* to, const void* from, std::size_t bytes, void* stream) {
+  {
+    const std::lock_guard lock(state().mutex);
+    state().copies.*kBytes += bytes;
+  }
+  return Queued<kFunction, decltype(kFunction)>::call(to, from, bytes, stream);
 }
 
 template <Kind kKind>
@@ -212,12 +224,14 @@ Table make() {
   table.release_pinned = release;
   table.synchronize = synchronize;
   queue<&Table::clear>(table);
-  queue<&Table::copy_to_device>(table);
-  queue<&Table::copy_to_host>(table);
+  table.copy_to_device = copy<&Table::copy_to_device, &HostCopies::to_device>;
+  table.copy_to_host = copy<&Table::copy_to_host, &HostCopies::to_host>;
   queue<&Table::copy_on_device>(table);
   queue<&Table::network_input>(table);
   queue<&Table::probability>(table);
   queue<&Table::count_confident>(table);
+  queue<&Table::constrain>(table);
+  queue<&Table::restore_marked>(table);
   queue<&Table::filter_components>(table);
   queue<&Table::fuse>(table);
   queue<&Table::resize_plane>(table);
@@ -261,6 +275,12 @@ std::size_t work_of_host_device(int device) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
   return s.work[static_cast<std::size_t>(device)];
+}
+
+HostCopies copied_by_host_device() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  return s.copies;
 }
 
 std::size_t queued_on_host_device() {

@@ -35,6 +35,13 @@ int calls_that_could_fail();
 /// Work that was queued on a device so far.
 std::size_t work_of_host_device(int device);
 
+/// Bytes that were to be copied so far.
+struct HostCopies {
+  std::size_t to_device = 0;
+  std::size_t to_host = 0;
+};
+HostCopies copied_by_host_device();
+
 /// Blocks and streams that are not released.
 std::size_t held_by_host_device();
 

@@ -73,6 +73,23 @@ DeviceJob::DeviceJob(unsigned seed) {
   refinement = random.pick(0, 3) == 0 ? Refinement::kOff : Refinement::kOn;
   trained_on = random.pick(0, 1) == 0 ? TrainedOn::kMasks : TrainedOn::kMattes;
   hidden = random.pick(0, 1) == 0 ? HiddenColour::kClear : HiddenColour::kKeep;
+  if (seed % 2 == 0) return;
+  mask_width = random.side(90);
+  mask_height = random.side(60);
+  const int longest = random.pick(0, 3) == 0 ? 0 : random.pick(1, 2000);  // of a patch
+  const int least = random.pick(0, 255);
+  for (int left = 0, value = 0; std::ssize(mask) < mask_width * mask_height; --left) {
+    if (left <= 0) {
+      left = random.pick(0, longest);
+      value = random.pick(0, 3) == 0 ? random.pick(0, 255) : random.pick(0, 255) < least ? 0 : 255;
+    }
+    mask.push_back(static_cast<std::uint8_t>(value));
+  }
+}
+
+std::optional<PlacedMask> DeviceJob::placed_mask() const {
+  if (mask.empty()) return {};
+  return PlacedMask{{mask, mask_width, mask_height}, reduced_width, reduced_height, seen};
 }
 
 bool DeviceResult::same_as(const DeviceResult& other) const {
@@ -114,7 +131,7 @@ Status run_job(Backend& backend, const DeviceJob& job, DeviceResult& result, int
     CUTOUT_RETURN_IF_ERROR(backend.fuse(output.view, second.view));
   }
   if (ended()) return cancelled();
-  CUTOUT_RETURN_IF_ERROR(backend.find_subject(output.view, whole, {}));
+  CUTOUT_RETURN_IF_ERROR(backend.find_subject(output.view, whole, job.placed_mask()));
   if (ended()) return cancelled();
   if (job.reduced_width != job.width || job.reduced_height != job.height) {
     CUTOUT_RETURN_IF_ERROR(backend.reduce(*image, job.reduced_width, job.reduced_height));

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -26,13 +27,19 @@ struct DeviceJob {
   int second_width = 1;
   int second_height = 1;
   std::vector<float> second;  // of a second network, in 0..1; empty without
+  int mask_width = 1;
+  int mask_height = 1;
+  std::vector<std::uint8_t> mask;  // of the subject, of the result; empty without
   Refinement refinement = Refinement::kOn;
   TrainedOn trained_on = TrainedOn::kMasks;
   HiddenColour hidden = HiddenColour::kClear;
 
   /// The same for the same seed: sides from 1 on, often odd; images that are opaque, transparent or
-  /// both; outputs of 0, of 1, of both and between.
+  /// both; outputs of 0, of 1, of both and between. Those of odd seeds have a mask: all in, all
+  /// out, patches or noise.
   explicit DeviceJob(unsigned seed);
+
+  [[nodiscard]] std::optional<PlacedMask> placed_mask() const;
 };
 
 struct DeviceResult {
