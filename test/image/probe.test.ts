@@ -97,6 +97,20 @@ test('AVIF, TIFF and GIF are refused, and the refusal names the enabled formats'
   );
 });
 
+test('a side of more than 65,535 pixels is refused by its header, however few pixels there are', async (t) => {
+  const png = await file('png');
+  for (const [width, height] of [
+    [65_536, 1],
+    [1, 65_536],
+    [50_000_000, 1],
+  ] as const)
+    t.is(
+      await refusal(withHeaderSize(png, width, height)),
+      `resolution_too_high: Input image has ${width} × ${height} pixels, a side may have at most 65535. Scale the image down or cut it.`,
+    );
+  t.is(await refusal(withHeaderSize(png, 65_535, 2)), 'accepted');
+});
+
 for (const container of ['jpeg', 'png', 'webp'] as const) {
   test(`a ${container} whose header announces more than 50 MP is refused with its size`, async (t) => {
     const bytes = withHeaderSize(await file(container), 10_000, 5001);
