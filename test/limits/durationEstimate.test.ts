@@ -21,3 +21,18 @@ test('work is heavy if it takes more than four times as long as a preview', (t) 
   t.true(estimate.isHeavy(1601));
   t.false(new DurationEstimate().isHeavy(1e9));
 });
+
+test('what icons take says nothing about a megapixel, however many there were', (t) => {
+  const estimate = new DurationEstimate(preview, { network: 900 });
+  const before = estimate.milliseconds(large);
+  const icon = { source: 0.003, network: 1, result: 0.003 };
+  for (let i = 0; i < 100; i++) estimate.learn(icon, { source: 4, network: 900, result: 6 });
+  t.true(Math.abs(estimate.milliseconds(icon) - 910) < 1);
+  t.true(estimate.milliseconds(large) < before + 20, `${estimate.milliseconds(large)}`);
+  // One large job is believed at once, and a slower machine makes nothing cheaper.
+  estimate.learn(large, { source: 5000, network: 900, result: 7500 });
+  t.true(Math.abs(estimate.milliseconds(large) - 13_400) < 200, `${estimate.milliseconds(large)}`);
+  for (let i = 0; i < 100; i++)
+    estimate.learn({ source: 2, network: 1, result: 2 }, { source: 0, network: 0, result: 0 });
+  for (const size of [icon, preview, large]) t.true(estimate.milliseconds(size) >= 0);
+});
