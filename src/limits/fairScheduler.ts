@@ -109,7 +109,7 @@ export class FairScheduler {
   #backlogged = false;
   /** When a job last ended during the current backlog; undefined: none has. */
   #lastEnd: number | undefined;
-  /** Shortest recent job in milliseconds; undefined: none yet. */
+  /** Shortest recent job in milliseconds, heavy ones left out; undefined: none yet. */
   #shortestMs: number | undefined;
 
   /** `now` returns milliseconds. */
@@ -141,8 +141,11 @@ export class FairScheduler {
   /** Rejects with the signal's reason if it is aborted while waiting. */
   async acquire(job: Job, signal: AbortSignal): Promise<FairSchedulerOutcome> {
     signal.throwIfAborted();
-    const shortest = this.#shortestMs ?? job.ms;
-    this.#shortestMs = Math.min(job.ms, shortest + (job.ms - shortest) / 16);
+    // A flood of heavy jobs must not make light ones look as long.
+    if (!job.heavy) {
+      const shortest = this.#shortestMs ?? job.ms;
+      this.#shortestMs = Math.min(job.ms, shortest + (job.ms - shortest) / 16);
+    }
     if (job.bytes > this.#options.memory.maxWork) {
       this.#refused.memory++;
       return { outcome: 'too_large' };
@@ -181,11 +184,26 @@ export class FairScheduler {
   #predictBusy(job: Job): Busy | undefined {
     // An idle machine accepts a job that seems hopeless: only by running it can the estimate be corrected.
     if (this.#running.size === 0) return undefined;
-    const free = this.#running.size < this.#options.running && !this.#backlogged;
-    const wait = free ? 0 : this.#workAhead(job) / this.#serviceRate;
+    const wait = this.#isFreeFor(job) ? 0 : this.#workAhead(job) / this.#serviceRate;
     const late = this.#now() + Math.max(job.ms, wait + job.ms / this.#serviceRate) > job.deadline;
     if (!late && wait <= this.#options.waitMs) return undefined;
     return busyFor(wait, late ? 'deadline' : 'queue');
+  }
+
+  /** Whether one more heavy job may run. */
+  get #heavyAllowed(): boolean {
+    const heavy = [...this.#running].filter((job) => job.heavy).length;
+    return heavy < Math.max(1, this.#options.running - 1);
+  }
+
+  /** Whether there is a slot that no waiting job would take first. */
+  #isFreeFor({ heavy }: Job): boolean {
+    if (this.#running.size >= this.#options.running) return false;
+    if (!this.#backlogged) return true;
+    // The slot that heavy jobs leave to others, while all that wait are heavy.
+    return (
+      !heavy && !this.#heavyAllowed && this.#queues().every((queue) => queue.every(({ job }) => job.heavy))
+    );
   }
 
   #virtualDeadlineOf(ms: number): number {
@@ -260,8 +278,7 @@ export class FairScheduler {
 
   /** The job to run next, and its account. */
   #select(): readonly [Account, Waiting] | undefined {
-    const heavy = [...this.#running].filter((job) => job.heavy).length;
-    const heavyAllowed = heavy < Math.max(1, this.#options.running - 1);
+    const heavyAllowed = this.#heavyAllowed;
     let next: readonly [Account, Waiting] | undefined;
     for (const account of this.#accounts.values()) {
       const first = account.queue.find(({ job }) => heavyAllowed || !job.heavy);

@@ -143,6 +143,28 @@ test('heavy jobs leave one slot to others', async (t) => {
   t.is((await one.acquire(work({ heavy: true }), forever())).outcome, 'admitted');
 });
 
+test('while only heavy jobs wait, a light one gets the slot that they leave at once', async (t) => {
+  const { scheduler } = open({ running: 2, waitMs: 3000 });
+  const heavy = () => scheduler.acquire(work({ account: 'greedy', heavy: true, ms: 30_000 }), forever());
+  await heavy();
+  void heavy();
+  t.like(scheduler.stats, { running: 1, waiting: 1 });
+  t.like(await heavy(), { outcome: 'busy' });
+  const light = await scheduler.acquire(work({ account: 'b', ms: 300, deadline: 1000 }), forever());
+  t.is(light.outcome, 'admitted');
+  // The slot is taken now, and half of what runs is ahead.
+  t.like(await scheduler.acquire(work({ account: 'c', ms: 300 }), forever()), { outcome: 'busy' });
+});
+
+test('a flood of heavy jobs, most of them refused, does not refuse light ones before their upload', async (t) => {
+  const { scheduler } = open({ running: 2, waitMs: 30_000 });
+  leave(await scheduler.acquire(work({ ms: 300 }), forever()));
+  for (let i = 0; i < 50; i++)
+    void scheduler.acquire(work({ account: 'greedy', heavy: true, ms: 20_000, deadline: 25_000 }), forever());
+  t.true(scheduler.stats.refused.deadline > 40);
+  t.is(scheduler.refusal('b', 10_000), undefined);
+});
+
 test('a job that cannot meet its deadline is refused at once', async (t) => {
   const { scheduler, clock } = open();
   const first = await scheduler.acquire(work(), forever());
