@@ -29,6 +29,8 @@ interface FoundSubject {
 export interface SubjectSelection {
   /** False where the networks are not installed and may not be downloaded. */
   available(): Promise<boolean>;
+  /** Waits until the networks are downloaded and loaded. */
+  ready(signal: AbortSignal): Promise<void>;
   /** Borrows the pixels until the promise settles. */
   find(call: SelectionCall): Promise<FoundSubject>;
   /** The matting networks' outputs for images of which a subject was selected. */
@@ -73,6 +75,10 @@ export class CachedSubjectSelection implements SubjectSelection {
 
   available(): Promise<boolean> {
     return this.#selector.available();
+  }
+
+  ready(signal: AbortSignal): Promise<void> {
+    return this.#selector.ready(signal);
   }
 
   /** Bytes of all that is cached. */

@@ -17,6 +17,8 @@ interface SelectorOptions {
 export interface Selector {
   /** Whether there are such networks. */
   available(): Promise<boolean>;
+  /** Downloads and loads them where that is still to be done. */
+  ready(signal?: AbortSignal): Promise<void>;
   embed(pixels: Pixels, control?: JobControl): Promise<Embedding>;
   select(plan: SelectPlan, control?: JobControl): Promise<Selection>;
 }
@@ -49,13 +51,17 @@ export class LazySelector implements Selector {
     void this.#networks.forget();
   }
 
+  ready(signal?: AbortSignal): Promise<void> {
+    return this.#networks.ready(signal);
+  }
+
   async embed(pixels: Pixels, control: JobControl = {}): Promise<Embedding> {
-    await this.#networks.ready(control.signal);
+    await this.ready(control.signal);
     return this.#engine.embed(pixels, control);
   }
 
   async select(plan: SelectPlan, control: JobControl = {}): Promise<Selection> {
-    await this.#networks.ready(control.signal);
+    await this.ready(control.signal);
     return this.#engine.select(plan, control);
   }
 

@@ -64,6 +64,7 @@ function idleUnloading(
 /** The networks of points and boxes, which stay loaded while they work. */
 const held = (selector: Selector, idle: IdleUnloadEngine): Selector => ({
   available: () => selector.available(),
+  ready: (signal) => idle.during(() => selector.ready(signal)),
   embed: (...call) => idle.during(() => selector.embed(...call)),
   select: (...call) => idle.during(() => selector.select(...call)),
 });

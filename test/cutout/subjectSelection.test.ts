@@ -15,6 +15,7 @@ function selector() {
   const calls = { embedded: 0, selected: 0 };
   const made: Selector = {
     available: async () => true,
+    ready: async () => {},
     embed: async () => {
       calls.embedded++;
       return { data: new Uint8Array(10_000), queueMs: 0, embedMs: 0 };

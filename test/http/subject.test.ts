@@ -38,6 +38,24 @@ test('points and boxes reach the selector, and its mask the engine, in every typ
   );
 });
 
+test('while the networks for points are loaded, such requests take no slot from others', async (t) => {
+  const service = await startService(t, { selection: true, running: 2 });
+  let loaded = () => {};
+  service.engine.loading = new Promise((resolve) => {
+    loaded = resolve;
+  });
+  const image = await scene({ format: 'png' });
+  const prompted = ['10% 10%', '20% 20%', '30% 30%', '40% 40%'].map((points) =>
+    service.post(form({ image_file: image, subject_points: points })),
+  );
+  await eventually(() => service.calls() === 4);
+  t.is(service.scheduler.stats.running, 0);
+  t.is((await service.post(form({ image_file: image }))).status, 200);
+  t.is(service.engine.encoded, 0);
+  loaded();
+  for (const answer of await Promise.all(prompted)) t.is(answer.status, 200);
+});
+
 test('an image is encoded once for an account while results are kept', async (t) => {
   const service = await startService(t, { ttlSeconds: 600, selection: true });
   const image = await scene({ format: 'png' });

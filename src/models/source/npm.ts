@@ -12,8 +12,16 @@ import type { OpenSource } from './delivery.ts';
 type NpmSource = Extract<Manifest['source'], { kind: 'npm' }>;
 type ChunkedSource = Extract<NpmSource, { index: string }>;
 
-/** npm would wait for 10 s and then for 60 before it says that the registry cannot be reached. */
-const retries = ['--fetch-retries=2', '--fetch-retry-mintimeout=1000', '--fetch-retry-maxtimeout=3000'];
+/**
+ * npm would wait for 10 s and then for 60 before it says that the registry cannot be reached, and for five minutes for one that
+ * accepts a connection and never answers. The timeout is for the silence of a connection: a slow download goes on.
+ */
+const retries = [
+  '--fetch-retries=2',
+  '--fetch-retry-mintimeout=1000',
+  '--fetch-retry-maxtimeout=3000',
+  '--fetch-timeout=20000',
+];
 
 /** Runs npm in a folder. Rejects with the end of its output if it fails. */
 export type RunNpm = (args: readonly string[], folder: string, signal: AbortSignal) => Promise<void>;
@@ -88,7 +96,9 @@ export function npmSource(
     ).catch((cause: unknown) => {
       signal.throwIfAborted();
       const reason = cause instanceof Error ? cause.message : String(cause);
-      const unreachable = /request to \S+ failed, reason: *(.*)/.exec(reason)?.[1];
+      const [, failed, silent] =
+        /request to \S+ failed, reason: *(.*)|(network timeout) at/.exec(reason) ?? [];
+      const unreachable = failed ?? silent;
       const message =
         unreachable === undefined
           ? `\`npm pack ${spec}\` failed: ${reason}`
