@@ -32,6 +32,9 @@ CUTOUT_SIMD void limit_row(float* __restrict r, float* __restrict g, float* __re
 
 enum Layer { kFore, kBack };
 
+/// The plane of the first sum of a layer.
+constexpr int first_of(Layer layer) { return static_cast<int>(layer) * kLayerSums; }
+
 /// The weights of n network pixels in the sums of a layer; whether any is not 0.
 CUTOUT_SIMD bool weights_row(const float* __restrict alpha, Layer layer, float unknown, int n,
                              float* __restrict weights) {
@@ -73,7 +76,7 @@ struct Planes {
 /// `level`, from column x on. A column that does not exist counts as 0.
 void pull(const Planes& upper, const Planes& lower, Layer layer, int n, int x, int y,
           Level& level) {
-  const int first = layer * kLayerSums;
+  const int first = first_of(layer);
   const auto row = [&](int k) { return level.row(first + k, y) + x; };
   for (int k = 0; k < kLayerSums; ++k) {
     if (!level.has(first + k)) continue;
@@ -111,7 +114,7 @@ Level first_level(const Guide& guide, const float* alpha, float unknown, Means m
                 weights_row(alpha + below(k), layer, unknown, n, rows[k].data() + kWeight * kPiece);
           }
           if (!any) {  // most of an image is sure to be in the other layer
-            for (int k = layer * kLayerSums; k < (layer + 1) * kLayerSums; ++k) {
+            for (int k = first_of(layer); k < first_of(layer) + kLayerSums; ++k) {
               if (level.has(k)) std::fill_n(level.row(k, y) + x / 2, (n + 1) / 2, 0.0F);
             }
             continue;
@@ -140,7 +143,7 @@ Level next_level(const Level& fine, ThreadPool& pool) {
         for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
           const bool last = 2 * y + 1 == fine.height;
           for (const Layer layer : {kFore, kBack}) {
-            const Planes upper{fine.row(layer * kLayerSums, 2 * y), stride};
+            const Planes upper{fine.row(first_of(layer), 2 * y), stride};
             const Planes lower =
                 last ? Planes{nothing.data(), 0} : Planes{upper.first + fine.width, stride};
             pull(upper, lower, layer, fine.width, 0, y, level);
