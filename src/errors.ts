@@ -1,4 +1,4 @@
-import { MAX_FILE_MEBIBYTES, MAX_MEGAPIXELS } from './inputLimits.ts';
+import { MAX_FILE_MEBIBYTES, MAX_MEGAPIXELS, MAX_SIDE } from './inputLimits.ts';
 
 /**
  * All errors the service can answer with: one table (docs/contract.md section 10), one class, one way to
@@ -120,7 +120,7 @@ export const catalogue = {
     'resolution_too_high',
     400,
     'Image resolution too high',
-    `Maximum supported input resolution is ${MAX_MEGAPIXELS} megapixels`,
+    `Maximum supported input resolution is ${MAX_MEGAPIXELS} megapixels, a side may have at most ${MAX_SIDE} pixels`,
   ),
   unknown_foreground: row(
     'unknown_foreground',

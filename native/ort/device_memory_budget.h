@@ -59,7 +59,7 @@ class DeviceMemoryBudget {
 
   /// Opens a session and reserves what it takes. kDeviceMemory when that is more than is left:
   /// before `open` if already `expected`, what it takes at least, is; else after it, and the caller
-  /// closes what was opened. `what` begins the message. Without a memory it is only opened.
+  /// closes what was opened. `what` begins the message. Without a budget it is only opened.
   static Status reserve_session(const std::shared_ptr<DeviceMemoryBudget>& memory,
                                 const std::string& what, std::uint64_t expected,
                                 const std::function<Status()>& open, Reservation& reservation);

@@ -22,7 +22,8 @@ struct BatchTiming {
 
 /// One ONNX network and the buffers of its runs. The session (weights, thread pool) is shared by
 /// all slots; each slot owns one input buffer and one buffer for each output, allocated once: in
-/// this process's memory when the network is opened, on a device by open_slot().
+/// this process's memory when the network is opened; on a device the first then, the others by
+/// open_slot().
 ///
 /// | what   | layout                                                                              |
 /// |--------|-------------------------------------------------------------------------------------|

@@ -24,6 +24,8 @@ interface AdmissionCall {
   readonly hasPermit: boolean;
   readonly plans: Plans;
   readonly reserve: ReserveRequest;
+  /** Downloads and loads what the plan needs. Awaited before a slot is taken, which others could use meanwhile. */
+  readonly ready: () => Promise<void>;
   /** `performance.now()` of the deadline; absent: none. */
   readonly deadline?: number | undefined;
   readonly signal: AbortSignal;
@@ -44,7 +46,7 @@ export interface Admitted {
 /** Step 4: decides whether and when a plan is executed. */
 export interface Admission {
   /**
-   * Checks concurrent requests (429), rate (429) and credits (402), then waits for a slot (503). If it rejects, everything
+   * Checks concurrent requests (429), rate (429) and credits (402), waits until what it needs is loaded, then for a slot (503). If it rejects, everything
    * that was acquired is released.
    */
   admit(call: AdmissionCall): Promise<Admitted>;
@@ -146,6 +148,7 @@ export function createAdmission({
         acquired.ticket = await takeRate(call);
         const reservation = await takeCredits(call);
         acquired.reservation = reservation;
+        await call.ready();
         const plan = call.plans[reservation.tier];
         const resources = estimateResources(plan);
         acquired.releaseSlot = await takeSlot(call, resources);

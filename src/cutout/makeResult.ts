@@ -84,8 +84,6 @@ export function createMakeResult(parts: ResultParts): MakeResult {
     // 3. Plan.
     const inputs = await probeInputs(request, loaded, parts, telemetry);
     const plans = makePlans(request, inputs, parts);
-    // Before a slot is taken, which others need while the networks for points and boxes are downloaded or loaded.
-    if (plans.full.prompt) await parts.selection?.ready(signal);
     // 4. Admit. From here on everything that was acquired is settled or released, however this ends.
     const size = sizeToReserve(request, inputs.image.probe);
     const admitted = await admission.admit({
@@ -93,6 +91,9 @@ export function createMakeResult(parts: ResultParts): MakeResult {
       hasPermit: downloads.hasPermit,
       plans,
       reserve: { requestId, size, repeat },
+      ready: async () => {
+        if (plans.full.prompt) await parts.selection?.ready(signal);
+      },
       deadline,
       signal,
       telemetry,

@@ -33,7 +33,7 @@ interface Sums {
 
 /**
  * Megapixels squared: by how much the sizes of completed jobs must differ before their times, and not the first
- * guess, decide what a megapixel takes. One job of one megapixel beside an empty one weighs as much as the guess.
+ * guess, decide what a megapixel takes. Two jobs whose sizes differ by √2 megapixels weigh as much as the guess.
  */
 const guessWeight = 1;
 

@@ -29,7 +29,10 @@ export const windowUsedUp = (state: RateState): AppError =>
 export const overloaded = ({ why, retryAfter }: Busy): AppError =>
   fail('service_unavailable', {
     reason: why,
-    detail: 'Too many requests are waiting. Try again.',
+    detail:
+      why === 'queue'
+        ? 'Too many requests are waiting. Try again.'
+        : 'The server is too busy to answer this request within its time limit. Try again.',
     retryAfter,
   });
 

@@ -68,6 +68,7 @@ function start({ release, insufficient = false, memory = new MemoryBudget() }: F
       hasPermit,
       plans,
       reserve: { requestId: 'r1', size: 'auto' },
+      ready: async () => {},
       signal,
       telemetry: new RequestTelemetry(),
     });

@@ -56,6 +56,15 @@ test('while the networks for points are loaded, such requests take no slot from 
   for (const answer of await Promise.all(prompted)) t.is(answer.status, 200);
 });
 
+test('who cannot pay loads no networks for points', async (t) => {
+  const service = await startService(t, { selection: true, credits: 0, freePreviews: 0 });
+  service.engine.loading = new Promise(() => {});
+  const answer = await service.post(
+    form({ image_file: await scene({ format: 'png' }), subject_points: '1% 1%' }),
+  );
+  t.is(answer.status, 402);
+});
+
 test('an image is encoded once for an account while results are kept', async (t) => {
   const service = await startService(t, { ttlSeconds: 600, selection: true });
   const image = await scene({ format: 'png' });

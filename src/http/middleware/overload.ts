@@ -2,7 +2,7 @@ import type { FairScheduler } from '../../limits/fairScheduler.ts';
 import { overloaded } from '../../limits/refuse.ts';
 import { accountOf, type Middleware } from '../context.ts';
 
-/** 503 before the body is read, while the queue is so long that no job could be done in time. */
+/** 503 before the body is read, while even the shortest recent light job would be refused. */
 export const overload =
   (scheduler: Pick<FairScheduler, 'refusal'>): Middleware =>
   async (ctx, next) => {
