@@ -16,7 +16,8 @@ import { unless } from '../fixtures/leftOut.ts';
 import { startOidc } from '../fixtures/oidc.ts';
 import { form, type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
 
-const web = unless(chromiumMissing);
+/** One window at a time: all at once wait for each other until a page's load takes too long. */
+const web = unless(chromiumMissing, test.serial);
 test.after.always(closeChromium);
 
 /** A console opened through a one-time link. */

@@ -15,7 +15,8 @@ import { scene } from '../fixtures/images.ts';
 import { unless } from '../fixtures/leftOut.ts';
 import { eventually, form, type Service, startService } from '../fixtures/service.ts';
 
-const web = unless(chromiumMissing);
+/** One window at a time: all at once wait for each other until a page's load takes too long. */
+const web = unless(chromiumMissing, test.serial);
 test.after.always(closeChromium);
 
 const photo = async (name = 'my photo.jpg') => ({
