@@ -6,6 +6,15 @@ import { fromSrgb, toSrgb } from './icc.ts';
 import { runJob } from './job.ts';
 import type { Dimensions, JobLimits, Probe, Raster } from './types.ts';
 
+/** The part of an upright image that is seen in a canvas that it covers, centred: whole pixels, as many left out on either side. */
+function seenPart({ width, height }: Dimensions, canvas: Dimensions) {
+  const scale = Math.min(width / canvas.width, height / canvas.height);
+  const leftOut = (side: number, seen: number) => Math.max(0, Math.floor((side - seen * scale) / 2));
+  const left = leftOut(width, canvas.width);
+  const top = leftOut(height, canvas.height);
+  return { left, top, width: width - 2 * left, height: height - 2 * top };
+}
+
 /**
  * Decodes a background image, upright and as straight RGBA8, to exactly `canvas`: scaled up or down to cover
  * it, aspect ratio kept, centred, the rest cut off. An image of that size is not resampled. Colours are
@@ -29,7 +38,10 @@ export async function decodeCover(
     const source = decoded
       ? sharp(decoded.data, { raw: { width: decoded.width, height: decoded.height, channels: 4 } })
       : sharp(forDecoder(bytes, probe.format), { limitInputPixels, autoOrient: true, ignoreIcc: same });
-    const image = source
+    // sharp turns an image after it has scaled it, all of it in memory; one whose part is cut out first is turned before.
+    const enlarged = width > probe.width || height > probe.height;
+    const part = probe.orientation !== 1 && enlarged ? source.extract(seenPart(probe, canvas)) : source;
+    const image = part
       .resize({ width, height, fit: 'cover', position: 'centre', kernel: 'lanczos3' })
       .toColourspace('srgb')
       .ensureAlpha()
