@@ -1,6 +1,7 @@
 import sharp, { type Sharp } from 'sharp';
 import type { Engine } from '../engine/engine.ts';
 import type { PngOptions } from '../engine/types.ts';
+import { MAX_SIDE } from '../inputLimits.ts';
 import { ImageError } from './errors.ts';
 import { alphaItem, colourItem, writeAvif } from './heif/writeAvif.ts';
 import { type Tags, tagJpeg, tagWebp } from './iccTags.ts';
@@ -29,7 +30,7 @@ export interface Encoded {
 }
 
 /** The maximum number of pixels per side: limits of libjpeg, WebP's 14-bit fields and libvips' AVIF. A ZIP contains a JPEG. */
-const MAX_SIDE: Readonly<Record<OutputFormat, number>> = {
+const FORMAT_MAX_SIDE: Readonly<Record<OutputFormat, number>> = {
   png: 0x7fffffff,
   jpg: 65_500,
   webp: 16_383,
@@ -38,17 +39,23 @@ const MAX_SIDE: Readonly<Record<OutputFormat, number>> = {
 };
 
 const fits = (format: OutputFormat, { width, height }: Dimensions) =>
-  Math.max(width, height) <= MAX_SIDE[format];
+  Math.max(width, height) <= FORMAT_MAX_SIDE[format];
 
 /**
- * Throws ImageError `invalid_format` if no file of that format can hold the result. Must be called before the
+ * Throws ImageError `resolution_too_high` for a side that no result may have, and `invalid_format` if no file of that format can
+ * hold the result. Must be called before the
  * work is done; `encode` relies on it.
  */
 export function assertFits(format: OutputFormat | 'auto', result: Dimensions): void {
+  if (Math.max(result.width, result.height) > MAX_SIDE)
+    throw new ImageError(
+      'resolution_too_high',
+      `The result would have ${result.width} × ${result.height} pixels, a side may have at most ${MAX_SIDE}. Choose a smaller crop_margin.`,
+    );
   if (format === 'auto' || fits(format, result)) return;
   throw new ImageError(
     'invalid_format',
-    `Expected png, received "${format}": the result has ${result.width}x${result.height} pixels, ${format} holds at most ${MAX_SIDE[format]} a side.`,
+    `Expected png, received "${format}": the result has ${result.width}x${result.height} pixels, ${format} holds at most ${FORMAT_MAX_SIDE[format]} a side.`,
   );
 }
 
