@@ -89,8 +89,8 @@ class Widened {
 };
 
 /// Extrapolates the mean colours of foreground and background, and where asked for the means of
-/// their squared lengths, to the level above the guide by a pull-push pyramid (Gortler 1996) of weighted means:
-/// every level half the size, weights limited to 1. The weight is v^8 with v =
+/// their squared lengths, to the level above the guide by a pull-push pyramid (Gortler 1996) of
+/// weighted means: every level half the size, weights limited to 1. The weight is v^8 with v =
 /// max(0, (a - unknown) / (1 - unknown)), a = alpha for the foreground and 1 - alpha for the
 /// background; with `unknown` 1/2 a network pixel of alpha 1/2 has weight 0.
 ///
