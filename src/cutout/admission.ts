@@ -46,8 +46,8 @@ export interface Admitted {
 /** Step 4: decides whether and when a plan is executed. */
 export interface Admission {
   /**
-   * Checks concurrent requests (429), rate (429) and credits (402), waits until what it needs is loaded, then for a slot (503). If it rejects, everything
-   * that was acquired is released.
+   * Checks concurrent requests (429), rate (429) and credits (402), waits until what the plan needs is loaded, then for a
+   * slot (503). If it rejects, everything that was acquired is released.
    */
   admit(call: AdmissionCall): Promise<Admitted>;
   /** The first check alone: a permit of the account's concurrent requests (429). Resolves with a function that releases it. */

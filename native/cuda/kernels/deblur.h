@@ -26,32 +26,32 @@ void deblur_matte(Executor& on, GuidePlanes guide, const float* p, SampledPlanes
   const auto each_pixel = [&](const auto& body) {
     over_plane(on, guide.width, guide.height, body);
   };
-  const auto each_cell = [&](const auto& kernel) {
+  const auto each_tile = [&](const auto& kernel) {
     on.run(planes.tiles_across, planes.tiles_down, kernel);
   };
   each_pixel(BeginMatte{planes, samples.alpha, alpha, confidence});
   on.run(ceil_div(kSlopes, ClearSlopes::kWidth), 1, ClearSlopes{planes.slopes});
-  each_cell(FindTiles{planes, samples.alpha});
+  each_tile(FindTiles{planes, samples.alpha});
   on.run(1, 1, BeginSearch{planes, blurs});
-  each_cell(FindFineness{planes});
-  each_cell(CountWindows{planes});
-  each_cell(FactorWindows{planes, guide});
-  each_cell(FitWindows<true>{planes, guide});
-  each_cell(SumTerms<true>{planes, guide, p, samples});
-  each_cell(Advance<true>{planes, samples.confidence, alpha});
+  each_tile(FindFineness{planes});
+  each_tile(CountWindows{planes});
+  each_tile(FactorWindows{planes, guide});
+  each_tile(FitWindows<true>{planes, guide});
+  each_tile(SumTerms<true>{planes, guide, p, samples});
+  each_tile(Advance<true>{planes, samples.confidence, alpha});
   on.run(1, 1, Conclude<Total::kFirstLength>{planes});
   each_pixel(Turn{planes});
   for (int step = 0; step < deblur::kSteps; ++step) {
-    each_cell(FitWindows<false>{planes, guide});
-    each_cell(SumTerms<false>{planes, guide, p, samples});
+    each_tile(FitWindows<false>{planes, guide});
+    each_tile(SumTerms<false>{planes, guide, p, samples});
     on.run(1, 1, Conclude<Total::kCurvature>{planes});
-    each_cell(Advance<false>{planes, samples.confidence, alpha});
+    each_tile(Advance<false>{planes, samples.confidence, alpha});
     on.run(1, 1, Conclude<Total::kLength>{planes});
     each_pixel(Turn{planes});
   }
   const auto mean = [&](int k) { return planes.fits + k * planes.size(); };
-  each_cell(ExplainOutput{planes, p, samples, planes.start, mean(0), mean(1)});
-  each_cell(ExplainOutput{planes, p, samples, alpha, mean(2), mean(3)});
+  each_tile(ExplainOutput{planes, p, samples, planes.start, mean(0), mean(1)});
+  each_tile(ExplainOutput{planes, p, samples, alpha, mean(2), mean(3)});
   each_pixel(KeepExplained{planes, alpha, confidence});
   each_pixel(SuppressFlat{planes, samples, alpha, confidence, for_colours});
 }
