@@ -52,12 +52,14 @@ if (redisIsHere) {
       t.true(performance.now() - before < 10_000);
       await sleep(20);
     }
+    t.is(changes.length, 1);
     await server.start();
     for (const until = performance.now() + 10_000; (await ping()) !== 'PONG'; await sleep(20))
       if (performance.now() > until) return t.fail('it does not come back');
-    await eventually(() => changes.length === 2);
-    t.true(changes[0] instanceof Error);
-    t.is(changes[1], undefined);
+    await eventually(() => redis.isReachable);
+    // On a machine in heavy use an answer may take so long that it counts as another loss.
+    for (const [i, lost] of changes.entries()) t.is(lost instanceof Error, i % 2 === 0, `${lost}`);
+    t.is(changes.length % 2, 0);
     t.false(String(changes[0]?.stack).includes('a-secret-word'));
   });
 
