@@ -6,12 +6,21 @@ import { onSupportedNode } from './setup/nodejs.js';
 import { inRoot, main, root } from './setup/paths.js';
 import { reportFailure } from './setup/report.js';
 import { testEnvironment } from './test/environment.js';
+import { collectFailures, tellFailures } from './test/failures.js';
 import { collectLeftOut, tellLeftOut } from './test/leftOut.js';
 
-/** Runs a program with its output on this terminal; resolves to whether its exit status was 0. */
-function run(command, args, env = process.env) {
+/**
+ * Runs a program with its output on this terminal; resolves to whether its exit status was 0. `read` is given the output as
+ * a stream that it may read beside.
+ */
+function run(command, args, env = process.env, read = undefined) {
   return new Promise((resolve) => {
-    const child = spawn(command, args, { cwd: root, stdio: 'inherit', env });
+    const stdio = ['inherit', read ? 'pipe' : 'inherit', 'inherit'];
+    const child = spawn(command, args, { cwd: root, stdio, env });
+    if (read) {
+      child.stdout.pipe(process.stdout, { end: false });
+      read(child.stdout);
+    }
     child.on('error', (error) => {
       console.error(`${command}: ${error.message}`);
       resolve(false);
@@ -50,11 +59,20 @@ const withoutCutout = (environment) =>
 
 const environment = testEnvironment(process.env);
 
+let failures = [];
+
+// On a terminal AVA writes to it itself, with its colours and width.
 const ava = () =>
-  run(process.execPath, [inRoot('node_modules', 'ava', 'entrypoints', 'cli.mjs'), ...only], {
-    ...environment,
-    ...collectLeftOut(),
-  });
+  run(
+    process.execPath,
+    [inRoot('node_modules', 'ava', 'entrypoints', 'cli.mjs'), ...only],
+    { ...environment, ...collectLeftOut() },
+    process.stdout.isTTY
+      ? undefined
+      : (output) => {
+          failures = collectFailures(output);
+        },
+  );
 
 if (only.length > 0) {
   process.exitCode = (await ava()) ? 0 : 1;
@@ -73,6 +91,7 @@ if (only.length > 0) {
   );
   await stage('tests', ava);
   const leftOut = tellLeftOut();
+  tellFailures(failures);
   console.log(
     `\n── ${failed.length === 0 ? 'all stages passed' : `FAILED: ${failed.join(', ')}`}; ${leftOut} tests left out`,
   );
