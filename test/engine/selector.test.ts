@@ -135,7 +135,7 @@ test('values that are not finite are an error of the network', async (t) => {
     code: 'ENGINE_MODEL',
     message: /not finite/,
   });
-  await engine.loadSelector(writeSelector(folder, { gain: 10 }));
+  await engine.loadSelector(writeSelector(mkdtempSync(path.join(folder, 'finite-')), { gain: 10 }));
   t.is((await engine.select({ embedding, points: [at(1, 0)] })).mask.width, MASK_SIDE);
 });
 
