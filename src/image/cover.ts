@@ -6,6 +6,9 @@ import { fromSrgb, toSrgb } from './icc.ts';
 import { runJob } from './job.ts';
 import type { Dimensions, JobLimits, Probe, Raster } from './types.ts';
 
+/** Pixels of a side from which on libvips refuses to enlarge (VIPS_MAX_COORD). */
+const maxEnlargedSide = 10_000_000;
+
 /** The part of an upright image that is seen in a canvas that it covers, centred: whole pixels, as many left out on either side. */
 function seenPart({ width, height }: Dimensions, canvas: Dimensions) {
   const scale = Math.min(width / canvas.width, height / canvas.height);
@@ -38,9 +41,12 @@ export async function decodeCover(
     const source = decoded
       ? sharp(decoded.data, { raw: { width: decoded.width, height: decoded.height, channels: 4 } })
       : sharp(forDecoder(bytes, probe.format), { limitInputPixels, autoOrient: true, ignoreIcc: same });
-    // sharp turns an image after it has scaled it, all of it in memory; one whose part is cut out first is turned before.
-    const enlarged = width > probe.width || height > probe.height;
-    const part = probe.orientation !== 1 && enlarged ? source.extract(seenPart(probe, canvas)) : source;
+    // sharp turns after scaling, the whole image in memory. With a part cut out it turns before both, so what is not
+    // seen is never enlarged.
+    const scale = Math.max(width / probe.width, height / probe.height);
+    const tooLong = scale * Math.max(probe.width, probe.height) >= maxEnlargedSide;
+    const cutFirst = tooLong || (scale > 1 && probe.orientation !== 1);
+    const part = cutFirst ? source.extract(seenPart(probe, canvas)) : source;
     const image = part
       .resize({ width, height, fit: 'cover', position: 'centre', kernel: 'lanczos3' })
       .toColourspace('srgb')

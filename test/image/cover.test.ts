@@ -43,3 +43,9 @@ test('a turned line covers a canvas without being enlarged as a whole', async (t
   const data = await cover(await turned(20_000, 1, 8), 320, 240, 10);
   t.is(data.length, 320 * 240 * 4);
 });
+
+test('a long line that is not turned covers a wide canvas', async (t) => {
+  // All of it, enlarged, would be 59 million pixels high, which libvips refuses.
+  const data = await cover(await turned(1, 65_500, 1), 901, 433, 1);
+  t.is(data.length, 901 * 433 * 4);
+});
