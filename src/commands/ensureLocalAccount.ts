@@ -5,6 +5,8 @@ import { newKey } from '../accounts/keyFormat.ts';
 import { writeSecretFile } from '../accounts/secretFile.ts';
 import type { QuarterCredits } from '../billing/price.ts';
 import type { Stores } from '../billing/stores.ts';
+import { makeFolder } from '../folder.ts';
+import { StoreError } from '../store/error.ts';
 import { inTransaction } from './command.ts';
 import { postCredits } from './postCredits.ts';
 
@@ -32,7 +34,8 @@ export const localAccountId = 'local';
 /**
  * Creates the local account with a key and a grant at the first start, in one transaction; later starts find
  * them. Completed steps are skipped, so a start completes one that was interrupted. The key is kept in
- * `<dataDir>/local-key`, readable by its owner only. Throws StoreError.
+ * `<dataDir>/local-key`, readable by its owner only; a missing folder is made. Throws UserError if
+ * file or folder cannot be written, StoreError else.
  */
 export async function ensureLocalAccount(options: LocalAccountOptions): Promise<LocalAccount> {
   const { stores, dataDir, givenKey, grant } = options;
@@ -46,7 +49,7 @@ export async function ensureLocalAccount(options: LocalAccountOptions): Promise<
   let key = isNew ? (givenKey ?? kept ?? newKey()) : (kept ?? known ?? newKey());
   // The file is written first: a key that is valid and readable nowhere would be worse than one that is not
   // valid yet.
-  if (key !== kept) writeSecretFile(file, key);
+  if (key !== kept) writeKey(dataDir, file, key);
   const { account, created } = await inTransaction({ stores, actor: { id: null } }, async (tx) => {
     const made = await tx.stores.accounts.createOnce('Local account', localAccountId);
     if (made.created) await tx.record({ action: 'account.create', subject: localAccountId });
@@ -68,6 +71,20 @@ export async function ensureLocalAccount(options: LocalAccountOptions): Promise<
 }
 
 const belongs = async (accounts: Accounts, key: string) => (await accounts.owner(key))?.id === localAccountId;
+
+function writeKey(dataDir: string, file: string, key: string): void {
+  makeFolder('data folder', dataDir, 0o700);
+  try {
+    writeSecretFile(file, key);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new StoreError(
+      'STORE_OPEN',
+      `The key of the local account cannot be kept in ${file}: ${reason}. Make the data folder writable, or choose another one (CUTOUT_DATA_DIR).`,
+      { cause: error },
+    );
+  }
+}
 
 function readKey(file: string): string | undefined {
   try {

@@ -1,8 +1,9 @@
-import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'ava';
 import { credits, quarters } from '../../src/billing/price.ts';
 import { ensureLocalAccount, localAccountId } from '../../src/commands/ensureLocalAccount.ts';
+import { UserError } from '../../src/errors.ts';
 import { type TestStores, testStores } from '../support/stores.ts';
 
 const start = (stores: TestStores, givenKey?: string) =>
@@ -89,4 +90,19 @@ test('a grant of 0 writes no entry', async (t) => {
   const stores = await testStores(t);
   await ensureLocalAccount({ stores, dataDir: stores.dataDir, grant: quarters(0) });
   t.deepEqual(await stores.ledger.statement(localAccountId), []);
+});
+
+test('a missing folder is made; where the key cannot be written there is one sentence and no account', async (t) => {
+  const stores = await testStores(t);
+  const dataDir = path.join(stores.dataDir, 'of', 'another node');
+  const at = (folder: string) => ensureLocalAccount({ stores, dataDir: folder, grant: credits(1) });
+  const blocked = path.join(stores.dataDir, 'blocked');
+  mkdirSync(path.join(blocked, 'local-key.part', 'in the way'), { recursive: true });
+  for (const folder of [blocked, '/proc/none']) {
+    const error = await t.throwsAsync(at(folder), { instanceOf: UserError });
+    t.regex(error?.message ?? '', /^[^\n]*data folder[^\n]*$/);
+  }
+  t.is(await stores.accounts.find(localAccountId), undefined);
+  const { key } = await at(dataDir);
+  t.is(readFileSync(path.join(dataDir, 'local-key'), 'utf8'), `${key}\n`);
 });
