@@ -61,7 +61,8 @@ const environment = testEnvironment(process.env);
 
 let failures = [];
 
-// On a terminal AVA writes to it itself, with its colours and width.
+// On a terminal AVA writes to it itself, with its colours and width; nothing is collected then, and its own summary of
+// failures is on the screen.
 const ava = () =>
   run(
     process.execPath,

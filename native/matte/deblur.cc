@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "core/simd.h"
-#include "matte/blur.h"
-#include "matte/math/blur.h"
+#include "matte/blur_estimate.h"
+#include "matte/conjugate_gradients.h"
+#include "matte/math/blur_estimate.h"
 #include "matte/math/certainty.h"
 #include "matte/math/clamp.h"
 #include "matte/math/deblur.h"
@@ -23,7 +24,6 @@ namespace cutout {
 namespace {
 
 constexpr std::size_t kRowGrain = 32;  // rows of network pixels
-constexpr std::size_t kTileGrain = 16;
 
 CUTOUT_SIMD void confidence_row(const float* __restrict network, const float* __restrict result,
                                 const float* __restrict before, const float* __restrict after,
@@ -32,10 +32,10 @@ CUTOUT_SIMD void confidence_row(const float* __restrict network, const float* __
                                 const std::uint8_t* __restrict uncertain, int n,
                                 float* __restrict confidence, float* __restrict kept) {
   for (int i = 0; i < n; ++i) {
-    const float fit = deblur::fit(before[i], after[i]);
-    const float sure = deblur::confidence(network[i], result[i], fit, fineness[i]);
+    const float share = deblur::kept_share(before[i], after[i]);
+    const float sure = deblur::guide_confidence(network[i], result[i], share, fineness[i]);
     confidence[i] = uncertain[i] != 0 ? sure : 0.0F;
-    kept[i] = deblur::kept(start[i], alpha[i], fit);
+    kept[i] = deblur::kept(start[i], alpha[i], share);
   }
 }
 
@@ -65,20 +65,20 @@ CUTOUT_SIMD void suppress_row(const float* __restrict above, const float* __rest
 }
 
 /// Suppresses the confidence of a tile's uncertain network pixels where there is no edge.
-void suppress_tile(const Guide& grid, const Tile& tile, DeblurredMatte& matte) {
+void suppress_tile(const Guide& guide, const Tile& tile, DeblurredMatte& matte) {
   std::array<std::array<float, kTile + 2>, 3> rows{};  // by row modulo 3
   const int n = tile.right - tile.left;
   const auto load = [&](int y) -> const float* {
     float* row = rows[static_cast<std::size_t>(y + 3) % 3].data();
-    const int inside = std::clamp(y, 0, grid.height - 1);
-    copy_padded(matte.alpha.get() + grid.at(0, inside), grid.width, tile.left - 1, n + 2, row);
+    const int inside = std::clamp(y, 0, guide.height - 1);
+    copy_padded(matte.alpha.get() + guide.at(0, inside), guide.width, tile.left - 1, n + 2, row);
     return row;
   };
   const float* above = load(tile.top - 1);
   const float* here = load(tile.top);
   for (int y = tile.top; y < tile.bottom; ++y) {
     const float* below = load(y + 1);
-    const std::size_t index = grid.at(tile.left, y);
+    const std::size_t index = guide.at(tile.left, y);
     suppress_row(above, here, below, matte.uncertain.get() + index, n,
                  matte.confidence.get() + index);
     above = here;
@@ -110,11 +110,11 @@ CUTOUT_SIMD void begin_pixels(const float* __restrict p, const float* __restrict
     const float most = more < high[i + 2] ? high[i + 2] : more;
     const float less = low[i] < low[i + 1] ? low[i] : low[i + 1];
     const float least = less < low[i + 2] ? less : low[i + 2];
-    const bool open = deblur::is_open(least, most);
+    const bool is_uncertain = deblur::is_uncertain(least, most);
     const float soft = clamp01(p[i]);
     const float certain = snap(p[i]);
-    uncertain[i] = static_cast<std::uint8_t>(open);
-    alpha[i] = open ? soft : certain;
+    uncertain[i] = static_cast<std::uint8_t>(is_uncertain);
+    alpha[i] = is_uncertain ? soft : certain;
   }
 }
 
@@ -124,167 +124,29 @@ DeblurredMatte empty_matte(const Guide& guide) {
 }
 
 /// Start values of a row: alpha is p where uncertain, 0 or 1 elsewhere; confidence is 0.
-void begin_row(const Guide& grid, std::span<const float> p, int y, std::vector<float>& scratch,
+void begin_row(const Guide& guide, std::span<const float> p, int y, std::vector<float>& scratch,
                DeblurredMatte& matte) {
-  const auto width = static_cast<std::size_t>(grid.width);
-  const auto row = [&](int j) { return p.data() + grid.at(0, std::clamp(j, 0, grid.height - 1)); };
+  const auto width = static_cast<std::size_t>(guide.width);
+  const auto row = [&](int j) {
+    return p.data() + guide.at(0, std::clamp(j, 0, guide.height - 1));
+  };
   scratch.resize(2 * (width + 2));
   float* low = scratch.data();
   float* high = low + width + 2;
-  range_across(row(y - 1), row(y), row(y + 1), grid.width, low + 1, high + 1);
+  range_across(row(y - 1), row(y), row(y + 1), guide.width, low + 1, high + 1);
   low[0] = low[1];
   high[0] = high[1];
   low[width + 1] = low[width];
   high[width + 1] = high[width];
-  const std::size_t index = grid.at(0, y);
-  begin_pixels(row(y), low, high, grid.width, matte.uncertain.get() + index,
+  const std::size_t index = guide.at(0, y);
+  begin_pixels(row(y), low, high, guide.width, matte.uncertain.get() + index,
                matte.alpha.get() + index);
   std::fill_n(matte.confidence.get() + index, width, 0.0F);
-}
-
-CUTOUT_SIMD void add_products(const float* __restrict a, const float* __restrict b, int n,
-                              float* __restrict lanes) {
-  int i = 0;
-  for (; i + kSumLanes <= n; i += kSumLanes) {
-    for (int l = 0; l < kSumLanes; ++l) lanes[l] += a[i + l] * b[i + l];
-  }
-  for (int l = 0; i + l < n; ++l) lanes[l] += a[i + l] * b[i + l];
-}
-
-/// One step along `direction`; `residual` / `diagonal` goes to `conditioned`.
-CUTOUT_SIMD void step_row(float step, const float* __restrict direction,
-                          const float* __restrict product, const float* __restrict diagonal, int n,
-                          float* __restrict alpha, float* __restrict residual,
-                          float* __restrict conditioned) {
-  for (int i = 0; i < n; ++i) {
-    alpha[i] += step * direction[i];
-    residual[i] -= step * product[i];
-    conditioned[i] = residual[i] / diagonal[i];
-  }
-}
-
-CUTOUT_SIMD void turn_row(float share, const float* __restrict conditioned, int n,
-                          float* __restrict direction) {
-  for (int i = 0; i < n; ++i) direction[i] = conditioned[i] + share * direction[i];
 }
 
 CUTOUT_SIMD void limit_row(int n, float* alpha) {
   for (int i = 0; i < n; ++i) alpha[i] = clamp01(alpha[i]);
 }
-
-/// Conjugate gradients with the diagonal as preconditioner, from matte.alpha to the minimum of the
-/// energy. `direction` is 0 and gets lost.
-class ConjugateGradients {
- public:
-  ConjugateGradients(const Guide& grid, const MattingEnergy& energy, ThreadPool& pool)
-      : grid_(grid),
-        energy_(energy),
-        pool_(pool),
-        residual_(make_large_array<float>(grid.size())),
-        product_(make_large_array<float>(grid.size())),
-        sums_(energy.tiles().size()) {}
-
-  void run(float* alpha, float* direction) {
-    for_tiles([&](std::size_t tile, MattingEnergy::Scratch& scratch) {
-      energy_.descent(tile, scratch, residual_.get());
-    });
-    double pixels = 0;
-    for (const Tile& tile : energy_.tiles()) {
-      pixels += static_cast<double>(tile.right - tile.left) * (tile.bottom - tile.top);
-    }
-    const double enough = deblur::enough(pixels);
-    double length = advance(0.0F, direction, alpha);  // residual . conditioned
-    turn(0.0F, direction);
-    for (int i = 0; i < deblur::kSteps && length > enough; ++i) {
-      for_tiles([&](std::size_t tile, MattingEnergy::Scratch& scratch) {
-        energy_.multiply(tile, direction, scratch, product_.get());
-        sums_[tile] = dot(tile, direction, product_.get());
-      });
-      const double curvature = total();
-      if (!(curvature > 0)) break;
-      const double next = advance(static_cast<float>(length / curvature), direction, alpha);
-      turn(static_cast<float>(next / length), direction);
-      length = next;
-    }
-  }
-
- private:
-  template <typename Run>
-  void for_tiles(const Run& run) {
-    pool_.parallel_for(energy_.tiles().size(), 1, [&](std::size_t begin, std::size_t end) {
-      const auto scratch = std::make_unique_for_overwrite<MattingEnergy::Scratch>();
-      for (std::size_t i = begin; i < end; ++i) run(i, *scratch);
-    });
-  }
-
-  double dot(std::size_t index, const float* a, const float* b) const {
-    const Tile& tile = energy_.tiles()[index];
-    std::array<float, kSumLanes> lanes{};
-    for (int y = tile.top; y < tile.bottom; ++y) {
-      const std::size_t at = grid_.at(tile.left, y);
-      add_products(a + at, b + at, tile.right - tile.left, lanes.data());
-    }
-    return sum_of_lanes(lanes.data());
-  }
-
-  /// By rows of tiles, in a fixed order that a device follows.
-  [[nodiscard]] double total() const {
-    double sum = 0;
-    double row = 0;
-    int top = 0;
-    for (std::size_t i = 0; i < sums_.size(); ++i) {
-      const int tiles = energy_.tiles()[i].top / kTile;
-      if (tiles != top) {
-        sum += row;
-        row = 0;
-        top = tiles;
-      }
-      row += sums_[i];
-    }
-    return sum + row;
-  }
-
-  /// Steps along the direction; product_ becomes the conditioned residual. Returns their product.
-  double advance(float step, const float* direction, float* alpha) {
-    pool_.parallel_for(energy_.tiles().size(), 1, [&](std::size_t begin, std::size_t end) {
-      std::array<float, kTile> diagonal{};
-      std::array<float, kTile> conditioned{};
-      for (std::size_t i = begin; i < end; ++i) {
-        const Tile& tile = energy_.tiles()[i];
-        const int n = tile.right - tile.left;
-        for (int y = tile.top; y < tile.bottom; ++y) {
-          const std::size_t at = grid_.at(tile.left, y);
-          energy_.diagonal(i, y, diagonal.data());
-          if (step == 0.0F) std::fill_n(product_.get() + at, n, 0.0F);
-          step_row(step, direction + at, product_.get() + at, diagonal.data(), n, alpha + at,
-                   residual_.get() + at, conditioned.data());
-          std::copy_n(conditioned.data(), n, product_.get() + at);
-        }
-        sums_[i] = dot(i, residual_.get(), product_.get());
-      }
-    });
-    return total();
-  }
-
-  void turn(float share, float* direction) {
-    pool_.parallel_for(energy_.tiles().size(), kTileGrain, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) {
-        const Tile& tile = energy_.tiles()[i];
-        for (int y = tile.top; y < tile.bottom; ++y) {
-          const std::size_t at = grid_.at(tile.left, y);
-          turn_row(share, product_.get() + at, tile.right - tile.left, direction + at);
-        }
-      }
-    });
-  }
-
-  const Guide& grid_;
-  const MattingEnergy& energy_;
-  ThreadPool& pool_;
-  LargeArray<float> residual_;
-  LargeArray<float> product_;
-  std::vector<double> sums_;  // of each tile
-};
 
 /// Roots of the energy's first two terms together.
 CUTOUT_SIMD void terms_patch(const float* __restrict output, const float* __restrict confidence,
@@ -317,22 +179,22 @@ struct Patches {
   Patch result;
 };
 
-void confidence_tile(const Guide& grid, const EnergyTerms& terms, const MattingEnergy& energy,
+void confidence_tile(const Guide& guide, const EnergyTerms& terms, const MattingEnergy& energy,
                      const BlurWeights& weights, std::size_t index, Patches& at,
                      DeblurredMatte& matte, float* kept) {
   constexpr int kInset = kHalo - kErrorRadius;
   const Tile& tile = energy.tiles()[index];
   const Extent extent = extent_of(tile);
-  load_patch(grid, terms.output, tile, 0, at.output);
-  load_patch(grid, terms.sample_confidence, tile, 0, at.sample_confidence);
-  load_patch(grid, terms.sampled_alpha, tile, 0, at.sampled_alpha);
+  load_patch(guide, terms.output, tile, 0, at.output);
+  load_patch(guide, terms.sample_confidence, tile, 0, at.sample_confidence);
+  load_patch(guide, terms.sampled_alpha, tile, 0, at.sampled_alpha);
   const auto mean_terms = [&](const Patch& value, Patch& out) {
     terms_patch(at.output.data(), at.sample_confidence.data(), at.sampled_alpha.data(),
                 value.data(), at.blurred.data(), extent, kInset, at.changes.data());
     mean_squares(at.changes, extent, kHalo, at.lines, out);
   };
-  load_patch(grid, terms.start, tile, 0, at.start);
-  load_patch(grid, matte.alpha.get(), tile, 0, at.alpha);
+  load_patch(guide, terms.start, tile, 0, at.start);
+  load_patch(guide, matte.alpha.get(), tile, 0, at.alpha);
   blur_patch(at.start, extent, kInset, weights, at.lines, at.blurred);
   subtract_patch(at.start, at.blurred, extent, kInset, at.changes);
   mean_squares(at.changes, extent, kHalo, at.lines, at.network);
@@ -342,7 +204,7 @@ void confidence_tile(const Guide& grid, const EnergyTerms& terms, const MattingE
   mean_squares(at.changes, extent, kHalo, at.lines, at.result);
   mean_terms(at.alpha, at.after);
   for (int y = tile.top; y < tile.bottom; ++y) {
-    const std::size_t to = grid.at(tile.left, y);
+    const std::size_t to = guide.at(tile.left, y);
     const std::ptrdiff_t i = (y - tile.top + kHalo) * kPatchStride + kHalo;
     confidence_row(at.network.data() + i, at.result.data() + i, at.before.data() + i,
                    at.after.data() + i, at.start.data() + i, at.alpha.data() + i,
@@ -376,7 +238,7 @@ DeblurredMatte deblur_matte(const Guide& guide, std::span<const float> p,
   const EnergyTerms terms{p.data(), start.get(), samples.sample_confidence.get(),
                           samples.sampled_alpha.get(), matte.uncertain.get()};
   const MattingEnergy energy(guide, terms, weights, std::move(tiles), pool);
-  ConjugateGradients(guide, energy, pool).run(matte.alpha.get(), direction.get());
+  minimise(energy, guide, pool, matte.alpha.get(), direction.get());
   const auto each_tile = [&](const auto& run) {
     pool.parallel_for(energy.tiles().size(), 1, [&](std::size_t begin, std::size_t end) {
       const auto patches = std::make_unique_for_overwrite<Patches>();

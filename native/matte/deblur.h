@@ -49,7 +49,8 @@ DeblurredMatte deblur_matte(const Guide& guide, std::span<const float> p,
                             const ColourSampling& samples, ThreadPool& pool);
 
 /// The weights of the blur that is estimated from a slope: kBlurRadius + 1 for each result of
-/// used_slope() of math/blur.h, from -1 on. For a device, which cannot compute their bytes.
+/// used_slope() of math/blur_estimate.h, from -1 on. For a device, which cannot compute their
+/// bytes.
 const std::vector<float>& blurs_by_slope();
 
 }  // namespace cutout

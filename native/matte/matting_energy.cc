@@ -111,7 +111,7 @@ CUTOUT_SIMD void fit_row(const float* __restrict window, std::ptrdiff_t plane, i
     float g = green[i];
     float b = blue[i];
     float v = value[i];
-    energy::fit(of, at[kFineness * plane], r, g, b, v);
+    energy::fit_plane(of, at[kFineness * plane], r, g, b, v);
     red[i] = r;
     green[i] = g;
     blue[i] = b;
@@ -328,7 +328,7 @@ void MattingEnergy::descent(std::size_t index, Scratch& scratch, float* out) con
   sum_terms(index, 1.0F, scratch, [&](int y, std::size_t i) {
     const std::size_t at = guide_.at(tile.left, y);
     descent_row(&scratch.changes[i], &scratch.model[0][i], &scratch.value[i],
-                terms_.sample_confidence + at, terms_.sampled_alpha + at, terms_.unknown + at,
+                terms_.sample_confidence + at, terms_.sampled_alpha + at, terms_.uncertain + at,
                 tile.right - tile.left, out + at);
   });
 }
@@ -341,7 +341,7 @@ void MattingEnergy::multiply(std::size_t index, const float* direction, Scratch&
   sum_terms(index, 0.0F, scratch, [&](int y, std::size_t i) {
     const std::size_t at = guide_.at(tile.left, y);
     multiply_row(&scratch.changes[i], &scratch.model[0][i], &scratch.value[i],
-                 terms_.sample_confidence + at, fineness(index, y), terms_.unknown + at,
+                 terms_.sample_confidence + at, fineness(index, y), terms_.uncertain + at,
                  tile.right - tile.left, out + at);
   });
 }

@@ -17,7 +17,7 @@ struct EnergyTerms {
   const float* start;              // alpha to begin with; exactly 0 or 1 where it is known
   const float* sample_confidence;  // c
   const float* sampled_alpha;      // t
-  const std::uint8_t* unknown;     // 1: alpha is sought
+  const std::uint8_t* uncertain;   // 1: alpha is sought
 };
 
 /// The quadratic energy of alpha, in sums over network pixels i and windows k of 7 x 7 around each:
@@ -35,7 +35,7 @@ struct EnergyTerms {
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
-/// | tiles     | hold all unknown network pixels                                                        |
+/// | tiles     | hold all uncertain network pixels                                                        |
 /// | scratch   | 11 floats for each network pixel of a tile and 3 around it; 210 kB for each thread     |
 /// | threads   | const functions may run at the same time on different tiles                            |
 class MattingEnergy {

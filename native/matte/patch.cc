@@ -63,9 +63,9 @@ Box loaded(const Tile& tile, int inset) {
           extent.down - 2 * inset};
 }
 
-bool inside(const Guide& grid, const Box& box) {
-  return box.left >= 0 && box.top >= 0 && box.left + box.width <= grid.width &&
-         box.top + box.height <= grid.height;
+bool inside(const Guide& guide, const Box& box) {
+  return box.left >= 0 && box.top >= 0 && box.left + box.width <= guide.width &&
+         box.top + box.height <= guide.height;
 }
 
 float* first_of(Patch& patch, int inset) { return patch.data() + inset * (kPatchStride + 1); }
@@ -85,57 +85,57 @@ BlurWeights blur_weights(float sigma) {
   return weights;
 }
 
-void load_patch(const Guide& grid, const float* plane, const Tile& tile, int inset, Patch& patch) {
+void load_patch(const Guide& guide, const float* plane, const Tile& tile, int inset, Patch& patch) {
   const Box box = loaded(tile, inset);
   float* out = first_of(patch, inset);
-  if (inside(grid, box)) {
-    copy_rows(plane + grid.at(box.left, box.top), grid.width, box.width, box.height, out);
+  if (inside(guide, box)) {
+    copy_rows(plane + guide.at(box.left, box.top), guide.width, box.width, box.height, out);
     return;
   }
   for (int j = 0; j < box.height; ++j) {
-    const int y = std::clamp(box.top + j, 0, grid.height - 1);
-    copy_padded(plane + grid.at(0, y), grid.width, box.left, box.width, out + j * kPatchStride);
+    const int y = std::clamp(box.top + j, 0, guide.height - 1);
+    copy_padded(plane + guide.at(0, y), guide.width, box.left, box.width, out + j * kPatchStride);
   }
 }
 
-PatchView view_patch(const Guide& grid, const float* plane, const Tile& tile, int inset,
+PatchView view_patch(const Guide& guide, const float* plane, const Tile& tile, int inset,
                      Patch& patch) {
   const Box box = loaded(tile, inset);
   // Another row behind it, for vectors that begin inside.
-  if (inside(grid, {box.left, box.top, box.width, box.height + 1})) {
-    return {plane + grid.at(box.left, box.top), grid.width};
+  if (inside(guide, {box.left, box.top, box.width, box.height + 1})) {
+    return {plane + guide.at(box.left, box.top), guide.width};
   }
-  load_patch(grid, plane, tile, inset, patch);
+  load_patch(guide, plane, tile, inset, patch);
   return {first_of(patch, inset), kPatchStride};
 }
 
-void load_scaled(const Guide& grid, const float* plane, const Tile& tile, int inset, float scale,
+void load_scaled(const Guide& guide, const float* plane, const Tile& tile, int inset, float scale,
                  float offset, Patch& patch) {
   const Box box = loaded(tile, inset);
   float* out = first_of(patch, inset);
-  if (inside(grid, box)) {
-    scale_rows(plane + grid.at(box.left, box.top), grid.width, scale, offset, box.width, box.height,
-               out);
+  if (inside(guide, box)) {
+    scale_rows(plane + guide.at(box.left, box.top), guide.width, scale, offset, box.width,
+               box.height, out);
     return;
   }
   for (int j = 0; j < box.height; ++j) {
-    const int y = std::clamp(box.top + j, 0, grid.height - 1);
+    const int y = std::clamp(box.top + j, 0, guide.height - 1);
     float* row = out + j * kPatchStride;
-    copy_padded(plane + grid.at(0, y), grid.width, box.left, box.width, row);
+    copy_padded(plane + guide.at(0, y), guide.width, box.left, box.width, row);
     scale_in_place(row, scale, offset, box.width);
   }
 }
 
-void clear_beyond(const Guide& grid, const Tile& tile, Patch& patch) {
-  if (inside(grid, loaded(tile, 0))) return;
+void clear_beyond(const Guide& guide, const Tile& tile, Patch& patch) {
+  if (inside(guide, loaded(tile, 0))) return;
   const Extent extent = extent_of(tile);
   const int before = std::clamp(kHalo - tile.left, 0, extent.across);
   const int behind =
-      std::clamp(tile.left - kHalo + extent.across - grid.width, 0, extent.across - before);
+      std::clamp(tile.left - kHalo + extent.across - guide.width, 0, extent.across - before);
   for (int j = 0; j < extent.down; ++j) {
     float* row = patch.data() + static_cast<std::ptrdiff_t>(j) * kPatchStride;
     const int y = tile.top - kHalo + j;
-    const bool outside = y < 0 || y >= grid.height;
+    const bool outside = y < 0 || y >= guide.height;
     std::fill_n(row, outside ? extent.across : before, 0.0F);
     std::fill_n(row + extent.across - behind, behind, 0.0F);
   }

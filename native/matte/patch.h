@@ -38,7 +38,7 @@ inline int patch_end(const Extent& extent, int inset) {
 
 /// Loads what is at least `inset` from the patch's border of a plane of the guide's size; the
 /// plane's border is repeated beyond the image.
-void load_patch(const Guide& grid, const float* plane, const Tile& tile, int inset, Patch& patch);
+void load_patch(const Guide& guide, const float* plane, const Tile& tile, int inset, Patch& patch);
 
 /// A plane of the guide's size as a patch: network pixel (inset, inset) of it and the distance of
 /// its rows.
@@ -49,15 +49,15 @@ struct PatchView {
 
 /// What load_patch() loads, of the plane itself where it lies inside, else of `patch`. Loops over
 /// whole vectors may read it.
-PatchView view_patch(const Guide& grid, const float* plane, const Tile& tile, int inset,
+PatchView view_patch(const Guide& guide, const float* plane, const Tile& tile, int inset,
                      Patch& patch);
 
 /// load_patch() of plane * scale + offset.
-void load_scaled(const Guide& grid, const float* plane, const Tile& tile, int inset, float scale,
+void load_scaled(const Guide& guide, const float* plane, const Tile& tile, int inset, float scale,
                  float offset, Patch& patch);
 
 /// Sets what lies beyond the image to 0.
-void clear_beyond(const Guide& grid, const Tile& tile, Patch& patch);
+void clear_beyond(const Guide& guide, const Tile& tile, Patch& patch);
 
 using BlurWeights = std::array<float, kBlurRadius + 1>;
 

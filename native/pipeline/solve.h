@@ -16,9 +16,9 @@ namespace cutout {
 Status find_subject(const MatteJob& job, const StageContext& context, const Prepared& prepared,
                     const Inferred& inferred);
 
-/// Stage 3, second half: how its edge is, from the prediction to alpha and colours (refinement.h).
-/// First reduces the job's image to the plan's size, in place. The matte borrows the tensors and
-/// the image of the stages before.
+/// Stage 3, second half: how its edge is, from the prediction to alpha and colours. The backend
+/// solves it: refinement.h on a CPU, device_backend.h on a GPU. First reduces the job's image to
+/// the plan's size, in place. The matte borrows the tensors and the image of the stages before.
 Status solve(const MatteJob& job, const StageContext& context, Prepared& prepared,
              const Inferred& inferred, std::unique_ptr<SolvedMatte>& solved);
 

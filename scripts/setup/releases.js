@@ -12,7 +12,7 @@ export const ownRelease = {
   },
 };
 
-/** @type {readonly Release[]} The versions that `npm run nodes` tests: one that is too old, and every supported line. */
+/** @type {readonly Release[]} The versions that `npm run node-versions` tests: one that is too old, and every supported line. */
 export const triedReleases = [
   {
     version: '20.20.2',

@@ -6,7 +6,7 @@ import type { Database } from '../store/database.ts';
 import { NodeTable } from '../store/nodeTable.ts';
 import { openStore, type StoreOptions } from '../store/open.ts';
 import { type FolderLock, lockFolder } from '../store/sqlite.ts';
-import { watchDatabase } from '../store/watch.ts';
+import { watchDatabase } from '../store/watchDatabase.ts';
 import { Ledger, type LedgerOptions } from './ledger.ts';
 import type { BillingOptions } from './price.ts';
 import { ServerLease } from './serverLease.ts';

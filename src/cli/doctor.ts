@@ -29,9 +29,9 @@ import { type SourceState, verifySource } from '../models/verify.ts';
 import { RuntimeError } from '../runtime/error.ts';
 import { commit, version } from '../server/installation.ts';
 import { deviceIdsOf, librariesOf, relayTo, secondNetworkOf, threadsOf } from '../server/openEngine.ts';
+import { checkInstall } from './doctor/check.ts';
+import type { Finding } from './doctor/finding.ts';
 import { median, megabytes } from './figures.ts';
-import { checkInstall } from './install/check.ts';
-import type { Finding } from './install/finding.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
 import { table } from './table.ts';
 

@@ -27,8 +27,8 @@ import { onStopSignal } from '../ops/stop.ts';
 import { megabytes } from './figures.ts';
 import { type AddOptions, addNetwork, askOnTerminal, parseSize } from './modelsAdd.ts';
 import { compareNetworks } from './modelsCompare.ts';
-import { type Open, openOnDevice } from './modelsEngine.ts';
 import { listNetworks, listTable, preparedIn } from './modelsList.ts';
+import { type Open, openOnDevice } from './modelsOnDevice.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
 import { table } from './table.ts';
 

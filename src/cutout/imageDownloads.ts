@@ -14,7 +14,7 @@ export type UrlField = 'image_url' | 'bg_image_url';
 interface DownloadParts {
   readonly downloader: Downloader;
   /** Counts downloaded bytes until nobody uses them any more. */
-  readonly memory: Pick<MemoryBudget, 'reserve'>;
+  readonly memory: Pick<MemoryBudget, 'reserveUpload'>;
   readonly limit: DownloadLimit;
   /** Failed downloads, by account. */
   readonly failures: Attempts;
@@ -163,7 +163,7 @@ class RequestDownloads implements ImageDownloads {
 
   async #download(url: URL, signal: AbortSignal): Promise<Uint8Array> {
     const { accountId, telemetry } = this.#call;
-    this.#reservation ??= this.#parts.memory.reserve(accountId, 0);
+    this.#reservation ??= this.#parts.memory.reserveUpload(accountId, 0);
     const reservation = this.#reservation;
     if (!reservation?.grow(connectionBytes)) throw outOfMemory();
     this.#began = true;

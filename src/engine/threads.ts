@@ -24,7 +24,7 @@ interface ThreadSettings {
 
 /**
  * Cores this process may use: CPU affinity and the CPU quota of its container (control groups version 2, then
- * 1), rounded up. os.availableParallelism() of Node.js 20 ignores the quota.
+ * 1), rounded up.
  */
 export function availableCores(groups = '/sys/fs/cgroup', cores: number = os.availableParallelism()): number {
   const numbers = (file: string): number[] => {

@@ -9,7 +9,7 @@ export interface WorkSize {
 }
 
 /** Milliseconds of the three parts of a job. */
-type WorkTimes = WorkSize;
+type WorkTimes = Readonly<Record<keyof WorkSize, number>>;
 
 const parts = ['source', 'network', 'result'] as const;
 

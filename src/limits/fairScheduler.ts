@@ -264,7 +264,7 @@ export class FairScheduler {
         waiting.resolve(busyFor(lengthOf(account.queue) / this.#serviceRate, 'deadline'));
         continue;
       }
-      const free = this.#options.memory.work(job.bytes);
+      const free = this.#options.memory.reserveJob(job.bytes);
       // Running jobs will free memory soon.
       if (!free) return;
       account.queue.splice(account.queue.indexOf(waiting), 1);

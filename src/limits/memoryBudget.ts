@@ -81,8 +81,8 @@ export class MemoryBudget {
     return this.#room === Number.POSITIVE_INFINITY ? this.#room : Math.max(0, this.#room - this.#maxHeld);
   }
 
-  /** Reserves memory for a body of an account that is about to be read; undefined if there is no room. */
-  reserve(account: string, bytes: number): MemoryReservation | undefined {
+  /** Reserves memory for an upload or a download of an account that is about to be read; undefined if there is no room. */
+  reserveUpload(account: string, bytes: number): MemoryReservation | undefined {
     if (!this.#admits(account, bytes)) return undefined;
     let own = 0;
     let released = false;
@@ -139,7 +139,7 @@ export class MemoryBudget {
    * Reserves memory for a job; undefined if there is no room. Returns a function that releases it
    * (idempotent).
    */
-  work(bytes: number): (() => void) | undefined {
+  reserveJob(bytes: number): (() => void) | undefined {
     if (this.#held + this.#working + bytes > this.#room) return undefined;
     this.#working += bytes;
     let own = bytes;

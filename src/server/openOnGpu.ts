@@ -35,7 +35,7 @@ export async function openOnGpu(
       `TensorRT's engines are built for one kind of GPU, and ${gpu.id} is ${engineFor(gpu)} and ${other.id} is ${engineFor(other)}. Name GPUs of one kind in CUTOUT_DEVICE_ID and run a process for each kind, or set CUTOUT_DEVICE=cuda.`,
     );
   const { sha256 } = await preparedFacts(located.name, { modelsDir, device, form });
-  const { openEngineCache } = await import('../models/engineCache.ts');
+  const { openEngineCache } = await import('../models/tensorrtCache.ts');
   const maker = { network: sha256, fp16: network.fp16, onnxruntime, gpu };
   const cache = await openEngineCache(network.path, maker);
   if (!cache?.built) {

@@ -227,7 +227,7 @@ test('arriving bytes are counted; a download without memory ends in 503, and oth
 test('without memory for a connection no host is contacted', async (t) => {
   const service = await start(t, { memory: { room: 200e6, largestWork: 100e6 } });
   const image = await host(t, await scene());
-  const taken = service.memory.reserve('somebody else', 99.9e6);
+  const taken = service.memory.reserveUpload('somebody else', 99.9e6);
   const refused = await service.post(form({ image_url: image.url }));
   t.is(refused.status, 503);
   t.is(image.asked(), 0);
@@ -381,7 +381,7 @@ test('refusals by the service are not failures of the account', async (t) => {
   t.is((await service.post(form({ image_url: image.url }))).status, 429);
   slow.finish(await scene());
   t.is((await first).status, 200);
-  const taken = service.memory.reserve('somebody else', 99.9e6);
+  const taken = service.memory.reserveUpload('somebody else', 99.9e6);
   t.is((await service.post(form({ image_url: image.url }))).status, 503);
   taken?.release();
   t.is((await service.post(form({ image_url: image.url }))).status, 200);

@@ -170,10 +170,10 @@ const half = '--b\r\nContent-Disposition: form-data; name="image_file"\r\n\r\nha
 /** The most bytes that any request has asked for. */
 function largestReservation({ memory }: Service): () => number {
   let most = 0;
-  const { reserve } = memory;
-  memory.reserve = (account, bytes) => {
+  const { reserveUpload } = memory;
+  memory.reserveUpload = (account, bytes) => {
     most = Math.max(most, bytes);
-    return reserve.call(memory, account, bytes);
+    return reserveUpload.call(memory, account, bytes);
   };
   return () => most;
 }

@@ -163,7 +163,7 @@ for (const accept of ['image/*', 'application/json'])
     const repeat = () =>
       service.post(body, { ...headers, 'Content-Type': 'application/x-www-form-urlencoded' });
     // Of 100 MB for answers others leave what the body of a repeat takes, but not its answer.
-    const others = service.memory.reserve('other', 100e6 - length + 1);
+    const others = service.memory.reserveUpload('other', 100e6 - length + 1);
     const refused = await repeat();
     t.is(refused.status, 503);
     t.regex((await errorOf(t, refused)).detail, /memory/);

@@ -219,8 +219,8 @@ test('a job waits for its memory, continues when some is freed, and is refused i
   leave(first);
   leave(await second);
 
-  const body = memory.reserve('a', 400e6);
-  t.is(memory.reserve('b', 1), undefined, 'bodies leave the largest work its room');
+  const body = memory.reserveUpload('a', 400e6);
+  t.is(memory.reserveUpload('b', 1), undefined, 'bodies leave the largest work its room');
   const third = await scheduler.acquire(work({ bytes: 500e6 }), forever());
   const fourth = scheduler.acquire(work({ bytes: 200e6 }), forever());
   t.is(scheduler.stats.waiting, 1);

@@ -15,7 +15,7 @@ function open(): MemoryBudget {
 function fill(memory: MemoryBudget, account: string): MemoryReservation[] {
   const found: MemoryReservation[] = [];
   for (;;) {
-    const reservation = memory.reserve(account, upload);
+    const reservation = memory.reserveUpload(account, upload);
     if (!reservation) return found;
     found.push(reservation);
   }
@@ -43,10 +43,10 @@ test('an account above its share shrinks as its uploads end', (t) => {
 
 test('an account that holds nothing gets whatever is free, and no account more than that', (t) => {
   const memory = open();
-  const large = memory.reserve('a', 990e6);
-  t.is(memory.reserve('b', 11e6), undefined);
-  t.not(memory.reserve('b', 10e6), undefined);
-  t.is(memory.reserve('b', 1), undefined);
+  const large = memory.reserveUpload('a', 990e6);
+  t.is(memory.reserveUpload('b', 11e6), undefined);
+  t.not(memory.reserveUpload('b', 10e6), undefined);
+  t.is(memory.reserveUpload('b', 1), undefined);
   large?.release();
   large?.release();
   t.is(memory.stats.held, 10e6);
@@ -56,9 +56,9 @@ test('the result of an upload counts for its account; after its release nothing 
   const memory = open();
   const [first, ...rest] = fill(memory, 'a');
   first?.resize(0);
-  t.not(memory.reserve('a', upload), undefined);
+  t.not(memory.reserveUpload('a', upload), undefined);
   first?.resize(900e6);
-  t.is(memory.reserve('a', 1), undefined);
+  t.is(memory.reserveUpload('a', 1), undefined);
   first?.release();
   for (const reservation of rest) reservation.release();
   t.is(memory.stats.held, upload);
@@ -67,13 +67,13 @@ test('the result of an upload counts for its account; after its release nothing 
 
 test('growth is checked as an upload is, for its account and overall; a refusal changes nothing', (t) => {
   const memory = open();
-  const growing = memory.reserve('a', 0);
+  const growing = memory.reserveUpload('a', 0);
   let granted = 0;
   while (growing?.grow(1e6)) granted += 1e6;
   t.is(granted, 750e6);
   t.is(memory.stats.held, 750e6);
   t.is(memory.stats.refused, 1);
-  const other = memory.reserve('b', 100e6);
+  const other = memory.reserveUpload('b', 100e6);
   t.true(other?.grow(50e6));
   t.false(other?.grow(100e6));
   growing?.resize(10e6);
@@ -85,22 +85,22 @@ test('growth is checked as an upload is, for its account and overall; a refusal 
 
 test('before `bound` there is no limit', (t) => {
   const memory = new MemoryBudget();
-  t.not(memory.reserve('a', 1e12), undefined);
-  t.not(memory.reserve('a', 1e12), undefined);
+  t.not(memory.reserveUpload('a', 1e12), undefined);
+  t.not(memory.reserveUpload('a', 1e12), undefined);
 });
 
 test('the largest body grows to its end if it fits, and work continues meanwhile', (t) => {
   const memory = new MemoryBudget();
   memory.bound({ room: roomForBody(largestBody), largestWork: 1e9, largestBody });
-  const reservation = memory.reserve('a', 1000);
+  const reservation = memory.reserveUpload('a', 1000);
   for (let bytes = 1000; bytes < largestBody; bytes += 1e6)
     t.true(reservation?.grow(Math.min(1e6, largestBody - bytes)) ?? false);
-  t.truthy(memory.work(50e6));
+  t.truthy(memory.reserveJob(50e6));
 });
 
 test('after a release nothing is reserved again', (t) => {
   const memory = open();
-  const reservation = memory.reserve('a', upload);
+  const reservation = memory.reserveUpload('a', upload);
   reservation?.release();
   reservation?.resize(50e6);
   t.false(reservation?.grow(1) ?? true);
@@ -110,7 +110,7 @@ test('after a release nothing is reserved again', (t) => {
 
 test('what is retained stays counted after the release, and growth does not', (t) => {
   const memory = open();
-  const reservation = memory.reserve('a', upload);
+  const reservation = memory.reserveUpload('a', upload);
   const first = reservation?.retain();
   const second = reservation?.retain();
   reservation?.release();

@@ -1,6 +1,6 @@
 #include "image/plane.h"
 #include "images.h"
-#include "matte/blur.h"
+#include "matte/blur_estimate.h"
 #include "matte/colour_sampling.h"
 #include "matte/deblur.h"
 #include "matte/foreground_colours.h"

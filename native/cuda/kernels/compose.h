@@ -10,6 +10,7 @@
 namespace cutout::cuda {
 
 /// Lays an area of the canvas over shadow and background, in place.
+/// Tested, not used yet: composition runs on the CPU (docs/decisions/0253).
 ///
 /// | limit      |                                                                                     |
 /// |------------|-------------------------------------------------------------------------------------|

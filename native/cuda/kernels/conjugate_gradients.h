@@ -4,7 +4,7 @@
 
 namespace cutout::cuda {
 
-// The steps of the search of matte/deblur.cc. Whether they go on is decided on the device: the
+// The steps of matte/conjugate_gradients.h. Whether they go on is decided on the device: the
 // kernels of steps behind the last one do nothing.
 
 /// A step along the direction; the conditioned residual goes to the product, its sum of products
@@ -27,7 +27,7 @@ struct Advance {
   CUTOUT_HD void run(const ThreadIndex& at, Shared& s) const {
     const TileThread thread(at, planes);
     const Tile& tile = planes.tiles[thread.index];
-    if (planes.search->going == 0 || !tile.active()) return;
+    if (planes.search->running == 0 || !tile.active()) return;
     if constexpr (kPhase > 0) {
       sum_tile<kPhase - 1>(thread, tile, s.products, s.lanes, planes.sums + thread.index);
     } else if (tile.holds(thread.x, thread.y)) {
@@ -47,19 +47,18 @@ struct Advance {
 };
 
 /// The next direction of active tiles.
-struct Turn {
+struct NextDirection {
   DeblurPlanes planes;
 
   CUTOUT_HD void operator()(int x, int y) const {
-    if (planes.search->going == 0 || !planes.tile_of(x, y).holds(x, y)) return;
+    if (planes.search->running == 0 || !planes.tile_of(x, y).holds(x, y)) return;
     const std::ptrdiff_t index = planes.at(x, y);
-    planes.direction[index] =
-        planes.product[index] + planes.search->share * planes.direction[index];
+    planes.direction[index] = planes.product[index] + planes.search->beta * planes.direction[index];
   }
 };
 
 /// What the sum of all tiles says.
-enum class Total { kFirstLength, kCurvature, kLength };
+enum class Total { kFirstRz, kCurvature, kRz };
 
 /// Adds the tiles' sums, row by row, and goes on or ends the search. One block.
 template <Total kTotal>
@@ -74,7 +73,7 @@ struct Conclude {
   template <int kPhase>
   CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
     if constexpr (kPhase == 0) {
-      if (planes.search->going == 0) return;
+      if (planes.search->running == 0) return;
       for (int row = at.thread_x; row < planes.tiles_down; row += kWidth) {
         double sum = 0;
         for (int i = 0; i < planes.tiles_across; ++i) {
@@ -84,7 +83,7 @@ struct Conclude {
       }
     } else if (at.thread_x == 0) {
       Search& search = *planes.search;
-      if (search.going == 0) return;
+      if (search.running == 0) return;
       double sum = 0;
       for (int row = 0; row < planes.tiles_down; ++row) sum += planes.rows[row];
       conclude(search, sum);
@@ -95,16 +94,16 @@ struct Conclude {
   CUTOUT_HD static void conclude(Search& search, double sum) {
     if constexpr (kTotal == Total::kCurvature) {
       if (sum > 0) {
-        search.step = static_cast<float>(search.length / sum);
+        search.step = static_cast<float>(search.rz / sum);
       } else {
-        search.going = 0;
+        search.running = 0;
       }
     } else {
-      if constexpr (kTotal == Total::kLength) {
-        search.share = static_cast<float>(sum / search.length);
+      if constexpr (kTotal == Total::kRz) {
+        search.beta = static_cast<float>(sum / search.rz);
       }
-      search.length = sum;
-      if (!(sum > search.enough)) search.going = 0;
+      search.rz = sum;
+      if (!(sum > search.tolerance)) search.running = 0;
     }
   }
 };

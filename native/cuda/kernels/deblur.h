@@ -39,15 +39,15 @@ void deblur_matte(Executor& on, GuidePlanes guide, const float* p, SampledPlanes
   each_tile(FitWindows<true>{planes, guide});
   each_tile(SumTerms<true>{planes, guide, p, samples});
   each_tile(Advance<true>{planes, samples.confidence, alpha});
-  on.run(1, 1, Conclude<Total::kFirstLength>{planes});
-  each_pixel(Turn{planes});
+  on.run(1, 1, Conclude<Total::kFirstRz>{planes});
+  each_pixel(NextDirection{planes});
   for (int step = 0; step < deblur::kSteps; ++step) {
     each_tile(FitWindows<false>{planes, guide});
     each_tile(SumTerms<false>{planes, guide, p, samples});
     on.run(1, 1, Conclude<Total::kCurvature>{planes});
     each_tile(Advance<false>{planes, samples.confidence, alpha});
-    on.run(1, 1, Conclude<Total::kLength>{planes});
-    each_pixel(Turn{planes});
+    on.run(1, 1, Conclude<Total::kRz>{planes});
+    each_pixel(NextDirection{planes});
   }
   const auto mean = [&](int k) { return planes.fits + k * planes.size(); };
   each_tile(ExplainOutput{planes, p, samples, planes.start, mean(0), mean(1)});

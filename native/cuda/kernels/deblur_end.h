@@ -83,9 +83,9 @@ struct KeepExplained {
     alpha[index] = found;
     if (planes.uncertain[index] == 0) return;
     const auto mean = [&](int k) { return planes.fits[k * planes.size() + index]; };
-    const float fit = deblur::fit(mean(1), mean(3));
-    confidence[index] = deblur::confidence(mean(0), mean(2), fit, planes.fineness[index]);
-    alpha[index] = deblur::kept(planes.start[index], found, fit);
+    const float share = deblur::kept_share(mean(1), mean(3));
+    confidence[index] = deblur::guide_confidence(mean(0), mean(2), share, planes.fineness[index]);
+    alpha[index] = deblur::kept(planes.start[index], found, share);
   }
 };
 

@@ -21,10 +21,10 @@ struct BeginMatte {
         most = value > most ? value : most;
       }
     }
-    const bool open = deblur::is_open(least, most);
+    const bool is_uncertain = deblur::is_uncertain(least, most);
     const std::ptrdiff_t at = planes.at(x, y);
-    const float start = open ? clamp01(p[at]) : snap(p[at]);
-    planes.uncertain[at] = open ? 1 : 0;
+    const float start = is_uncertain ? clamp01(p[at]) : snap(p[at]);
+    planes.uncertain[at] = is_uncertain ? 1 : 0;
     planes.start[at] = start;
     planes.direction[at] = 0.0F;
     planes.fineness[at] = 0.0F;
@@ -133,10 +133,10 @@ struct BeginSearch {
       for (int i = 0; i <= kBlurRadius; ++i) search.blur[i] = weights[i];
       search.blur_diagonal = energy::blur_diagonal(weights);
       search.step = 0.0F;
-      search.share = 0.0F;
-      search.enough = deblur::enough(pixels);
-      search.going = 1;
-      search.length = 0;
+      search.beta = 0.0F;
+      search.tolerance = deblur::tolerance(pixels);
+      search.running = 1;
+      search.rz = 0;
     }
   }
 };

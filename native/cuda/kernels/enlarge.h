@@ -10,6 +10,7 @@
 namespace cutout::cuda {
 
 /// The enlargement of image/enlarge.h.
+/// Tested, not used yet: composition runs on the CPU (docs/decisions/0253).
 ///
 /// | limit     |                                                                                      |
 /// |-----------|--------------------------------------------------------------------------------------|

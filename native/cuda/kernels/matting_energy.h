@@ -188,7 +188,7 @@ struct EnergyValue {
   DeblurPlanes planes;
 
   /// Whether there is something to do.
-  CUTOUT_HD bool wanted() const { return kStart || planes.search->going != 0; }
+  CUTOUT_HD bool wanted() const { return kStart || planes.search->running != 0; }
   CUTOUT_HD float at(int x, int y) const {
     if constexpr (kStart) return planes.start[planes.clamped(x, y)];
     return planes.inside(x, y) ? planes.direction[planes.at(x, y)] : 0.0F;
@@ -244,7 +244,7 @@ struct FitWindows {
           w[2 * plane],
           {w[3 * plane], w[4 * plane], w[5 * plane], w[6 * plane], w[7 * plane], w[8 * plane]}};
       float fit[kSums] = {sum(0), sum(1), sum(2), sum(3)};
-      energy::fit(window, planes.fineness[index], fit[0], fit[1], fit[2], fit[3]);
+      energy::fit_plane(window, planes.fineness[index], fit[0], fit[1], fit[2], fit[3]);
       for (int k = 0; k < kSums; ++k) planes.fits[k * plane + index] = fit[k];
     }
   }
@@ -337,16 +337,16 @@ struct SumTerms {
         energy::laplacian(planes.count[index], value, centred_colour(guide, 0, index),
                           centred_colour(guide, 1, index), centred_colour(guide, 2, index), sum(0),
                           sum(1), sum(2), sum(3));
-    const bool open = planes.uncertain[index] != 0;
+    const bool uncertain = planes.uncertain[index] != 0;
     const float confidence = samples.confidence[index];
     if constexpr (kStart) {
       const float descent =
           energy::descent(smooth, twice, value, confidence, samples.sampled[index]);
-      planes.residual[index] = open ? descent : 0.0F;
+      planes.residual[index] = uncertain ? descent : 0.0F;
     } else {
       const float hessian =
           energy::hessian(smooth, twice, value, confidence, planes.fineness[index]);
-      const float product = open ? hessian : 0.0F;
+      const float product = uncertain ? hessian : 0.0F;
       planes.product[index] = product;
       s.products[at.thread_y][at.thread_x] = value * product;
     }

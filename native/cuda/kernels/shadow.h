@@ -9,6 +9,7 @@
 namespace cutout::cuda {
 
 /// The blocks of image/shadow.h, blurred; a shadow_layout() of the CPU says where they lie.
+/// Tested, not used yet: composition runs on the CPU (docs/decisions/0253).
 ///
 /// | limit     |                                                                                      |
 /// |-----------|--------------------------------------------------------------------------------------|

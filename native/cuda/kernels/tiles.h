@@ -5,7 +5,7 @@
 
 #include "cuda/kernel.h"
 #include "cuda/table.h"
-#include "matte/math/blur.h"
+#include "matte/math/blur_estimate.h"
 #include "matte/math/deblur.h"
 #include "matte/math/local_model.h"
 #include "matte/math/matting_energy.h"
@@ -38,11 +38,11 @@ struct Tile {
 struct Search {
   float blur[kBlurRadius + 1];  // weights
   float blur_diagonal;
-  float step;   // along the direction
-  float share;  // of the direction that stays
-  std::uint32_t going;
-  double length;  // residual x residual / diagonal
-  double enough;  // length at which the steps end
+  float step;  // along the direction
+  float beta;  // of the direction that stays
+  std::uint32_t running;
+  double rz;         // residual x residual / diagonal
+  double tolerance;  // rz at which the steps end
 };
 
 /// The planes of a matte's size, and the tiles, in the caller's scratch.

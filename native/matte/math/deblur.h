@@ -26,38 +26,41 @@ inline constexpr float kSoft = 4e-5F;
 inline constexpr float kEdge = 0.1F;
 
 /// Whether a network pixel is uncertain, from the least and the greatest snapped output around it.
-CUTOUT_HD bool is_open(float least, float most) {
+CUTOUT_HD bool is_uncertain(float least, float most) {
   return (static_cast<int>(most > 0.0F) & static_cast<int>(least < 1.0F)) != 0;
 }
 
 /// Residual x residual / diagonal of so many network pixels at which the steps end.
-CUTOUT_HD double enough(double pixels) { return kTolerance * kTolerance * pixels; }
+CUTOUT_HD double tolerance(double pixels) { return kTolerance * kTolerance * pixels; }
 
 /// Root of the energy's first two terms together.
-CUTOUT_HD float root_of_terms(float output, float confidence, float sampled, float value,
+CUTOUT_HD float root_of_terms(float output, float sample_confidence, float sampled, float value,
                               float blurred) {
   const float error = blurred - snap(output);
   const float apart = value - sampled;
-  return std::sqrt((1.0F - confidence) * (error * error) + confidence * (apart * apart));
+  return std::sqrt((1.0F - sample_confidence) * (error * error) +
+                   sample_confidence * (apart * apart));
 }
 
 /// The share of the change of alpha that stays. `before`, `after`: means of the energy's first two
 /// terms at start and alpha. Where the second is more than kFit times the first, the colours do
 /// not explain the edge.
-CUTOUT_HD float fit(float before, float after) {
+CUTOUT_HD float kept_share(float before, float after) {
   const float most = kFit * before;
   const float ratio = after > most ? most / after : 1.0F;
   return ratio * ratio;
 }
 
 /// `network`, `result`: mean squares of start - blur(start) and of start - blur(alpha).
-CUTOUT_HD float confidence(float network, float result, float fit, float fineness) {
+CUTOUT_HD float guide_confidence(float network, float result, float share, float fineness) {
   const float sure =
       network * network / (network * (network + kModelError * result) + kSoft * kSoft);
-  return fit * fineness * sure;
+  return share * fineness * sure;
 }
 
-CUTOUT_HD float kept(float start, float alpha, float fit) { return start + fit * (alpha - start); }
+CUTOUT_HD float kept(float start, float alpha, float share) {
+  return start + share * (alpha - start);
+}
 
 /// Edge strength of a neighbourhood from its least and greatest alpha: 0..1.
 CUTOUT_HD float edge_between(float least, float most) {

@@ -50,8 +50,8 @@ CUTOUT_HD Window window_of(const Sum& sum) {
 }
 
 /// Sums over a window of r v, g v, b v and v -> f times the plane's slopes and offset, in place.
-CUTOUT_HD void fit(const Window& window, float f, float& red, float& green, float& blue,
-                   float& value) {
+CUTOUT_HD void fit_plane(const Window& window, float f, float& red, float& green, float& blue,
+                         float& value) {
   const float mean = value * kMean;
   float a[3];
   solve_slopes(window.covariance, red * kMean - window.red * mean,
@@ -63,12 +63,12 @@ CUTOUT_HD void fit(const Window& window, float f, float& red, float& green, floa
 }
 
 /// (1 - c) (blurred - p), with share 0 without p.
-CUTOUT_HD float weighed(float confidence, float output, float share, float blurred) {
-  return (1.0F - confidence) * (blurred - share * snap(output));
+CUTOUT_HD float weighed(float sample_confidence, float output, float share, float blurred) {
+  return (1.0F - sample_confidence) * (blurred - share * snap(output));
 }
 
 /// value - (sum of window planes), times the smoothness. `count`: sum of the windows' f / 49;
-/// r, g, b, offset: sums of what fit() gives.
+/// r, g, b, offset: sums of what fit_plane() gives.
 CUTOUT_HD float laplacian(float count, float value, float red, float green, float blue, float r,
                           float g, float b, float offset) {
   const float planes = r * red + g * green + b * blue + offset;
@@ -76,17 +76,18 @@ CUTOUT_HD float laplacian(float count, float value, float red, float green, floa
 }
 
 /// 1/2 of the Hessian times a direction, of which `value` is the network pixel's.
-CUTOUT_HD float hessian(float smooth, float blurred, float value, float confidence,
+CUTOUT_HD float hessian(float smooth, float blurred, float value, float sample_confidence,
                         float fineness) {
-  return blurred + smooth + (confidence + (1.0F - fineness)) * value;
+  return blurred + smooth + (sample_confidence + (1.0F - fineness)) * value;
 }
 
 /// -1/2 of the gradient at the start.
-CUTOUT_HD float descent(float smooth, float blurred, float value, float confidence, float sampled) {
-  return -(blurred + smooth + confidence * (value - sampled));
+CUTOUT_HD float descent(float smooth, float blurred, float value, float sample_confidence,
+                        float sampled) {
+  return -(blurred + smooth + sample_confidence * (value - sampled));
 }
 
-/// Of the blur of the blur.
+/// The diagonal of the blur applied twice, H'H.
 CUTOUT_HD float blur_diagonal(const float* weights) {
   float squares = weights[0] * weights[0];
   for (int i = 1; i <= kBlurRadius; ++i) squares += 2.0F * weights[i] * weights[i];
@@ -94,8 +95,8 @@ CUTOUT_HD float blur_diagonal(const float* weights) {
 }
 
 /// Approximation of the diagonal of 1/2 of the Hessian.
-CUTOUT_HD float diagonal(float confidence, float fineness, float count, float blur) {
-  return (1.0F - confidence) * blur + confidence + (1.0F - fineness) +
+CUTOUT_HD float diagonal(float sample_confidence, float fineness, float count, float blur) {
+  return (1.0F - sample_confidence) * blur + sample_confidence + (1.0F - fineness) +
          kSmoothness * kWindowDiagonal * count;
 }
 

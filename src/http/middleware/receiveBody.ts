@@ -121,7 +121,7 @@ class BodyMemory {
   }
 
   #take(bytes: number): MemoryReservation {
-    const reservation = this.#memory.reserve(this.#account, bytes);
+    const reservation = this.#memory.reserveUpload(this.#account, bytes);
     if (!reservation) throw outOfMemory();
     return reservation;
   }

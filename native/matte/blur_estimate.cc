@@ -1,4 +1,4 @@
-#include "matte/blur.h"
+#include "matte/blur_estimate.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include <numbers>
 #include <vector>
 
-#include "matte/math/blur.h"
+#include "matte/math/blur_estimate.h"
 
 namespace cutout {
 

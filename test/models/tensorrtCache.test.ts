@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rm, truncate, utimes, writeFile } from 'node:f
 import os from 'node:os';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { type EngineMaker, engineKey, openEngineCache } from '../../src/models/engineCache.ts';
+import { type EngineMaker, engineKey, openEngineCache } from '../../src/models/tensorrtCache.ts';
 
 const maker: EngineMaker = {
   network: 'a'.repeat(64),

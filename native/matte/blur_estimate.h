@@ -26,8 +26,8 @@ inline constexpr float kMaxBlur = 2.0F;
 /// | agreement | equal to the scalar version                                                            |
 float estimate_blur(std::span<const float> p, int width, int height, ThreadPool& pool);
 
-/// s, limited, of the slope in a bin of matte/math/blur.h, which is at most 1 / (s sqrt(2 pi));
-/// kMinBlur for -1.
+/// s, limited, of the slope in a bin of matte/math/blur_estimate.h, which is at most 1 / (s sqrt(2
+/// pi)); kMinBlur for -1.
 float blur_of_slope(int slope);
 
 /// The same as estimate_blur() by sorting all slopes.

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
-import { type Open, openOnDevice } from '../../src/cli/modelsEngine.ts';
+import { type Open, openOnDevice } from '../../src/cli/modelsOnDevice.ts';
 import { loadConfig } from '../../src/config/readConfig.ts';
 import { EngineError } from '../../src/engine/types.ts';
 import { FakeEngine } from '../fixtures/fakeEngine.ts';

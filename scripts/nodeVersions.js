@@ -1,11 +1,11 @@
-// npm run nodes [-- 22 …]: tests Cutout on each supported line of Node.js, and on one that is too old: in a clone of the
+// npm run node-versions [-- 22 …]: tests Cutout on each supported line of Node.js, and on one that is too old: in a clone of the
 // last commit, set-up, tests of each part, then `npm start` and one cut-out. Node.js comes from the npm registry.
 // Networks are taken from CUTOUT_TEST_MODELS, else pulled. Ten minutes on two cores.
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
-import { clone, forget } from './nodes/clone.js';
-import { proveStart } from './nodes/start.js';
-import { tests } from './nodes/tests.js';
+import { clone, forget } from './nodeVersions/clone.js';
+import { proveStart } from './nodeVersions/start.js';
+import { tests } from './nodeVersions/tests.js';
 import { environmentOf, fetchNode, onSupportedNode } from './setup/nodejs.js';
 import { inBuild } from './setup/paths.js';
 import { triedReleases } from './setup/releases.js';

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import test from 'ava';
-import { tests } from '../../scripts/nodes/tests.js';
+import { tests } from '../../scripts/nodeVersions/tests.js';
 import { inRoot } from '../../scripts/setup/paths.js';
 
 test('every test that each Node.js runs is there', (t) => {
