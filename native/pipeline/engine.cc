@@ -79,6 +79,10 @@ void Engine::release_memory() {
   devices_.release_kept();
 }
 
+void Engine::trim_heap_if_alone() {
+  if (scheduler_.stats().running == 1) ort::trim_heap();
+}
+
 template <typename Result>
 void Engine::push(std::optional<std::uint64_t> id, Executor executor, Deadline deadline,
                   std::function<Status(int, const CancelToken&, Result&)> work, Done<Result> done) {
@@ -192,7 +196,7 @@ void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
     const ort::Network& first = loaded->first();
     info = {first.input_names(), first.output_names(), first.load_ms(), first.warm_up_ms()};
     // Memory of the warm-up run is kept for the first request.
-    ort::trim_heap();
+    trim_heap_if_alone();
     // Closed without the lock: a check of a lost device may be opening the old one.
     const std::lock_guard lock(mutex_);
     loaded_.networks[spec.name].swap(loaded);
@@ -238,7 +242,7 @@ void Engine::load_selector(const SelectorSpec& spec, Done<SelectorInfo> done) {
     CUTOUT_RETURN_IF_ERROR(SubjectSelector::open(spec, options_.intra_op_threads, opened));
     CUTOUT_RETURN_IF_ERROR(token.check());
     info = {opened->embedding_size() * sizeof(float), milliseconds(start, Clock::now())};
-    ort::trim_heap();
+    trim_heap_if_alone();
     const std::lock_guard lock(mutex_);
     loaded_.selector = opened;
     return {};
@@ -397,7 +401,8 @@ void Engine::close(std::chrono::milliseconds grace) {
   scheduler_.close(grace);
   // Closes what it returns.
   static_cast<void>(take_loaded());
-  release_memory();
+  // Once: an object that is collected later closes again, and what is kept then is other engines'.
+  if (!memory_released_.exchange(true)) release_memory();
 }
 
 }  // namespace cutout

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -189,7 +190,7 @@ class Engine {
   /// Upper bound of the memory, of all engines, that is kept for the next runs of networks.
   [[nodiscard]] static std::size_t kept_bytes();
   void stop_admission() { scheduler_.stop_admission(); }
-  /// Scheduler::close, then unloads the networks.
+  /// Scheduler::close, then unloads the networks and, the first time, returns memory that is kept.
   void close(std::chrono::milliseconds grace);
 
  private:
@@ -208,6 +209,9 @@ class Engine {
             std::function<Status(int, const CancelToken&, Result&)> work, Done<Result> done);
   /// Memory of the host and of the GPU that is kept for the next jobs.
   void release_memory();
+  /// In a job that opened a network: returns what opening it left on the heap, unless other jobs
+  /// run, whose allocations would wait.
+  void trim_heap_if_alone();
   [[nodiscard]] ort::NetworkOptions network_options(const NetworkSpec& spec) const;
   /// Of a network that mattes are made with, on a device.
   [[nodiscard]] ort::NetworkOptions matting_options(const NetworkSpec& spec, std::size_t device);
@@ -233,6 +237,7 @@ class Engine {
   std::mutex mutex_;
   Loaded loaded_;                               // guarded by mutex_
   std::map<std::string, OpeningStep> opening_;  // guarded by mutex_
+  std::atomic<bool> memory_released_ = false;   // by close()
   Scheduler scheduler_;
 };
 

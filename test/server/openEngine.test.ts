@@ -141,6 +141,16 @@ test.serial('the memory of a run of the second network is counted for every furt
   t.true(both > alone + 13e6, `${alone} ${both}`);
 });
 
+test.serial('an engine that is closed again leaves what others keep for their next runs', async (t) => {
+  const closed = await open(t, configOf(t, {}));
+  await closed.engine.close(0);
+  const { engine } = await open(t, configOf(t, named, { ...SURE, convolutions: 4 }));
+  const kept = engine.stats().keptBytes;
+  t.true(kept > 0);
+  await closed.engine.close(0);
+  t.is(engine.stats().keptBytes, kept);
+});
+
 /** A server without a log, closed at the end of the test. */
 async function openSilently(t: ExecutionContext, config: Config) {
   const server = await openServer(config, {
