@@ -86,7 +86,7 @@ function timesOf({
   compose = 0,
   encode = 0,
 }: Stages) {
-  return { source: decode + prepare, network: infer + subject, result: matte + compose + encode };
+  return { source: decode + prepare, network: infer + subject, result: matte + compose, encode };
 }
 
 export function createAdmission({

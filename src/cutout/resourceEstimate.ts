@@ -31,6 +31,7 @@ export const typicalPreview = (profile: Profile, network: NetworkSize): WorkSize
   source: 2,
   network: megapixels(networkInput(profile, 'preview', network)),
   result: SIZE_LIMITS.preview / 1e6,
+  format: 'png',
 });
 
 /** Bytes of the largest job whose result is no larger than its image. */
@@ -72,6 +73,7 @@ export function estimateResources({
     source: megapixels(image.probe),
     network: megapixels(input) + (prompt ? selectionMegapixels : 0),
     result: megapixels(canvas),
+    format,
     bytes: Math.ceil(bytes),
   };
 }

@@ -1,22 +1,23 @@
 import test from 'ava';
 import { DurationEstimate } from '../../src/limits/durationEstimate.ts';
 
-const preview = { source: 2, network: 0.4, result: 0.25 };
-const large = { source: 50, network: 1, result: 50 };
+const preview = { source: 2, network: 0.4, result: 0.25, format: 'png' } as const;
+const large = { source: 50, network: 1, result: 50, format: 'png' } as const;
 
 test('estimates approach measured durations; small images and their fixed costs count little', (t) => {
   const estimate = new DurationEstimate(preview, { network: 100 });
-  t.is(Math.round(estimate.milliseconds({ source: 0, network: 2, result: 0 })), 200);
+  t.is(Math.round(estimate.milliseconds({ source: 0, network: 2, result: 0, format: 'png' })), 200);
+  const small = { source: 0.01, network: 1, result: 0.01, format: 'png' } as const;
   for (let i = 0; i < 50; i++) {
-    estimate.learn(large, { source: 500, network: 900, result: 1500 });
-    estimate.learn({ source: 0.01, network: 1, result: 0.01 }, { source: 5, network: 900, result: 5 });
+    estimate.learn(large, { source: 500, network: 900, result: 1200, encode: 300 });
+    estimate.learn(small, { source: 5, network: 900, result: 4, encode: 1 });
   }
   const ms = estimate.milliseconds(large);
   t.true(Math.abs(ms - 2900) < 60, `${ms}`);
 });
 
 test('work is heavy if it takes more than four times as long as a preview', (t) => {
-  const estimate = new DurationEstimate(preview, { source: 0, network: 1000, result: 0 });
+  const estimate = new DurationEstimate(preview, { source: 0, network: 1000, result: 0, png: 0 });
   t.false(estimate.isHeavy(1600));
   t.true(estimate.isHeavy(1601));
   t.false(new DurationEstimate().isHeavy(1e9));
@@ -25,14 +26,28 @@ test('work is heavy if it takes more than four times as long as a preview', (t) 
 test('what icons take says nothing about a megapixel, however many there were', (t) => {
   const estimate = new DurationEstimate(preview, { network: 900 });
   const before = estimate.milliseconds(large);
-  const icon = { source: 0.003, network: 1, result: 0.003 };
-  for (let i = 0; i < 100; i++) estimate.learn(icon, { source: 4, network: 900, result: 6 });
+  const icon = { source: 0.003, network: 1, result: 0.003, format: 'png' } as const;
+  for (let i = 0; i < 100; i++) estimate.learn(icon, { source: 4, network: 900, result: 4, encode: 2 });
   t.true(Math.abs(estimate.milliseconds(icon) - 910) < 1);
   t.true(estimate.milliseconds(large) < before + 20, `${estimate.milliseconds(large)}`);
   // One large job is believed at once, and a slower machine makes nothing cheaper.
-  estimate.learn(large, { source: 5000, network: 900, result: 7500 });
+  estimate.learn(large, { source: 5000, network: 900, result: 6500, encode: 1000 });
   t.true(Math.abs(estimate.milliseconds(large) - 13_400) < 200, `${estimate.milliseconds(large)}`);
-  for (let i = 0; i < 100; i++)
-    estimate.learn({ source: 2, network: 1, result: 2 }, { source: 0, network: 0, result: 0 });
+  const medium = { source: 2, network: 1, result: 2, format: 'png' } as const;
+  for (let i = 0; i < 100; i++) estimate.learn(medium, { source: 0, network: 0, result: 0, encode: 0 });
   for (const size of [icon, preview, large]) t.true(estimate.milliseconds(size) >= 0);
+});
+
+test('a format that takes long to encode is known before its first job, and learnt apart from the others', (t) => {
+  const estimate = new DurationEstimate(preview, { network: 200 });
+  const webp = { ...large, format: 'webp' } as const;
+  const avif = { ...large, format: 'avif' } as const;
+  t.true(estimate.milliseconds(webp) > estimate.milliseconds(large) + 2000);
+  t.true(estimate.milliseconds(avif) > estimate.milliseconds(webp) + 2000);
+  const [png, before] = [estimate.milliseconds(large), estimate.milliseconds(avif)];
+  for (let i = 0; i < 50; i++)
+    estimate.learn(webp, { source: 600, network: 200, result: 1600, encode: 9000 });
+  t.true(Math.abs(estimate.milliseconds(webp) - 11_400) < 100, `${estimate.milliseconds(webp)}`);
+  t.true(Math.abs(estimate.milliseconds(large) - png) < 20, `${estimate.milliseconds(large)} ${png}`);
+  t.true(Math.abs(estimate.milliseconds(avif) - before) < 20);
 });
