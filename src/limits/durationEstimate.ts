@@ -30,6 +30,12 @@ interface WorkTimes {
 /** Decay of what was learnt, per completed job. */
 const decay = 7 / 8;
 
+/** A part that took longer than this many times what was expected stalled: it is learnt as no longer than that. */
+const stallFactor = 10;
+
+/** Milliseconds that a part is expected to take at least, where it is decided whether it stalled. */
+const leastExpected = 10;
+
 /** A job is heavy if it takes more than this many times as long as a preview. */
 const heavyFactor = 4;
 
@@ -119,8 +125,10 @@ export class DurationEstimate {
     return fixed + perMegapixel * megapixels;
   }
 
-  #learnPart(part: Part, megapixels: number, ms: number): void {
+  #learnPart(part: Part, megapixels: number, taken: number): void {
     const { n, s, t, ss, st } = this.#sums.get(part) ?? nothing;
+    const expected = Math.max(this.#partOf(part, megapixels), leastExpected);
+    const ms = Math.min(taken, stallFactor * expected);
     this.#sums.set(part, {
       n: n * decay + 1,
       s: s * decay + megapixels,

@@ -51,3 +51,20 @@ test('a format that takes long to encode is known before its first job, and lear
   t.true(Math.abs(estimate.milliseconds(large) - png) < 20, `${estimate.milliseconds(large)} ${png}`);
   t.true(Math.abs(estimate.milliseconds(avif) - before) < 20);
 });
+
+test('a job that stalled raises what is expected for a few jobs, and a machine that became slow is believed', (t) => {
+  const estimate = new DurationEstimate(preview, { network: 200 });
+  const usual = { source: 12, network: 200, result: 32, encode: 8 };
+  const job = { source: 1, network: 1, result: 1, format: 'png' } as const;
+  for (let i = 0; i < 50; i++) estimate.learn(job, usual);
+  estimate.learn(job, { ...usual, network: 60_000 });
+  t.true(estimate.milliseconds(job) < 3 * 252, `${estimate.milliseconds(job)}`);
+  for (let i = 0; i < 10; i++) estimate.learn(job, usual);
+  t.true(estimate.milliseconds(job) < 1.5 * 252, `${estimate.milliseconds(job)}`);
+  for (let i = 0; i < 30; i++) estimate.learn(job, { source: 240, network: 4000, result: 640, encode: 160 });
+  t.true(Math.abs(estimate.milliseconds(job) - 5040) < 300, `${estimate.milliseconds(job)}`);
+  // Also after a time in which nothing took any.
+  for (let i = 0; i < 200; i++) estimate.learn(job, { source: 0, network: 0, result: 0, encode: 0 });
+  for (let i = 0; i < 60; i++) estimate.learn(job, usual);
+  t.true(Math.abs(estimate.milliseconds(job) - 252) < 10, `${estimate.milliseconds(job)}`);
+});
