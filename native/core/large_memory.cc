@@ -86,13 +86,28 @@ LargeMemory& large_memory() {
   return *instance;
 }
 
+LargeMemory& tensor_memory() {
+  static LargeMemory* const instance = new LargeMemory();
+  return *instance;
+}
+
 #ifdef __SANITIZE_ADDRESS__
+
+std::shared_ptr<void> borrow_tensor_memory(std::size_t bytes) {
+  return {::operator new(bytes), [](void* memory) { ::operator delete(memory); }};
+}
 
 void* allocate_large_array(std::size_t bytes) { return ::operator new(bytes); }
 
 void LargeArrayDeleter::operator()(void* array) const noexcept { ::operator delete(array); }
 
 #else
+
+std::shared_ptr<void> borrow_tensor_memory(std::size_t bytes) {
+  void* const memory = tensor_memory().allocate(bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return {memory, [](void* borrowed) { tensor_memory().free(borrowed); }};
+}
 
 void* allocate_large_array(std::size_t bytes) {
   void* const array = large_memory().allocate(bytes);

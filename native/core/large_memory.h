@@ -50,6 +50,11 @@ class LargeMemory {
 /// The instance of this process. Never destroyed, like ONNX Runtime's environment, which uses it.
 LargeMemory& large_memory();
 
+/// Memory of its own for the tensors that jobs borrow from their beginning to their end: among the
+/// blocks of a run, which come and go meanwhile, they would leave holes that no block fits in.
+[[nodiscard]] std::shared_ptr<void> borrow_tensor_memory(std::size_t bytes);  // or std::bad_alloc
+LargeMemory& tensor_memory();
+
 struct LargeArrayDeleter {
   void operator()(void* array) const noexcept;
 };

@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/large_memory.h"
 #include "ort/device_memory_budget.h"
 #include "ort/environment.h"
 #include "ort/failure.h"
@@ -91,17 +92,12 @@ void save_optimised(const std::string& file, Ort::SessionOptions& options) {
                          kSmallestMappedWeight);
 }
 
-/// Memory of a tensor, on the host or on a device; empty where the tensor's allocator owns it.
-struct Buffer {
-  std::vector<float> host;
-  std::shared_ptr<void> device;
-};
-
 }  // namespace
 
 struct Network::Slot {
-  Buffer input_memory;
-  std::vector<Buffer> output_memory;
+  /// Of the tensors, on the host or on a device; null where the tensor's allocator owns it.
+  std::shared_ptr<void> input_memory;
+  std::vector<std::shared_ptr<void>> output_memory;
   std::span<float> input;  // on a device where Session::device is one
   std::vector<std::span<float>> outputs;
   Ort::Value input_tensor{nullptr};
@@ -119,6 +115,7 @@ struct Network::Session {
   DeviceMemory* device = nullptr;
   bool on_gpu = false;
   bool bound = false;  // inputs and outputs of runs
+  bool lends = false;  // NetworkOptions::lend_buffers
   std::int64_t batch = 1;
   /// Page-locked memory that the GPU reads and writes without a copy by the driver; empty without.
   std::optional<Ort::Allocator> pinned;
@@ -126,21 +123,19 @@ struct Network::Session {
   Shape input_shape;     // the default one
   std::vector<Slot> slots;
 
-  /// A tensor on the device, or in page-locked memory where there is such, else in `buffer`.
-  Status make_tensor(Buffer& buffer, const Shape& shape, Ort::Value& tensor) {
+  /// A tensor in page-locked memory where there is such, else in `buffer`, on the device or here.
+  Status make_tensor(std::shared_ptr<void>& buffer, const Shape& shape, Ort::Value& tensor) const {
     if (pinned) {
       tensor = Ort::Value::CreateTensor<float>(*pinned, shape.data(), shape.size());
       return {};
     }
     const std::size_t size = elements(shape);
-    auto* values = static_cast<float*>(nullptr);
     if (device != nullptr) {
-      CUTOUT_RETURN_IF_ERROR(device->allocate(size * sizeof(float), buffer.device));
-      values = static_cast<float*>(buffer.device.get());
+      CUTOUT_RETURN_IF_ERROR(device->allocate(size * sizeof(float), buffer));
     } else {
-      buffer.host.resize(size);
-      values = buffer.host.data();
+      buffer = borrow_tensor_memory(size * sizeof(float));
     }
+    auto* const values = static_cast<float*>(buffer.get());
     tensor = Ort::Value::CreateTensor<float>(memory, values, size, shape.data(), shape.size());
     return {};
   }
@@ -336,7 +331,7 @@ struct Network::Session {
   Status make_input(Slot& slot) {
     CUTOUT_RETURN_IF_ERROR(make_tensor(slot.input_memory, input_shape, slot.input_tensor));
     slot.input = values_of(slot.input_tensor, input_shape);
-    return clear(slot.input);
+    return {};
   }
 
   Status make_outputs(Slot& slot, const std::vector<std::string>& output_names,
@@ -364,14 +359,16 @@ struct Network::Session {
     return {};
   }
 
-  /// Opens the first slot, and all of them unless they lie on a device; the first run gives the
-  /// sizes of the outputs.
+  /// Opens the first slot, and all of them unless they lie on a device or are lent; the first run
+  /// gives the sizes of the outputs.
   Status warm_up(const NetworkOptions& options, const char* input_name,
                  const std::vector<std::string>& output_names, const CancelToken& token,
                  std::vector<Shape>& output_shapes) {
     bound = on_gpu || options.bind || device != nullptr;
+    lends = options.lend_buffers && device == nullptr && !pinned;
     slots.resize(static_cast<std::size_t>(options.slots));
     CUTOUT_RETURN_IF_ERROR(make_input(slots.front()));
+    CUTOUT_RETURN_IF_ERROR(clear(slots.front().input));
     std::vector<Ort::Value> first;
     for (int i = 0; i < options.outputs; ++i) first.emplace_back(nullptr);
     run(input_name, slots.front().input_tensor, output_names, first, token);
@@ -386,7 +383,7 @@ struct Network::Session {
       output_shapes.push_back(shape);
     }
     CUTOUT_RETURN_IF_ERROR(make_outputs(slots.front(), output_names, output_shapes));
-    if (device != nullptr) return {};
+    if (device != nullptr || lends) return {};
     for (Slot& slot : slots) CUTOUT_RETURN_IF_ERROR(open_slot(slot, output_names, output_shapes));
     return {};
   }
@@ -427,6 +424,7 @@ Status Network::open(const NetworkOptions& options, const CancelToken& token,
     opened->load_ms_ = milliseconds(start, loaded);
     opened->warm_up_ms_ = milliseconds(loaded, Clock::now());
     opened->open_batches(options, token);
+    opened->close_slot(0);
     return {};
   });
   CUTOUT_RETURN_IF_ERROR(token.check());
@@ -540,6 +538,10 @@ Status Network::open_slot(int slot) {
                     });
 }
 
+void Network::close_slot(int slot) noexcept {
+  if (session_->lends) session_->slots[static_cast<std::size_t>(slot)] = Slot();
+}
+
 Status Network::run_session(Session& session, Slot& slot, const CancelToken& token) {
   const Status status = guarded_on(session.on_gpu, Code::kInternal, kRunFailed, [&]() -> Status {
     session.run(slot, input_names_.front().c_str(), output_names_, token);
@@ -553,6 +555,7 @@ Status Network::run_session(Session& session, Slot& slot, const CancelToken& tok
 Status Network::check(const CancelToken& token) {
   const auto check_session = [&](Session& session) -> Status {
     Slot& slot = session.slots.front();
+    if (session.lends) CUTOUT_RETURN_IF_ERROR(open_slot(0));
     CUTOUT_RETURN_IF_ERROR(session.clear(slot.input));
     return run_session(session, slot, token);
   };

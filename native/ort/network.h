@@ -23,7 +23,7 @@ struct BatchTiming {
 /// One ONNX network and the buffers of its runs. The session (weights, thread pool) is shared by
 /// all slots; each slot owns one input buffer and one buffer for each output, allocated once: in
 /// this process's memory when the network is opened; on a device the first then, the others by
-/// open_slot().
+/// open_slot(). With NetworkOptions::lend_buffers they exist between open_slot() and close_slot().
 ///
 /// | what   | layout                                                                              |
 /// |--------|-------------------------------------------------------------------------------------|
@@ -45,9 +45,12 @@ class Network {
   Network& operator=(const Network&) = delete;
 
   /// Allocates the buffers of the slot, unless that has been done. To be called before the slot is
-  /// used, by the thread that uses it; only values on a device need it. kDeviceMemory without
-  /// memory for it.
+  /// used, by the thread that uses it; only values on a device and lent buffers need it.
+  /// kDeviceMemory or kOutOfMemory without memory for it.
   Status open_slot(int slot);
+
+  /// Frees the buffers of the slot if they are lent. By the thread that used it.
+  void close_slot(int slot) noexcept;
 
   /// Whether the input may have this size: that of the options, or one of at most its area where
   /// the file leaves it free. Sides that must be multiples of a number are not checked.

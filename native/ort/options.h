@@ -58,6 +58,9 @@ struct NetworkOptions {
   /// Where inputs and outputs of runs lie, on the provider's device; outlives the network. Without,
   /// they lie in this process's memory.
   DeviceMemory* memory = nullptr;
+  /// Buffers of a slot exist from Network::open_slot() to close_slot() only, so that their memory
+  /// can be returned in between. Not for values on a device or with batches.
+  bool lend_buffers = false;
 };
 
 /// Names and values of a provider's options.

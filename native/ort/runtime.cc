@@ -100,10 +100,11 @@ void trim_heap() {
 
 void release_memory() {
   large_memory().release_cached();
+  tensor_memory().release_cached();
   trim_heap();
 }
 
-std::size_t kept_bytes() { return large_memory().cached_bytes(); }
+std::size_t kept_bytes() { return large_memory().cached_bytes() + tensor_memory().cached_bytes(); }
 
 Ort::Env& environment() {
   static Ort::Env* const instance = [] {

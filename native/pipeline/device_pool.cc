@@ -57,6 +57,27 @@ class DevicePool::DeviceLease {
   std::shared_lock<std::shared_mutex> second_;
 };
 
+namespace {
+
+/// A slot of a network, open for a job.
+class OpenSlot {
+ public:
+  OpenSlot(LoadedNetwork& network, int slot)
+      : network_(*network.network), slot_(slot), status_(network_.open_slot(slot)) {}
+  ~OpenSlot() { network_.close_slot(slot_); }
+  OpenSlot(const OpenSlot&) = delete;
+  OpenSlot& operator=(const OpenSlot&) = delete;
+
+  [[nodiscard]] const Status& status() const { return status_; }
+
+ private:
+  ort::Network& network_;
+  const int slot_;
+  const Status status_;
+};
+
+}  // namespace
+
 DevicePool::DevicePool(const cuda::Table* kernels, std::span<const int> numbers,
                        std::span<const std::shared_ptr<ort::DeviceMemoryBudget>> budgets)
     : devices_(numbers.size()) {
@@ -84,8 +105,10 @@ Status DevicePool::run(const MatteRequest& job, ThreadPool& pool, const CancelTo
     if (job.second) on_device.second = job.second->get().on(device);
     MatteResult made;
     const std::unique_ptr<Backend> backend = open_backend(device, pool);
-    Status status = on_device.network.network->open_slot(slot);
-    if (status.ok() && on_device.second) status = on_device.second->get().network->open_slot(slot);
+    const OpenSlot first(on_device.network, slot);
+    Status status = first.status();
+    std::optional<OpenSlot> second;
+    if (status.ok() && on_device.second) status = second.emplace(*on_device.second, slot).status();
     if (status.ok()) status = make_matte(on_device, {*backend, pool, slot, token}, made);
     if (status.code() != Code::kDevice) {
       made.queue_ms += result.queue_ms;

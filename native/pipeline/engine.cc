@@ -123,6 +123,8 @@ ort::NetworkOptions Engine::matting_options(const NetworkSpec& spec, std::size_t
   if (!budgets_.empty()) options.budget = budgets_[device];
   options.memory = devices_.memory(device);
   options.batches = batch_sizes(options_.max_batch);
+  // A batch may still read the buffers of a job that was cancelled.
+  options.lend_buffers = !has_devices() && options.batches.empty();
   options.opening = [this, name = spec.name, device](int batch) { note_step(name, device, batch); };
   // On a CPU runs of different workers share its cores; devices have a queue.
   options.timed = has_devices();
