@@ -232,7 +232,12 @@ export const catalogue = {
     'Service unavailable',
     'The service is busy. Try again after the time given in Retry-After.',
   ),
-  timeout: row('timeout', 504, 'Request timed out', 'The request took longer than this service allows.'),
+  timeout: row(
+    'timeout',
+    504,
+    'Request timed out',
+    'The request took longer than this service allows. Ask for a smaller size, for PNG or JPG, or try again.',
+  ),
 } as const satisfies Record<string, Row>;
 
 /** Errors of the API, without those of the console. */
@@ -261,6 +266,8 @@ export type Reason =
   | 'network'
   /** Every GPU has stopped working. */
   | 'device'
+  /** The system starts no more threads for this process. */
+  | 'threads'
   | 'starting'
   | 'stopping';
 
@@ -365,6 +372,14 @@ const knownErrors: Readonly<Record<string, readonly [ErrorId, ErrorParts]>> = {
       reason: 'device',
       reported: true,
       detail: 'The GPUs of the service do not answer. Try again later.',
+    },
+  ],
+  IMAGE_NO_THREAD: [
+    'service_unavailable',
+    {
+      reason: 'threads',
+      reported: true,
+      detail: 'The service could not start a thread for this image. Try again.',
     },
   ],
   ENGINE_NOT_LOADED: [

@@ -31,7 +31,7 @@ export const typicalPreview = (profile: Profile, network: NetworkSize): WorkSize
   source: 2,
   network: megapixels(networkInput(profile, 'preview', network)),
   result: SIZE_LIMITS.preview / 1e6,
-  format: 'png',
+  encoding: 'png',
 });
 
 /** Bytes of the largest job whose result is no larger than its image. */
@@ -73,7 +73,7 @@ export function estimateResources({
     source: megapixels(image.probe),
     network: megapixels(input) + (prompt ? selectionMegapixels : 0),
     result: megapixels(canvas),
-    format,
+    encoding: format === 'webp' && plan.lossless ? 'lossless webp' : format,
     bytes: Math.ceil(bytes),
   };
 }

@@ -53,7 +53,7 @@ function parseUrl(text: string, base?: URL): URL {
   try {
     url = new URL(text, base);
   } catch (error) {
-    throw refuse('The value is not a URL.', error);
+    throw refuse('It is not a complete URL, such as https://example.com/photo.jpg.', error);
   }
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
     throw refuse('Only http and https URLs are downloaded.');

@@ -53,9 +53,10 @@ export function assertFits(format: OutputFormat | 'auto', result: Dimensions): v
       `The result would have ${result.width} × ${result.height} pixels, a side may have at most ${MAX_SIDE}. Choose a smaller crop_margin.`,
     );
   if (format === 'auto' || fits(format, result)) return;
+  const possible = fits('jpg', result) ? 'png, jpg or zip' : 'png';
   throw new ImageError(
     'invalid_format',
-    `Expected png, received "${format}": the result has ${result.width}x${result.height} pixels, ${format} holds at most ${FORMAT_MAX_SIDE[format]} a side.`,
+    `Expected ${possible}, received "${format}": the result has ${result.width}x${result.height} pixels, ${format} holds at most ${FORMAT_MAX_SIDE[format]} a side.`,
   );
 }
 

@@ -21,12 +21,28 @@ export class ImageError extends Error {
   }
 }
 
+/** The system starts no more threads for this process (`ulimit -u`, pids.max). The image is not the reason. */
+export class NoThreadError extends Error {
+  override readonly name = 'NoThreadError';
+  readonly code = 'IMAGE_NO_THREAD';
+}
+
+/** Texts of glib, libaom and libheif. */
+const NO_THREAD = /creating thread|thread creation failed/i;
+
+/** NoThreadError where the text of libvips says so, else the error itself. */
+export const orNoThread = (error: unknown): unknown =>
+  error instanceof Error && NO_THREAD.test(error.message)
+    ? new NoThreadError(error.message, { cause: error })
+    : error;
+
 export const DIMENSIONS_UNREADABLE = 'The dimensions of the given image could not be read.';
 export const CUT_SHORT = 'The file ends before the image is complete.';
 
 /**
  * libvips' errors have texts and no codes, and under load a text can be missing or belong to another job.
- * They therefore only refine the sentence, never the decision. First match wins; test/image/errors.test.ts
+ * They therefore only refine the sentence, never the decision; but a thread that is missing is never the image's fault
+ * (`orNoThread`). First match wins; test/image/errors.test.ts
  * provokes every row with real bytes, which detects a libvips with other texts.
  */
 export const LIBVIPS_ERRORS: readonly {
@@ -55,8 +71,8 @@ export const LIBVIPS_ERRORS: readonly {
 ];
 
 /** The ImageError for an error of libvips; `failed_to_read_image` if no row of the table matches. */
-export function imageErrorFrom(error: unknown): ImageError {
-  if (error instanceof ImageError) return error;
+export function imageErrorFrom(error: unknown): ImageError | NoThreadError {
+  if (error instanceof ImageError || error instanceof NoThreadError) return error;
   const text = error instanceof Error ? error.message : String(error);
   const row = LIBVIPS_ERRORS.find((candidate) => candidate.text.test(text));
   return row

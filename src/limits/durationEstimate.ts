@@ -1,10 +1,10 @@
-/** Milliseconds that encoding a megapixel takes at first: measured on two cores, lossless WebP between 70 and 170. */
-const encodingGuess = { auto: 8, png: 8, jpg: 8, zip: 8, webp: 55, avif: 150 } as const;
+/** Milliseconds that encoding a megapixel takes at first, measured on two cores. */
+const encodingGuess = { auto: 8, png: 8, jpg: 8, zip: 8, webp: 55, 'lossless webp': 170, avif: 150 } as const;
 
 /** What a job's result is encoded as. */
 type Encoding = keyof typeof encodingGuess;
 
-/** Size of a job in megapixels, which, with the format of its result, determines its duration. */
+/** Size of a job in megapixels, which, with the encoding of its result, determines its duration. */
 export interface WorkSize {
   /** Megapixels of the source that are decoded or read. */
   readonly source: number;
@@ -12,7 +12,7 @@ export interface WorkSize {
   readonly network: number;
   /** Megapixels of the result. */
   readonly result: number;
-  readonly format: Encoding;
+  readonly encoding: Encoding;
 }
 
 /** Parts of a job whose times are learnt; encoding separately for each format. */
@@ -83,7 +83,7 @@ function lineThrough({ n, s, t, ss, st }: Sums, guess: number): Line {
 /**
  * Estimates the duration of jobs without waiting, learnt from completed ones: of each part a fixed time and a time for
  * each megapixel, so that small images, whose times are all fixed, say nothing about large ones, and of encoding for
- * each format, of which the slowest takes twenty times as long as the fastest.
+ * each encoding, of which the slowest takes twenty times as long as the fastest.
  */
 export class DurationEstimate {
   readonly #guess: Readonly<Record<Part, number>>;
@@ -104,20 +104,20 @@ export class DurationEstimate {
     return this.#preview !== undefined && ms > heavyFactor * this.milliseconds(this.#preview);
   }
 
-  milliseconds({ source, network, result, format }: WorkSize): number {
+  milliseconds({ source, network, result, encoding }: WorkSize): number {
     return (
       this.#partOf('source', source) +
       this.#partOf('network', network) +
       this.#partOf('result', result) +
-      this.#partOf(format, result)
+      this.#partOf(encoding, result)
     );
   }
 
-  learn({ source, network, result, format }: WorkSize, times: WorkTimes): void {
+  learn({ source, network, result, encoding }: WorkSize, times: WorkTimes): void {
     this.#learnPart('source', source, times.source);
     this.#learnPart('network', network, times.network);
     this.#learnPart('result', result, times.result);
-    this.#learnPart(format, result, times.encode);
+    this.#learnPart(encoding, result, times.encode);
   }
 
   #partOf(part: Part, megapixels: number): number {

@@ -231,7 +231,8 @@ test('a result that the format cannot hold is refused with the reason', (t) => {
   const error = t.throws(() => assertFits('webp', { width: 16_384, height: 5 }), { instanceOf: ImageError });
   t.like(error, {
     code: 'invalid_format',
-    detail: 'Expected png, received "webp": the result has 16384x5 pixels, webp holds at most 16383 a side.',
+    detail:
+      'Expected png, jpg or zip, received "webp": the result has 16384x5 pixels, webp holds at most 16383 a side.',
   });
   t.throws(() => assertFits('jpg', { width: 5, height: 65_501 }), { instanceOf: ImageError });
   for (const format of ['auto', 'png'] as const) {

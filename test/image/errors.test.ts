@@ -1,8 +1,10 @@
 import { randomFillSync } from 'node:crypto';
 import test from 'ava';
-import sharp from 'sharp';
+import sharp, { type Sharp } from 'sharp';
+import { toAppError } from '../../src/errors.ts';
 import { decode } from '../../src/image/decode.ts';
-import { ImageError, imageErrorFrom, LIBVIPS_ERRORS } from '../../src/image/errors.ts';
+import { ImageError, imageErrorFrom, LIBVIPS_ERRORS, NoThreadError } from '../../src/image/errors.ts';
+import { runJob } from '../../src/image/job.ts';
 import { configureLibvips } from '../../src/image/libvips.ts';
 import type { Probe } from '../../src/image/types.ts';
 
@@ -52,15 +54,27 @@ for (const [i, [text, damage, probe]] of PROVOKED.entries()) {
 test('an unknown text, or a value that is no Error, is an image that cannot be read', (t) => {
   for (const thrown of [new Error('libvips says something new'), 'a string', undefined]) {
     const error = imageErrorFrom(thrown);
-    t.is(error.code, 'failed_to_read_image');
-    t.is(error.detail, 'The image data could not be decoded.');
+    t.like(error, { code: 'failed_to_read_image', detail: 'The image data could not be decoded.' });
     t.is(error.cause, thrown);
   }
 });
 
 test("the public sentence never contains the library's text", (t) => {
   const error = imageErrorFrom(new Error('VipsJpeg: premature end of JPEG image in /secret/path'));
-  t.false(error.detail.includes('secret'));
+  t.false(error.message.includes('secret'));
+});
+
+test('a thread that could not be started is not the fault of the image', async (t) => {
+  const texts = [
+    'glib: Error creating thread: Resource temporarily unavailable',
+    'heif: Encoder plugin generated an error: Encoding problem: Tile encoder thread creation failed (8.5002)',
+  ];
+  for (const text of texts) {
+    const job = { timeout: () => ({ toBuffer: () => Promise.reject(new Error(text)) }) } as unknown as Sharp;
+    const error = await t.throwsAsync(runJob(job, {}), { instanceOf: NoThreadError });
+    t.is(imageErrorFrom(error), error);
+    t.like(toAppError(error), { id: 'service_unavailable', reason: 'threads', reported: true });
+  }
 });
 
 test('an ImageError is returned unchanged', (t) => {

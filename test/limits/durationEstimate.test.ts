@@ -1,13 +1,13 @@
 import test from 'ava';
 import { DurationEstimate } from '../../src/limits/durationEstimate.ts';
 
-const preview = { source: 2, network: 0.4, result: 0.25, format: 'png' } as const;
-const large = { source: 50, network: 1, result: 50, format: 'png' } as const;
+const preview = { source: 2, network: 0.4, result: 0.25, encoding: 'png' } as const;
+const large = { source: 50, network: 1, result: 50, encoding: 'png' } as const;
 
 test('estimates approach measured durations; small images and their fixed costs count little', (t) => {
   const estimate = new DurationEstimate(preview, { network: 100 });
-  t.is(Math.round(estimate.milliseconds({ source: 0, network: 2, result: 0, format: 'png' })), 200);
-  const small = { source: 0.01, network: 1, result: 0.01, format: 'png' } as const;
+  t.is(Math.round(estimate.milliseconds({ source: 0, network: 2, result: 0, encoding: 'png' })), 200);
+  const small = { source: 0.01, network: 1, result: 0.01, encoding: 'png' } as const;
   for (let i = 0; i < 50; i++) {
     estimate.learn(large, { source: 500, network: 900, result: 1200, encode: 300 });
     estimate.learn(small, { source: 5, network: 900, result: 4, encode: 1 });
@@ -26,22 +26,22 @@ test('work is heavy if it takes more than four times as long as a preview', (t) 
 test('what icons take says nothing about a megapixel, however many there were', (t) => {
   const estimate = new DurationEstimate(preview, { network: 900 });
   const before = estimate.milliseconds(large);
-  const icon = { source: 0.003, network: 1, result: 0.003, format: 'png' } as const;
+  const icon = { source: 0.003, network: 1, result: 0.003, encoding: 'png' } as const;
   for (let i = 0; i < 100; i++) estimate.learn(icon, { source: 4, network: 900, result: 4, encode: 2 });
   t.true(Math.abs(estimate.milliseconds(icon) - 910) < 1);
   t.true(estimate.milliseconds(large) < before + 20, `${estimate.milliseconds(large)}`);
   // One large job is believed at once, and a slower machine makes nothing cheaper.
   estimate.learn(large, { source: 5000, network: 900, result: 6500, encode: 1000 });
   t.true(Math.abs(estimate.milliseconds(large) - 13_400) < 200, `${estimate.milliseconds(large)}`);
-  const medium = { source: 2, network: 1, result: 2, format: 'png' } as const;
+  const medium = { source: 2, network: 1, result: 2, encoding: 'png' } as const;
   for (let i = 0; i < 100; i++) estimate.learn(medium, { source: 0, network: 0, result: 0, encode: 0 });
   for (const size of [icon, preview, large]) t.true(estimate.milliseconds(size) >= 0);
 });
 
 test('a format that takes long to encode is known before its first job, and learnt apart from the others', (t) => {
   const estimate = new DurationEstimate(preview, { network: 200 });
-  const webp = { ...large, format: 'webp' } as const;
-  const avif = { ...large, format: 'avif' } as const;
+  const webp = { ...large, encoding: 'webp' } as const;
+  const avif = { ...large, encoding: 'avif' } as const;
   t.true(estimate.milliseconds(webp) > estimate.milliseconds(large) + 2000);
   t.true(estimate.milliseconds(avif) > estimate.milliseconds(webp) + 2000);
   const [png, before] = [estimate.milliseconds(large), estimate.milliseconds(avif)];
@@ -55,7 +55,7 @@ test('a format that takes long to encode is known before its first job, and lear
 test('a job that stalled raises what is expected for a few jobs, and a machine that became slow is believed', (t) => {
   const estimate = new DurationEstimate(preview, { network: 200 });
   const usual = { source: 12, network: 200, result: 32, encode: 8 };
-  const job = { source: 1, network: 1, result: 1, format: 'png' } as const;
+  const job = { source: 1, network: 1, result: 1, encoding: 'png' } as const;
   for (let i = 0; i < 50; i++) estimate.learn(job, usual);
   estimate.learn(job, { ...usual, network: 60_000 });
   t.true(estimate.milliseconds(job) < 3 * 252, `${estimate.milliseconds(job)}`);

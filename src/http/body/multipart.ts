@@ -244,7 +244,14 @@ export async function receiveMultipart(
     failure ??= { error };
     fault(error);
   };
-  const broken = (cause: unknown) => failed(fail('malformed_request', { cause }));
+  const broken = (cause: unknown) =>
+    failed(
+      fail('malformed_request', {
+        detail:
+          'The multipart body ends early or has a boundary that its Content-Type does not name. Send all parts and the closing boundary.',
+        cause,
+      }),
+    );
   const begin = (stream: Dicer.PartStream) => {
     // A piece of the body may contain thousands more parts.
     if (failure) return;
