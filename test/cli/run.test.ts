@@ -296,6 +296,39 @@ test.serial('only regular files are read', async (t) => {
   );
 });
 
+test.serial(
+  'what cannot be read in a folder is a failure, without taking the result of another',
+  async (t) => {
+    const { run, folder, tree } = await setUp(t, { 'in/b.png': await scene({ format: 'png' }) });
+    for (const name of ['in/b.jpg', 'in/deep.jpg', 'in/notes.txt', 'named.jpg'])
+      symlinkSync('nothing', path.join(folder, name));
+    symlinkSync('loop.jpg', path.join(folder, 'in/loop.jpg'));
+    for (const name of ['in/pipe.jpg', 'in/pipe.txt']) execFileSync('mkfifo', [path.join(folder, name)]);
+    const { code, stderr } = await run(['in', 'named.jpg', '--out', 'out', '--report', 'r.csv']);
+    t.is(code, 1);
+    t.regex(stderr, /^1 image cut out .*\n5 images failed:\n/);
+    t.deepEqual(tree(), ['in/b.png', 'out/b.png', 'r.csv']);
+    const target = 'It is a link whose target does not exist.';
+    t.deepEqual(
+      readFileSync(path.join(folder, 'r.csv'), 'utf8')
+        .split('\r\n')
+        .filter((line) => line.includes(',failed,'))
+        .sort(),
+      [
+        `in/b.jpg,failed,,,${target}`,
+        `in/deep.jpg,failed,,,${target}`,
+        'in/loop.jpg,failed,,,The link leads back to itself.',
+        'in/pipe.jpg,failed,,,It is not a regular file.',
+        `named.jpg,failed,,,${target}`,
+      ],
+    );
+    t.regex(
+      (await run(['in/p*.jpg'])).stderr,
+      /^0 images [\s\S]*in\/pipe\.jpg +It is not a regular file\.\n$/,
+    );
+  },
+);
+
 test.serial('links to folders list no image twice, links to files are images', async (t) => {
   const { run, folder } = await setUp(t, { 'in/z.jpg': await scene() });
   symlinkSync('.', path.join(folder, 'in/again'));

@@ -1,13 +1,33 @@
-import { readFile, stat } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { lstat, readFile, stat } from 'node:fs/promises';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { UserError } from '../../errors.ts';
+import { codeOf } from '../../files.ts';
 
 const MEBIBYTE = 1024 ** 2;
 
+/** Whether nothing exists at a path, by the error of looking there. */
+export const isMissing = (error: unknown): boolean => ['ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '');
+
+/** The error for a path at which `stat` failed: UserError where more can be said than that nothing is there. */
+async function missingError(file: string, error: unknown): Promise<unknown> {
+  if (!isMissing(error)) return error;
+  const link = await lstat(file).catch(() => undefined);
+  return link ? new UserError('It is a link whose target does not exist.') : error;
+}
+
+/** Rejects with UserError for anything but a regular file, of which nothing is opened. */
+export async function checkInput(file: string): Promise<Stats> {
+  const found = await stat(file).catch(async (error: unknown) => {
+    throw await missingError(file, error);
+  });
+  if (!found.isFile()) throw new UserError('It is not a regular file.');
+  return found;
+}
+
 /** Reads a regular file of at most `maxBytes`. Rejects with UserError for any other, before it is opened. */
 export async function readInput(file: string, maxBytes: number): Promise<Buffer> {
-  const found = await stat(file);
-  if (!found.isFile()) throw new UserError('It is not a regular file.');
+  const found = await checkInput(file);
   if (found.size > maxBytes) throw tooLarge(maxBytes);
   return readFile(file);
 }

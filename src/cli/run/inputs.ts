@@ -1,7 +1,8 @@
-import { realpath, stat } from 'node:fs/promises';
+import { lstat, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { glob, isDynamicPattern } from 'tinyglobby';
 import { UserError } from '../../errors.ts';
+import { globFiles } from './globFiles.ts';
 import { type Input, type RunFormat, resultStem, stemOf, usualResult, withoutExtension } from './results.ts';
 
 /** An input and how it was found. */
@@ -27,7 +28,7 @@ function baseOf(pattern: string): string {
 }
 
 async function below(folder: string, patterns: string[]): Promise<Found[]> {
-  const files = await glob(patterns, { cwd: folder, dot: false, caseSensitiveMatch: false });
+  const files = await glob(patterns, { cwd: folder, dot: false, caseSensitiveMatch: false, fs: globFiles });
   // Of a file that links to folders make several of, the shortest path counts.
   return files
     .sort()
@@ -38,7 +39,9 @@ async function below(folder: string, patterns: string[]): Promise<Found[]> {
 async function expand(name: string, extensions: readonly string[]): Promise<Found[]> {
   const found = await stat(name).catch(() => undefined);
   if (found?.isDirectory()) return below(name, [`**/*.{${extensions.join(',')}}`]);
-  if (found) return [{ file: name, stem: withoutExtension(path.basename(name)), named: true }];
+  // A link to nothing is an input that fails.
+  if (found ?? (await lstat(name).catch(() => undefined)))
+    return [{ file: name, stem: withoutExtension(path.basename(name)), named: true }];
   if (!isDynamicPattern(name)) throw new UserError(`There is no file or folder "${name}".`);
   const base = baseOf(name);
   return below(base, [path.relative(base, name)]);

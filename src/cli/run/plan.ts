@@ -1,5 +1,6 @@
 import { lstat } from 'node:fs/promises';
 import { codeOf } from '../../files.ts';
+import { checkInput } from './files.ts';
 import { reasonOf } from './reason.ts';
 import type { Outcome } from './report.ts';
 import { existingResult, type Input, type RunFormat, resultStem, stemOf, usualResult } from './results.ts';
@@ -24,6 +25,10 @@ interface Plan {
   /** Inputs that are not cut out. */
   readonly outcomes: readonly Outcome[];
 }
+
+/** Why an input cannot be read, as far as that shows without opening it. */
+const inputFault = (file: string): Promise<string | undefined> =>
+  checkInput(file).then(() => undefined, reasonOf);
 
 /**
  * Why the result of an input cannot be written under its name, known before the image is paid for. `taken`: inputs
@@ -66,7 +71,8 @@ export async function planTasks(
   for (const input of inputs) {
     const { file } = input;
     const stem = resultStem(input, out);
-    const reason = await refusalOf(stem, usualResult(stem, format), sources, taken);
+    const reason =
+      (await inputFault(file)) ?? (await refusalOf(stem, usualResult(stem, format), sources, taken));
     if (reason !== undefined) {
       outcomes.push({ state: 'failed', file, reason });
       continue;

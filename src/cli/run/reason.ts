@@ -9,6 +9,7 @@ export function reasonOf(error: unknown): string {
   const messages: Readonly<Record<string, string>> = {
     EACCES: 'Permission denied.',
     ENOENT: 'The file no longer exists.',
+    ELOOP: 'The link leads back to itself.',
     ENAMETOOLONG: 'The name of the result is too long.',
     EEXIST: 'The result already exists; --overwrite replaces it.',
   };
