@@ -329,6 +329,22 @@ test.serial(
   },
 );
 
+test.serial('a name that is not valid UTF-8 is told as such', async (t) => {
+  const photo = await scene();
+  const { run, folder, tree } = await setUp(t, { 'in/fine\uFFFD.jpg': photo });
+  const nameOf = (name: string) =>
+    Buffer.concat([Buffer.from(path.join(folder, name)), Buffer.from([0xff, 0xfe]), Buffer.from('.jpg')]);
+  for (const name of ['in/bad', 'named']) writeFileSync(nameOf(name), photo);
+  // Node.js gives a program the name that it reads from a folder or from its own arguments.
+  const { code, stderr } = await run(['in', 'named\uFFFD\uFFFD.jpg', '--out', 'out']);
+  t.is(code, 1);
+  t.regex(
+    stderr,
+    /^1 image cut out .*\n2 images failed:\n(?: {2}(?:in\/bad|named)\uFFFD\uFFFD\.jpg +Its name is not valid UTF-8; rename the file\.\n){2}$/,
+  );
+  t.true(tree().includes('out/fine\uFFFD.png'));
+});
+
 test.serial('links to folders list no image twice, links to files are images', async (t) => {
   const { run, folder } = await setUp(t, { 'in/z.jpg': await scene() });
   symlinkSync('.', path.join(folder, 'in/again'));

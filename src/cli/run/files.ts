@@ -9,11 +9,15 @@ const MEBIBYTE = 1024 ** 2;
 /** Whether nothing exists at a path, by the error of looking there. */
 export const isMissing = (error: unknown): boolean => ['ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '');
 
+/** Node.js reads a name that is not valid UTF-8 with U+FFFD in it, and finds no file under what it read. */
+export const maybeNotUtf8 = (file: string): boolean => file.includes('\uFFFD');
+
 /** The error for a path at which `stat` failed: UserError where more can be said than that nothing is there. */
 async function missingError(file: string, error: unknown): Promise<unknown> {
   if (!isMissing(error)) return error;
   const link = await lstat(file).catch(() => undefined);
-  return link ? new UserError('It is a link whose target does not exist.') : error;
+  if (link) return new UserError('It is a link whose target does not exist.');
+  return maybeNotUtf8(file) ? new UserError('Its name is not valid UTF-8; rename the file.') : error;
 }
 
 /** Rejects with UserError for anything but a regular file, of which nothing is opened. */

@@ -2,6 +2,7 @@ import { lstat, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { glob, isDynamicPattern } from 'tinyglobby';
 import { UserError } from '../../errors.ts';
+import { maybeNotUtf8 } from './files.ts';
 import { globFiles } from './globFiles.ts';
 import { type Input, type RunFormat, resultStem, stemOf, usualResult, withoutExtension } from './results.ts';
 
@@ -39,8 +40,8 @@ async function below(folder: string, patterns: string[]): Promise<Found[]> {
 async function expand(name: string, extensions: readonly string[]): Promise<Found[]> {
   const found = await stat(name).catch(() => undefined);
   if (found?.isDirectory()) return below(name, [`**/*.{${extensions.join(',')}}`]);
-  // A link to nothing is an input that fails.
-  if (found ?? (await lstat(name).catch(() => undefined)))
+  // A link to nothing and a name that is not valid UTF-8 are inputs that fail.
+  if (found ?? (maybeNotUtf8(name) || (await lstat(name).catch(() => undefined))))
     return [{ file: name, stem: withoutExtension(path.basename(name)), named: true }];
   if (!isDynamicPattern(name)) throw new UserError(`There is no file or folder "${name}".`);
   const base = baseOf(name);
@@ -67,7 +68,7 @@ function fileKeys(): (file: string) => Promise<string> {
   const folders = new Map<string, Promise<string>>();
   return async (file) => {
     const folder = path.dirname(file);
-    const real = folders.get(folder) ?? realpath(folder);
+    const real = folders.get(folder) ?? realpath(folder).catch(() => path.resolve(folder));
     folders.set(folder, real);
     return path.join(await real, path.basename(file));
   };
