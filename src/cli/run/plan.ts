@@ -36,13 +36,15 @@ const inputFault = (file: string): Promise<string | undefined> =>
  */
 async function refusalOf(
   stem: string,
-  result: string,
+  format: RunFormat,
   sources: ReadonlySet<string>,
   taken: ReadonlyMap<string, string>,
 ): Promise<string | undefined> {
   const earlier = taken.get(stem);
+  const result = usualResult(stem, format);
   if (earlier !== undefined)
-    return `The result ${stem} is already that of ${earlier}; choose another --out for one of them.`;
+    // Which extension `auto` gives is not known before.
+    return `The result ${format === 'auto' ? stem : result} is already that of ${earlier}; choose another --out for one of them.`;
   if (sources.has(result)) return `The result ${result} would overwrite an input; choose another --out.`;
   const error: unknown = await lstat(result).then(
     () => undefined,
@@ -71,8 +73,7 @@ export async function planTasks(
   for (const input of inputs) {
     const { file } = input;
     const stem = resultStem(input, out);
-    const reason =
-      (await inputFault(file)) ?? (await refusalOf(stem, usualResult(stem, format), sources, taken));
+    const reason = (await inputFault(file)) ?? (await refusalOf(stem, format, sources, taken));
     if (reason !== undefined) {
       outcomes.push({ state: 'failed', file, reason });
       continue;

@@ -2,7 +2,7 @@ import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import { csv } from '../../billing/csv.ts';
 import { UserError } from '../../errors.ts';
-import { checkWritable, reasonToWrite, writeAtomically } from '../../files.ts';
+import { checkWritable, codeOf, reasonToWrite, writeAtomically } from '../../files.ts';
 import type { Output } from '../modelsProgress.ts';
 import { newProgressBar } from '../progressBar.ts';
 import { table } from '../table.ts';
@@ -105,6 +105,12 @@ export function summary({ outcomes, inputs, seconds, creditsCharged, stopped }: 
 const notWritable = (file: string, reason: string) =>
   new UserError(`The report ${file} cannot be written: ${reason}.`);
 
+/** The error for a report that could not be written, in words about the report and not about a temporary file. */
+function unwritten(file: string, error: unknown): UserError {
+  if (codeOf(error) === 'ENOENT') return notWritable(file, `the folder ${path.dirname(file)} does not exist`);
+  return notWritable(file, codeOf(error) === 'ENAMETOOLONG' ? 'its name is too long' : reasonToWrite(error));
+}
+
 /** Extensions of images and results. */
 const imageName = /\.(?:avif|bmp|gif|hei[cf]|jpe?g|png|svg|tiff?|webp|zip)$/i;
 
@@ -115,10 +121,12 @@ const imageName = /\.(?:avif|bmp|gif|hei[cf]|jpe?g|png|svg|tiff?|webp|zip)$/i;
 export async function checkReport(file: string, inputs: ReadonlySet<string>): Promise<void> {
   if (inputs.has(path.resolve(file))) throw notWritable(file, 'it is an input');
   if (imageName.test(file)) throw notWritable(file, 'it has the name of an image');
-  const found = await lstat(file).catch(() => undefined);
+  const found = await lstat(file).catch((error: unknown) => {
+    if (codeOf(error) === 'ENAMETOOLONG') throw unwritten(file, error);
+  });
   if (found && !found.isFile()) throw notWritable(file, 'it is not a regular file');
   await checkWritable(path.dirname(file)).catch((error: unknown) => {
-    throw notWritable(file, reasonToWrite(error));
+    throw unwritten(file, error);
   });
 }
 
@@ -133,6 +141,6 @@ export async function writeReport(file: string, outcomes: readonly Outcome[]): P
   ]);
   const content = csv([['file', 'state', 'result', 'seconds', 'reason'], ...rows]);
   await writeAtomically(file, content, 'replace').catch((error: unknown) => {
-    throw notWritable(file, reasonToWrite(error));
+    throw unwritten(file, error);
   });
 }

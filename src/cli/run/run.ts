@@ -11,7 +11,7 @@ import { onStopSignal } from '../../ops/stop.ts';
 import { configureLocalImages } from '../../server/images.ts';
 import type { Output } from '../modelsProgress.ts';
 import type { CutoutFile, Cutter } from './cutter.ts';
-import { readInput, readStream } from './files.ts';
+import { isMissing, readInput, readStream } from './files.ts';
 import { findInputs } from './inputs.ts';
 import { openLocalCutter } from './localCutter.ts';
 import { type PlanOptions, planTasks, type Task } from './plan.ts';
@@ -199,7 +199,8 @@ function checkOptions(
 
 async function readMask(file: string): Promise<Uint8Array> {
   return readInput(file, MAX_FILE_BYTES).catch((error: unknown) => {
-    throw new UserError(`The mask ${file} cannot be read: ${reasonOf(error)}`);
+    const reason = isMissing(error) ? 'There is no such file.' : reasonOf(error);
+    throw new UserError(`The mask ${file} cannot be read: ${reason}`);
   });
 }
 
