@@ -12,7 +12,8 @@ import { measured, type Outcome } from './lib/outcome.ts';
 export const command: BenchCommand = {
   name: 'observe',
   title: 'Log, metrics, traces',
-  summary: 'what telling of a request costs: the log line, the metrics, the spans, and a scrape',
+  summary:
+    'what logging, metrics and traces cost a request: the log line, the metrics, the spans, and a scrape',
   shared: { rounds: 5 },
   options: (command) => command,
   all: {},

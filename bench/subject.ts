@@ -7,7 +7,7 @@ import { median } from './lib/stats.ts';
 
 export const command: BenchCommand = {
   name: 'subject',
-  title: 'Telling the type of a subject',
+  title: 'Subject types',
   summary:
     'what type=auto costs: detector, statistics and head by themselves, and a matte with and without them',
   shared: { rounds: 10 },

@@ -101,7 +101,7 @@ std::vector<int> integers(const Napi::Object& from, const char* name, int low, i
     const Napi::Value element = array.Get(i);
     const auto given = static_cast<int>(integer(element, name, low, high));
     if (std::ranges::find(result, given) != result.end()) {
-      wrong_value(element, "a number that is there once", name);
+      wrong_value(element, "distinct numbers", name);
     }
     result.push_back(given);
   }

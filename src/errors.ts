@@ -169,7 +169,7 @@ export const catalogue = {
     'subject_selection_unavailable',
     400,
     'Points and boxes are not available',
-    'This installation does not choose the subject by subject_points and subject_box. A mask works: mask_file.',
+    'This installation does not choose the subject by subject_points and subject_box. Use mask_file instead.',
   ),
   malformed_request: row(
     'malformed_request',

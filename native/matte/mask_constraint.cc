@@ -26,17 +26,17 @@ LinearTap tap_at(double at, int count) {
 class Blocks {
  public:
   Blocks(std::span<const float> p, const NetworkMask& mask, ThreadPool& pool)
-      : guide_(mask.width, mask.height),
-        columns_(static_cast<std::size_t>(guide_.columns)),
-        sums_(columns_ * static_cast<std::size_t>(guide_.rows)),
-        before_((columns_ + 1) * static_cast<std::size_t>(guide_.rows + 1)) {
+      : grid_(mask.width, mask.height),
+        columns_(static_cast<std::size_t>(grid_.columns)),
+        sums_(columns_ * static_cast<std::size_t>(grid_.rows)),
+        before_((columns_ + 1) * static_cast<std::size_t>(grid_.rows + 1)) {
     each(pool, [&](std::size_t i, int x, int y) {
-      sums_[i] = sum_block(p.data(), mask.values.data(), mask.width, mask.height, guide_.side,
-                           x * guide_.side, y * guide_.side);
+      sums_[i] = sum_block(p.data(), mask.values.data(), mask.width, mask.height, grid_.side,
+                           x * grid_.side, y * grid_.side);
     });
-    for (int y = 0; y < guide_.rows; ++y) {
+    for (int y = 0; y < grid_.rows; ++y) {
       MaskSums row{};
-      for (int x = 0; x < guide_.columns; ++x) {
+      for (int x = 0; x < grid_.columns; ++x) {
         row.add(sums_[static_cast<std::size_t>(y) * columns_ + static_cast<std::size_t>(x)]);
         MaskSums& sum = before(x + 1, y + 1);
         sum = before(x + 1, y);
@@ -45,12 +45,12 @@ class Blocks {
     }
   }
 
-  [[nodiscard]] const BlockGrid& guide() const { return guide_; }
+  [[nodiscard]] const BlockGrid& grid() const { return grid_; }
 
   /// Calls body(index, x, y) for each block.
   template <typename Body>
   void each(ThreadPool& pool, const Body& body) const {
-    pool.parallel_for(static_cast<std::size_t>(guide_.rows), kGrain,
+    pool.parallel_for(static_cast<std::size_t>(grid_.rows), kGrain,
                       [&](std::size_t begin, std::size_t end) {
                         for (std::size_t i = begin * columns_; i < end * columns_; ++i) {
                           body(i, static_cast<int>(i % columns_), static_cast<int>(i / columns_));
@@ -62,8 +62,8 @@ class Blocks {
   [[nodiscard]] MaskSums around(int x, int y, int radius) const {
     const int left = std::max(0, x - radius);
     const int top = std::max(0, y - radius);
-    const int right = std::min(guide_.columns, x + radius + 1);
-    const int bottom = std::min(guide_.rows, y + radius + 1);
+    const int right = std::min(grid_.columns, x + radius + 1);
+    const int bottom = std::min(grid_.rows, y + radius + 1);
     MaskSums sum = before(right, bottom);
     sum.add(before(left, bottom), -1);
     sum.add(before(right, top), -1);
@@ -78,7 +78,7 @@ class Blocks {
   [[nodiscard]] MaskSums& before(int x, int y) { return before_[index(x, y)]; }
   [[nodiscard]] const MaskSums& before(int x, int y) const { return before_[index(x, y)]; }
 
-  BlockGrid guide_;
+  BlockGrid grid_;
   std::size_t columns_;
   std::vector<MaskSums> sums_;
   std::vector<MaskSums> before_;  // of everything above and to the left
@@ -130,17 +130,17 @@ double area(const Box& box) { return static_cast<double>(box.width) * box.height
 
 }  // namespace
 
-Box mask_view(const SubjectMask& mask, int width, int height, int guide) {
+Box mask_view(const SubjectMask& mask, int width, int height, int grid) {
   const Box whole{0, 0, width, height};
   const Edges marked = marked_edges(mask, width, height, kOut + 1);
   if (marked.empty()) return whole;
   const Edges wide = with_margin(marked, kMarginPart);
-  const auto down = [guide](double at, int side) {
-    if (guide > 0) at = std::floor(at * guide / side) * side / guide;
+  const auto down = [grid](double at, int side) {
+    if (grid > 0) at = std::floor(at * grid / side) * side / grid;
     return static_cast<int>(std::floor(std::max(0.0, at)));
   };
-  const auto up = [guide](double at, int side) {
-    if (guide > 0) at = std::ceil(at * guide / side) * side / guide;
+  const auto up = [grid](double at, int side) {
+    if (grid > 0) at = std::ceil(at * grid / side) * side / grid;
     return std::min(side, static_cast<int>(std::ceil(at)));
   };
   const int left = down(wide.left, width);
@@ -150,9 +150,9 @@ Box mask_view(const SubjectMask& mask, int width, int height, int guide) {
 }
 
 Box shared_view(const SubjectMask& first, const SubjectMask& mask, int width, int height,
-                int guide) {
-  const Box shared = mask_view(first, width, height, guide);
-  const Box own = mask_view(mask, width, height, guide);
+                int grid) {
+  const Box shared = mask_view(first, width, height, grid);
+  const Box own = mask_view(mask, width, height, grid);
   // Haze far from the subject does not count: it would move the view with every prompt.
   const Edges marked = marked_edges(mask, width, height, kMostlyIn);
   if (marked.empty()) return own;
@@ -204,21 +204,21 @@ NetworkMask resize_mask(const SubjectMask& mask, const Box& view, int image_widt
 
 void constrain(std::span<float> p, const NetworkMask& mask, ThreadPool& pool) {
   const Blocks blocks(p, mask, pool);
-  const BlockGrid& guide = blocks.guide();
-  std::vector<Guidance> guidances(static_cast<std::size_t>(guide.columns) *
-                                  static_cast<std::size_t>(guide.rows));
+  const BlockGrid& grid = blocks.grid();
+  std::vector<Guidance> guidances(static_cast<std::size_t>(grid.columns) *
+                                  static_cast<std::size_t>(grid.rows));
   blocks.each(pool, [&](std::size_t i, int x, int y) {
     const MaskSums band = blocks.around(x, y, kBand);
     guidances[i] = guidance_of(band.in, band.out, blocks.around(x, y, kAgreementRadius));
   });
-  const auto columns = block_taps(mask.width, guide.side, guide.columns);
-  const auto rows = block_taps(mask.height, guide.side, guide.rows);
+  const auto columns = block_taps(mask.width, grid.side, grid.columns);
+  const auto rows = block_taps(mask.height, grid.side, grid.rows);
   pool.parallel_for(rows.size(), kGrain, [&](std::size_t begin, std::size_t end) {
     for (std::size_t y = begin; y < end; ++y) {
       for (std::size_t x = 0; x < columns.size(); ++x) {
         const std::size_t i = y * columns.size() + x;
         const Guidance guidance =
-            guidance_between(guidances.data(), guide.columns, columns[x], rows[y]);
+            guidance_between(guidances.data(), grid.columns, columns[x], rows[y]);
         const float soft = guidance.agreement < 1
                                ? soft_mask(mask.values.data(), mask.width, mask.height,
                                            static_cast<int>(x), static_cast<int>(y))
@@ -232,7 +232,7 @@ void constrain(std::span<float> p, const NetworkMask& mask, ThreadPool& pool) {
 void restore_marked(std::span<float> p, std::span<const float> constrained, const NetworkMask& mask,
                     ThreadPool& pool) {
   const Blocks blocks(constrained, mask, pool);
-  const int side = blocks.guide().side;
+  const int side = blocks.grid().side;
   blocks.each(pool, [&](std::size_t, int column, int row) {
     if (blocks.around(column, row, kBand).in == 0) return;
     const int left = column * side;

@@ -23,16 +23,15 @@ struct SubjectMask {
 
 /// The part of a width x height image that the network has to see: the smallest rectangle with
 /// everything that is not out, with 1/8 of its longer side around it, clipped to the image. The
-/// whole image where that is more than 7/10 of it, or where everything is out. With a `guide`, each
+/// whole image where that is more than 7/10 of it, or where everything is out. With a `grid`, each
 /// edge is moved outwards to the next of that many equal steps of the image's side, so that masks
 /// that differ a little have the same view.
-Box mask_view(const SubjectMask& mask, int width, int height, int guide = 0);
+Box mask_view(const SubjectMask& mask, int width, int height, int grid = 0);
 
 /// The view of `first` where it also serves `mask`, else that of `mask`. It serves where everything
 /// of `mask` that is not out lies in it with 1/16 of its longer side around it, clipped to the
 /// image, and its area is at most 4 times that of the view of `mask`.
-Box shared_view(const SubjectMask& first, const SubjectMask& mask, int width, int height,
-                int guide);
+Box shared_view(const SubjectMask& first, const SubjectMask& mask, int width, int height, int grid);
 
 /// The blocks of a network's output of width x height, those at its end smaller.
 struct BlockGrid {

@@ -322,7 +322,7 @@ Status encode(ConstImageView rgba, const PngOptions& options, ThreadPool& pool,
       store.give(std::move(scratch));
     }
   });
-  if (cancelled) return {Code::kCancelled, "The PNG was no longer wanted."};
+  if (cancelled) return {Code::kCancelled, "Encoding the PNG was cancelled."};
 
   std::uint32_t adler = 1;
   std::size_t total = 0;

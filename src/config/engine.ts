@@ -1,5 +1,5 @@
 import { UserError } from '../errors.ts';
-import { auto, bytes, folder, integer, list, oneOf, optional, showBytes } from './parsers.ts';
+import { absolutePath, auto, bytes, integer, list, oneOf, optional, showBytes } from './parsers.ts';
 import { type Settings, setting, type Values } from './types.ts';
 
 const networkName = (text: string): string => {
@@ -22,7 +22,7 @@ export const engineSettings = {
   modelsDir: setting(
     'CUTOUT_MODELS_DIR',
     '',
-    optional(folder),
+    optional(absolutePath),
     'Folder of pulled and prepared networks (default: "models" in the data folder).',
   ),
   model: setting('CUTOUT_MODEL', 'isnet', networkName, 'Network to run.'),
@@ -42,7 +42,7 @@ export const engineSettings = {
     'CUTOUT_SUBJECT_SELECTION',
     'on',
     oneOf('on', 'off'),
-    'Whether subject_points and subject_box choose the subject, where the network sam2-tiny was pulled; it is loaded at its first use. off: they are refused with 400.',
+    'Whether subject_points and subject_box choose the subject. The network sam2-tiny is downloaded and loaded at the first such request; a server with --no-pull needs it pulled before. off: they are refused with 400.',
   ),
   device: setting(
     'CUTOUT_DEVICE',
@@ -92,13 +92,13 @@ export const engineSettings = {
   runtime: setting(
     'CUTOUT_RUNTIME',
     '',
-    optional(folder),
+    optional(absolutePath),
     'File of the ONNX Runtime library (default: for a GPU the installed runtime, otherwise the library in the npm package onnxruntime-node).',
   ),
   runtimesDir: setting(
     'CUTOUT_RUNTIMES_DIR',
     '',
-    optional(folder),
+    optional(absolutePath),
     'Folder of installed GPU runtimes, cutout runtime install (default: "runtimes" in the data folder).',
   ),
   workers: setting('CUTOUT_WORKERS', 'auto', auto(integer(1, 64)), 'Number of concurrent network runs.'),

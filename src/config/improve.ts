@@ -1,4 +1,4 @@
-import { folder, integer, optional, token, webAddress } from './parsers.ts';
+import { absolutePath, integer, optional, token, webAddress } from './parsers.ts';
 import { requireTogether, type Settings, setting, type Values } from './types.ts';
 
 export const improveSettings = {
@@ -11,7 +11,7 @@ export const improveSettings = {
   folder: setting(
     'CUTOUT_IMPROVE_DIR',
     '',
-    optional(folder),
+    optional(absolutePath),
     'Folder of submitted images (default: "improve" in the data folder).',
   ),
   s3Endpoint: setting(

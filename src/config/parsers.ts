@@ -67,7 +67,7 @@ export const price = (text: string): QuarterCredits => {
   return amount;
 };
 
-export const folder = (text: string): string => path.resolve(text);
+export const absolutePath = (text: string): string => path.resolve(text);
 
 export const optional =
   <T>(parse: (text: string) => T) =>

@@ -1,4 +1,4 @@
-import { folder, optional } from './parsers.ts';
+import { absolutePath, optional } from './parsers.ts';
 import { type Settings, setting, type Values } from './types.ts';
 
 const postgresAddress = (text: string): string => {
@@ -12,7 +12,7 @@ export const storeSettings = {
   dataDir: setting(
     'CUTOUT_DATA_DIR',
     './data',
-    folder,
+    absolutePath,
     'Folder of the database and, unless CUTOUT_MODELS_DIR is set, of the networks.',
   ),
   databaseUrl: {

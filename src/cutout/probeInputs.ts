@@ -30,7 +30,7 @@ async function probeMask(bytes: Uint8Array, image: Dimensions, limits: ProbeLimi
 }
 
 /** Rejects with `invalid_subject_points`, `invalid_subject_box` or `subject_selection_unavailable`. */
-async function checkGuide(
+async function checkPrompt(
   prompt: SubjectPrompt,
   image: Dimensions,
   selection: Pick<SubjectSelection, 'available'> | undefined,
@@ -59,7 +59,7 @@ export async function probeInputs(
     ...(mask && { guidance: 'mask' }),
     ...(request.prompt && { guidance: guidanceBy(request.prompt) }),
   });
-  if (request.prompt) await checkGuide(request.prompt, image.probe, selection);
+  if (request.prompt) await checkPrompt(request.prompt, image.probe, selection);
   const background = bytes && { bytes, probe: await probe(bytes, limits) };
   return { image, background, mask: mask && (await probeMask(mask, image.probe, limits)) };
 }

@@ -66,8 +66,8 @@ export interface EngineOptions {
   readonly runtimePath: string;
   readonly provider: Provider;
   /**
-   * Numbers of the GPUs, at least one, all different; each gets the networks, and what waits goes to the first that is
-   * idle. With the provider `cpu` so many copies of the networks run beside each other.
+   * Numbers of the GPUs, at least one, all different; each gets the networks, and a job goes to the one with
+   * the fewest. With the provider `cpu` so many copies of the networks run beside each other.
    */
   readonly deviceIds: readonly number[];
   /**

@@ -7,7 +7,7 @@ const EVERY_MS = 1000;
 const NOTICE_SECONDS = 10;
 
 /**
- * The engine's `load`, which tells an observer what it is at: each of several steps as progress within a second, and a
+ * The engine's `load`, which reports its progress to an observer: each of several steps within a second, and a
  * notice every ten seconds. TensorRT may take minutes for a step.
  */
 export function loadWithNotices(

@@ -808,7 +808,7 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
       [{ deviceMemoryBytes: -1 }, RangeError, /deviceMemoryBytes/],
       [{ deviceIds: undefined }, TypeError, /an array of numbers for deviceIds but received undefined/],
       [{ deviceIds: [] }, RangeError, /at least one number for deviceIds/],
-      [{ deviceIds: [0, 1, 0] }, RangeError, /a number that is there once for deviceIds but received 0/],
+      [{ deviceIds: [0, 1, 0] }, RangeError, /distinct numbers for deviceIds but received 0/],
       [{ deviceIds: [0, -1] }, RangeError, /an integer from 0 to 1023 for deviceIds but received -1/],
       [{ provider: 'gpu' }, RangeError, /one of 'cpu' 'cuda' 'tensorrt' for provider but received 'gpu'/],
       [{ provider: 3 }, TypeError, /provider/],

@@ -166,7 +166,7 @@ function readMask({ text: texts, files }: Form): MaskSource | undefined {
 }
 
 /** Refuses points and boxes beside a mask, whatever their values. */
-function checkGuides({ text: texts }: Form, mask: MaskSource | undefined): void {
+function checkPrompts({ text: texts }: Form, mask: MaskSource | undefined): void {
   const given = ['subject_points', 'subject_box'].filter((name) => texts.has(name));
   if (mask && given.length > 0)
     throw fail('multiple_subject_sources', { detail: `Received: a mask and ${given.join(' and ')}.` });
@@ -187,7 +187,7 @@ export function parseCutout(form: Form): CutoutRequest {
   const source = parseSource(form);
   checkBackgrounds(form);
   const mask = readMask(form);
-  checkGuides(form, mask);
+  checkPrompts(form, mask);
   const options = readFields(fields, form);
   const prompt = promptOf(options.subject_points, options.subject_box);
   const { size, type, format, channels, roi, crop, scale, position } = options;
