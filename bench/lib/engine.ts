@@ -55,10 +55,10 @@ export async function loadOptimised(engine: Engine, name: string, file: string):
   const processor = await processorKey();
   if (processor === undefined) return engine.load(spec);
   const { onnxruntime } = loadAddon().versions();
-  const maker = { onnxruntime, processor, operators: spec.operators ?? '' };
-  const copy = await findOptimised(file, maker);
+  const cacheKey = { onnxruntime, processor, operators: spec.operators ?? '' };
+  const copy = await findOptimised(file, cacheKey);
   if (copy) return engine.load({ ...spec, path: copy.file });
-  const draft = await draftOptimised(file, maker);
+  const draft = await draftOptimised(file, cacheKey);
   if (!draft) throw new Error(`${path.dirname(file)} is not writable`);
   const info = await engine.load({ ...spec, saveTo: draft.file });
   await draft.keep();

@@ -13,7 +13,7 @@ import { UNFINISHED } from './layout.ts';
  */
 
 /** What the copy depends on beside the prepared file. */
-export interface Maker {
+export interface CacheKey {
   /** Version of the ONNX Runtime library. */
   readonly onnxruntime: string;
   /** Result of `processorKey`. */
@@ -91,10 +91,13 @@ const lengthOf = (file: string) =>
   );
 
 /**
- * The copy that `maker` made of exactly this prepared file, if its files have their recorded lengths (reading
+ * The copy of exactly this prepared file under `cacheKey`, if its files have their recorded lengths (reading
  * past the end of a mapped file kills the process). Contents are not read.
  */
-export async function findOptimised(prepared: string, maker: Maker): Promise<OptimisedCopy | undefined> {
+export async function findOptimised(
+  prepared: string,
+  cacheKey: CacheKey,
+): Promise<OptimisedCopy | undefined> {
   const { graph, record: recordFile } = inFolder(folderOf(prepared));
   let record: z.infer<typeof recordSchema>;
   try {
@@ -102,11 +105,11 @@ export async function findOptimised(prepared: string, maker: Maker): Promise<Opt
   } catch {
     return undefined;
   }
-  const sameMaker =
-    record.onnxruntime === maker.onnxruntime &&
-    record.processor === maker.processor &&
-    record.operators === maker.operators;
-  if (!sameMaker || record.prepared !== (await identity(prepared))) return undefined;
+  const sameKey =
+    record.onnxruntime === cacheKey.onnxruntime &&
+    record.processor === cacheKey.processor &&
+    record.operators === cacheKey.operators;
+  if (!sameKey || record.prepared !== (await identity(prepared))) return undefined;
   const { graph: graphSum, weights } = record;
   if ((await lengthOf(graph)) !== graphSum.bytes) return undefined;
   if (weights && (await lengthOf(weightsOf(graph))) !== weights.bytes) return undefined;
@@ -127,7 +130,10 @@ interface OptimisedDraft {
  * A place to write a new copy; undefined if the folder is not writable. Every draft must be kept or
  * discarded.
  */
-export async function draftOptimised(prepared: string, maker: Maker): Promise<OptimisedDraft | undefined> {
+export async function draftOptimised(
+  prepared: string,
+  cacheKey: CacheKey,
+): Promise<OptimisedDraft | undefined> {
   const folder = folderOf(prepared);
   const temporary = path.join(path.dirname(prepared), `${UNFINISHED}${path.basename(folder)}.${process.pid}`);
   const from = await identity(prepared);
@@ -143,7 +149,7 @@ export async function draftOptimised(prepared: string, maker: Maker): Promise<Op
     try {
       const hasWeights = (await lengthOf(weightsOf(graph))) >= 0;
       const made: z.infer<typeof recordSchema> = {
-        ...maker,
+        ...cacheKey,
         prepared: from,
         graph: await sumOf(graph),
         weights: hasWeights ? await sumOf(weightsOf(graph)) : null,

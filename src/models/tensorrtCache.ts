@@ -12,7 +12,7 @@ import { UNFINISHED } from './layout.ts';
  */
 
 /** What an engine depends on. */
-export interface EngineMaker {
+export interface EngineCacheKey {
   /** SHA-256 of the prepared network. */
   readonly network: string;
   readonly fp16: boolean;
@@ -22,7 +22,7 @@ export interface EngineMaker {
 }
 
 /** Name of the folder of an engine. */
-export function engineKey({ network, fp16, onnxruntime, gpu }: EngineMaker): string {
+export function engineFolderName({ network, fp16, onnxruntime, gpu }: EngineCacheKey): string {
   const { name, computeCapability, driver, cuda, tensorrt } = gpu;
   const parts = [
     network,
@@ -84,10 +84,10 @@ async function sweep(parent: string): Promise<void> {
  */
 export async function openEngineCache(
   prepared: string,
-  maker: EngineMaker,
+  cacheKey: EngineCacheKey,
 ): Promise<EngineCache | undefined> {
   const parent = folderOf(prepared);
-  const final = path.join(parent, engineKey(maker));
+  const final = path.join(parent, engineFolderName(cacheKey));
   const recorded = await readFile(path.join(final, RECORD), 'utf8').catch(() => undefined);
   if (recorded !== undefined) {
     try {

@@ -1,13 +1,13 @@
 import type { Engine } from '../engine/engine.ts';
 import type { NetworkSpec } from '../engine/types.ts';
 import type { Form } from '../models/layout.ts';
-import type { Maker } from '../models/optimised.ts';
+import type { CacheKey } from '../models/optimised.ts';
 
 /** A network being opened from any of its files. */
 export interface Opening {
   readonly engine: Pick<Engine, 'load' | 'gpus'>;
   readonly located: NetworkSpec;
   readonly form: Form;
-  readonly maker: Maker | undefined;
+  readonly cacheKey: CacheKey | undefined;
   readonly signal: AbortSignal;
 }

@@ -94,10 +94,10 @@ async function locate(
  * valid one.
  */
 async function openCopy(
-  { engine, located, form, maker, signal }: Opening,
+  { engine, located, form, cacheKey, signal }: Opening,
   { modelsDir, device }: EngineConfig,
 ): Promise<NetworkInfo | undefined> {
-  const copy = maker && (await findOptimised(located.path, maker));
+  const copy = cacheKey && (await findOptimised(located.path, cacheKey));
   if (!copy) return undefined;
   const opening = engine.load({ ...located, path: copy.file }).catch(() => undefined);
   // Imported meanwhile, because the code of preparation is large.
@@ -110,12 +110,12 @@ async function openCopy(
 
 /** Verifies the prepared network, opens it and saves an optimised copy for the next start. */
 async function openPrepared(
-  { engine, located, maker, signal }: Opening,
+  { engine, located, cacheKey, signal }: Opening,
   ensure: () => Promise<NetworkSpec>,
 ): Promise<NetworkInfo> {
   const network = { ...located, ...(await ensure()) };
   signal.throwIfAborted();
-  const draft = maker && (await draftOptimised(located.path, maker));
+  const draft = cacheKey && (await draftOptimised(located.path, cacheKey));
   if (!draft) return engine.load(network);
   let saved = false;
   try {
@@ -253,8 +253,8 @@ export async function openEngine(
     const opener = { load: loadWithNotices(engine, observer), gpus: () => engine.gpus() };
     const openIt = ({ located, form, choice }: Located, pull: boolean) => {
       const operators = choice.operators ?? '';
-      const maker = processor ? { onnxruntime, processor, operators } : undefined;
-      const opening = { engine: opener, located, form, maker, signal };
+      const cacheKey = processor ? { onnxruntime, processor, operators } : undefined;
+      const opening = { engine: opener, located, form, cacheKey, signal };
       return openNetwork(opening, config, { ...start, pull, onnxruntime });
     };
     const open = async (pull: boolean, required: boolean) => {

@@ -36,8 +36,8 @@ export async function openOnGpu(
     );
   const { sha256 } = await preparedFacts(located.name, { modelsDir, device, form });
   const { openEngineCache } = await import('../models/tensorrtCache.ts');
-  const maker = { network: sha256, fp16: network.fp16, onnxruntime, gpu };
-  const cache = await openEngineCache(network.path, maker);
+  const cacheKey = { network: sha256, fp16: network.fp16, onnxruntime, gpu };
+  const cache = await openEngineCache(network.path, cacheKey);
   if (!cache?.built) {
     observer.notice(
       `TensorRT ${gpu.tensorrt} builds the engine of ${located.name} for ${gpu.name}: this takes minutes${cache ? ', once' : ` at every start, because ${modelsDir} cannot be written`}.`,

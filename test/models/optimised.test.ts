@@ -12,7 +12,7 @@ import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { draftOptimised, findOptimised, processorKey } from '../../src/models/optimised.ts';
 
-const maker = { onnxruntime: '1.30.0', processor: 'abc', operators: 'amx_int8' };
+const cacheKey = { onnxruntime: '1.30.0', processor: 'abc', operators: 'amx_int8' };
 
 function folder(t: ExecutionContext): string {
   const made = mkdtempSync(path.join(tmpdir(), 'cutout-optimised-'));
@@ -24,7 +24,7 @@ function folder(t: ExecutionContext): string {
 async function withCopy(t: ExecutionContext, weights: Buffer | undefined = Buffer.alloc(3 << 20, 7)) {
   const prepared = path.join(folder(t), 'prepared.onnx');
   writeFileSync(prepared, 'prepared');
-  const draft = await draftOptimised(prepared, maker);
+  const draft = await draftOptimised(prepared, cacheKey);
   if (!draft) throw new Error('no draft');
   writeFileSync(draft.file, 'graph');
   if (weights) writeFileSync(`${draft.file}.data`, weights);
@@ -32,22 +32,22 @@ async function withCopy(t: ExecutionContext, weights: Buffer | undefined = Buffe
   return prepared;
 }
 
-test('a copy is found by its maker, for exactly the file it was made from', async (t) => {
+test('a copy is found by its key, for exactly the file it was made from', async (t) => {
   const prepared = await withCopy(t);
-  const found = await findOptimised(prepared, maker);
+  const found = await findOptimised(prepared, cacheKey);
   t.is(readFileSync(found?.file ?? '', 'utf8'), 'graph');
   t.true(await found?.intact());
   t.deepEqual(readdirSync(path.dirname(prepared)).sort(), ['prepared.onnx', 'prepared.optimised']);
-  t.is(await findOptimised(prepared, { ...maker, onnxruntime: '1.31.0' }), undefined);
-  t.is(await findOptimised(prepared, { ...maker, processor: 'abd' }), undefined);
-  t.is(await findOptimised(prepared, { ...maker, operators: '' }), undefined);
+  t.is(await findOptimised(prepared, { ...cacheKey, onnxruntime: '1.31.0' }), undefined);
+  t.is(await findOptimised(prepared, { ...cacheKey, processor: 'abd' }), undefined);
+  t.is(await findOptimised(prepared, { ...cacheKey, operators: '' }), undefined);
   writeFileSync(prepared, 'prepared again');
-  t.is(await findOptimised(prepared, maker), undefined);
+  t.is(await findOptimised(prepared, cacheKey), undefined);
 });
 
 test('a single changed bit is detected, and a file of another length is not opened', async (t) => {
   const prepared = await withCopy(t);
-  const { file } = (await findOptimised(prepared, maker)) ?? { file: '' };
+  const { file } = (await findOptimised(prepared, cacheKey)) ?? { file: '' };
   for (const [name, at] of [
     [file, 2],
     [`${file}.data`, 0],
@@ -57,39 +57,39 @@ test('a single changed bit is detected, and a file of another length is not open
     const flipped = Buffer.from(bytes);
     flipped[at] = (flipped[at] ?? 0) ^ 0x10;
     writeFileSync(name, flipped);
-    t.false(await (await findOptimised(prepared, maker))?.intact(), `${name} ${at}`);
+    t.false(await (await findOptimised(prepared, cacheKey))?.intact(), `${name} ${at}`);
     writeFileSync(name, bytes);
-    t.true(await (await findOptimised(prepared, maker))?.intact());
+    t.true(await (await findOptimised(prepared, cacheKey))?.intact());
   }
-  const found = await findOptimised(prepared, maker);
+  const found = await findOptimised(prepared, cacheKey);
   truncateSync(`${file}.data`, 4096);
-  t.is(await findOptimised(prepared, maker), undefined);
+  t.is(await findOptimised(prepared, cacheKey), undefined);
   rmSync(`${file}.data`);
-  t.is(await findOptimised(prepared, maker), undefined);
+  t.is(await findOptimised(prepared, cacheKey), undefined);
   t.false(await found?.intact());
 });
 
 test('a network without large weights has no file for them', async (t) => {
   const prepared = path.join(folder(t), 'prepared.onnx');
   writeFileSync(prepared, 'prepared');
-  const draft = await draftOptimised(prepared, maker);
+  const draft = await draftOptimised(prepared, cacheKey);
   writeFileSync(draft?.file ?? '', 'graph');
   await draft?.keep();
-  t.true(await (await findOptimised(prepared, maker))?.intact());
+  t.true(await (await findOptimised(prepared, cacheKey))?.intact());
 });
 
 test('an unfinished draft is no copy and leaves nothing; a missing folder gives no draft', async (t) => {
   const prepared = path.join(folder(t), 'prepared.onnx');
   writeFileSync(prepared, 'prepared');
-  const draft = await draftOptimised(prepared, maker);
+  const draft = await draftOptimised(prepared, cacheKey);
   writeFileSync(draft?.file ?? '', 'half');
-  t.is(await findOptimised(prepared, maker), undefined);
+  t.is(await findOptimised(prepared, cacheKey), undefined);
   await draft?.discard();
   t.deepEqual(readdirSync(path.dirname(prepared)), ['prepared.onnx']);
   // Nothing was saved: keeping the draft is no error and leaves nothing either.
-  await (await draftOptimised(prepared, maker))?.keep();
+  await (await draftOptimised(prepared, cacheKey))?.keep();
   t.deepEqual(readdirSync(path.dirname(prepared)), ['prepared.onnx']);
-  t.is(await draftOptimised(path.join(folder(t), 'none', 'prepared.onnx'), maker), undefined);
+  t.is(await draftOptimised(path.join(folder(t), 'none', 'prepared.onnx'), cacheKey), undefined);
 });
 
 test('a processor is identified by its name and features', async (t) => {

@@ -2,9 +2,9 @@ import { mkdir, mkdtemp, readdir, rm, truncate, utimes, writeFile } from 'node:f
 import os from 'node:os';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { type EngineMaker, engineKey, openEngineCache } from '../../src/models/tensorrtCache.ts';
+import { type EngineCacheKey, engineFolderName, openEngineCache } from '../../src/models/tensorrtCache.ts';
 
-const maker: EngineMaker = {
+const cacheKey: EngineCacheKey = {
   network: 'a'.repeat(64),
   fp16: true,
   onnxruntime: '1.30.0',
@@ -24,40 +24,40 @@ async function prepared(t: ExecutionContext): Promise<string> {
 }
 
 /** Opens a cache, writes what TensorRT would, and keeps it. */
-async function build(file: string, of: EngineMaker): Promise<string> {
+async function build(file: string, of: EngineCacheKey): Promise<string> {
   const cache = await openEngineCache(file, of);
   await writeFile(path.join(cache?.folder ?? '', 'network_sm89.engine'), 'engine');
   await writeFile(path.join(cache?.folder ?? '', 'cache_sm89.timing'), 'timing');
   await cache?.keep();
-  return engineKey(of);
+  return engineFolderName(of);
 }
 
 test('the key changes with everything that an engine depends on, and with nothing else', (t) => {
-  const { gpu } = maker;
-  const others: EngineMaker[] = [
-    { ...maker, network: 'b'.repeat(64) },
-    { ...maker, fp16: false },
-    { ...maker, onnxruntime: '1.31.0' },
-    { ...maker, gpu: { ...gpu, name: 'NVIDIA L40S' } },
-    { ...maker, gpu: { ...gpu, computeCapability: '9.0' } },
-    { ...maker, gpu: { ...gpu, driver: '581.00' } },
-    { ...maker, gpu: { ...gpu, cuda: '13.1' } },
-    { ...maker, gpu: { ...gpu, tensorrt: '10.16.2' } },
+  const { gpu } = cacheKey;
+  const others: EngineCacheKey[] = [
+    { ...cacheKey, network: 'b'.repeat(64) },
+    { ...cacheKey, fp16: false },
+    { ...cacheKey, onnxruntime: '1.31.0' },
+    { ...cacheKey, gpu: { ...gpu, name: 'NVIDIA L40S' } },
+    { ...cacheKey, gpu: { ...gpu, computeCapability: '9.0' } },
+    { ...cacheKey, gpu: { ...gpu, driver: '581.00' } },
+    { ...cacheKey, gpu: { ...gpu, cuda: '13.1' } },
+    { ...cacheKey, gpu: { ...gpu, tensorrt: '10.16.2' } },
   ];
-  const keys = [maker, ...others].map(engineKey);
+  const keys = [cacheKey, ...others].map(engineFolderName);
   t.is(new Set(keys).size, keys.length);
-  t.is(keys[0], engineKey({ ...maker, gpu: { ...gpu } }));
+  t.is(keys[0], engineFolderName({ ...cacheKey, gpu: { ...gpu } }));
   t.regex(keys[0] ?? '', /^[0-9a-f]{24}$/);
 });
 
-test('an engine is found again by exactly its maker', async (t) => {
+test('an engine is found again by exactly its key', async (t) => {
   const file = await prepared(t);
-  t.false((await openEngineCache(file, maker))?.built);
-  const key = await build(file, maker);
-  const found = await openEngineCache(file, maker);
+  t.false((await openEngineCache(file, cacheKey))?.built);
+  const key = await build(file, cacheKey);
+  const found = await openEngineCache(file, cacheKey);
   t.true(found?.built);
   t.is(path.basename(found?.folder ?? ''), key);
-  const other = await openEngineCache(file, { ...maker, onnxruntime: '1.31.0' });
+  const other = await openEngineCache(file, { ...cacheKey, onnxruntime: '1.31.0' });
   t.false(other?.built);
   await other?.discard();
   t.deepEqual(await readdir(file.replace('.onnx', '.tensorrt')), [key]);
@@ -65,28 +65,28 @@ test('an engine is found again by exactly its maker', async (t) => {
 
 test('an engine that is cut short, incomplete or discarded is built again', async (t) => {
   const file = await prepared(t);
-  const folder = path.join(file.replace('.onnx', '.tensorrt'), await build(file, maker));
+  const folder = path.join(file.replace('.onnx', '.tensorrt'), await build(file, cacheKey));
   await truncate(path.join(folder, 'network_sm89.engine'), 3);
-  t.false((await openEngineCache(file, maker))?.built);
-  await build(file, maker);
+  t.false((await openEngineCache(file, cacheKey))?.built);
+  await build(file, cacheKey);
   await rm(path.join(folder, 'cache_sm89.timing'));
-  t.false((await openEngineCache(file, maker))?.built);
-  await build(file, maker);
+  t.false((await openEngineCache(file, cacheKey))?.built);
+  await build(file, cacheKey);
   await writeFile(path.join(folder, 'record.json'), '{');
-  t.false((await openEngineCache(file, maker))?.built);
-  await build(file, maker);
-  const found = await openEngineCache(file, maker);
+  t.false((await openEngineCache(file, cacheKey))?.built);
+  await build(file, cacheKey);
+  const found = await openEngineCache(file, cacheKey);
   t.true(found?.built);
   await found?.discard();
-  t.false((await openEngineCache(file, maker))?.built);
+  t.false((await openEngineCache(file, cacheKey))?.built);
 });
 
 test('nothing is kept where TensorRT wrote nothing, and nothing opened where the folder is not writable', async (t) => {
   const file = await prepared(t);
-  const empty = await openEngineCache(file, maker);
+  const empty = await openEngineCache(file, cacheKey);
   await empty?.keep();
-  t.false((await openEngineCache(file, maker))?.built);
-  t.is(await openEngineCache('/proc/nothing/prepared.onnx', maker), undefined);
+  t.false((await openEngineCache(file, cacheKey))?.built);
+  t.is(await openEngineCache('/proc/nothing/prepared.onnx', cacheKey), undefined);
 });
 
 test('the newest engines are kept, and what killed processes left is deleted', async (t) => {
@@ -94,7 +94,7 @@ test('the newest engines are kept, and what killed processes left is deleted', a
   const parent = file.replace('.onnx', '.tensorrt');
   const keys: string[] = [];
   for (const onnxruntime of ['1', '2', '3', '4', '5']) {
-    const key = await build(file, { ...maker, onnxruntime });
+    const key = await build(file, { ...cacheKey, onnxruntime });
     const time = new Date(Date.now() - 100_000 + keys.length * 1000);
     await utimes(path.join(parent, key), time, time);
     keys.push(key);
@@ -102,6 +102,6 @@ test('the newest engines are kept, and what killed processes left is deleted', a
   const left = path.join(parent, '.pull-left.1');
   await mkdir(left);
   await utimes(left, new Date(0), new Date(0));
-  const last = await build(file, { ...maker, onnxruntime: '6' });
+  const last = await build(file, { ...cacheKey, onnxruntime: '6' });
   t.deepEqual((await readdir(parent)).sort(), [...keys.slice(2), last].sort());
 });

@@ -35,7 +35,7 @@ async function place(t: ExecutionContext, device: 'cuda' | 'tensorrt', gpus: rea
       },
     };
     const signal = new AbortController().signal;
-    const opening = { engine, located, form: 'fp16', maker: undefined, signal } as const;
+    const opening = { engine, located, form: 'fp16', cacheKey: undefined, signal } as const;
     const observer = { notice: (text: string) => void notices.push(text), progress: () => {} };
     await openOnGpu(opening, config, { ensure: async () => located, observer, onnxruntime: '1.30.0' });
     return notices;
