@@ -1,5 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import sharp from 'sharp';
@@ -333,6 +341,24 @@ test.serial(
   },
 );
 
+test.serial('a folder that cannot be read is a failure, and the others are cut out', async (t) => {
+  const { run, folder } = await setUp(t, { 'in/sub/fine.jpg': await scene() });
+  const unread = Buffer.concat([Buffer.from(path.join(folder, 'in/bad')), Buffer.from([0xff])]);
+  mkdirSync(unread);
+  const { code, stderr } = await run(['in', '--out', 'out']);
+  t.is(code, 1);
+  t.regex(
+    stderr,
+    /^1 image cut out .*\n1 image failed:\n {2}in\/bad\uFFFD +Its name is not valid UTF-8; rename it\.\n$/,
+  );
+  t.true(existsSync(path.join(folder, 'out/sub/fine.png')));
+  // root reads every folder.
+  if (process.getuid?.() === 0) return;
+  const closed = path.join(folder, 'closed');
+  mkdirSync(closed, { mode: 0 });
+  t.regex((await run(['closed'])).stderr, /closed +It is a folder that cannot be read\.\n$/);
+});
+
 test.serial('a name that is not valid UTF-8 is told as such', async (t) => {
   const photo = await scene();
   const { run, folder, tree } = await setUp(t, { 'in/fine\uFFFD.jpg': photo });
@@ -344,7 +370,7 @@ test.serial('a name that is not valid UTF-8 is told as such', async (t) => {
   t.is(code, 1);
   t.regex(
     stderr,
-    /^1 image cut out .*\n2 images failed:\n(?: {2}(?:in\/bad|named)\uFFFD\uFFFD\.jpg +Its name is not valid UTF-8; rename the file\.\n){2}$/,
+    /^1 image cut out .*\n2 images failed:\n(?: {2}(?:in\/bad|named)\uFFFD\uFFFD\.jpg +Its name is not valid UTF-8; rename it\.\n){2}$/,
   );
   t.true(tree().includes('out/fine\uFFFD.png'));
 });

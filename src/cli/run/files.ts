@@ -17,7 +17,7 @@ async function missingError(file: string, error: unknown): Promise<unknown> {
   if (!isMissing(error)) return error;
   const link = await lstat(file).catch(() => undefined);
   if (link) return new UserError('It is a link whose target does not exist.');
-  return maybeNotUtf8(file) ? new UserError('Its name is not valid UTF-8; rename the file.') : error;
+  return maybeNotUtf8(file) ? new UserError('Its name is not valid UTF-8; rename it.') : error;
 }
 
 /** Rejects with UserError for anything but a regular file, of which nothing is opened. */
@@ -25,6 +25,7 @@ export async function checkInput(file: string): Promise<Stats> {
   const found = await stat(file).catch(async (error: unknown) => {
     throw await missingError(file, error);
   });
+  if (found.isDirectory()) throw new UserError('It is a folder that cannot be read.');
   if (!found.isFile()) throw new UserError('It is not a regular file.');
   return found;
 }

@@ -19,16 +19,20 @@ async function entriesOf(folder: string): Promise<Dirent[]> {
   return entries;
 }
 
-const readdirOfGlob = (
-  folder: string,
-  _: { withFileTypes: true },
-  done: (error: NodeJS.ErrnoException | null, entries: Dirent[]) => void,
-): void => {
-  entriesOf(folder).then(
-    (entries) => done(null, entries),
-    (error: NodeJS.ErrnoException) => done(error, []),
-  );
-};
-
-/** The file system as `glob` sees it. */
-export const globFiles: FileSystemAdapter = { readdir: readdirOfGlob as typeof listFolder };
+/** The file system as `glob` sees it; `unread` is called for every folder that cannot be read, and `glob` goes on. */
+export function globFiles(unread: (folder: string) => void): FileSystemAdapter {
+  const readdirOfGlob = (
+    folder: string,
+    _: { withFileTypes: true },
+    done: (error: NodeJS.ErrnoException | null, entries: Dirent[]) => void,
+  ): void => {
+    entriesOf(folder).then(
+      (entries) => done(null, entries),
+      () => {
+        unread(folder);
+        done(null, []);
+      },
+    );
+  };
+  return { readdir: readdirOfGlob as typeof listFolder };
+}

@@ -29,12 +29,24 @@ function baseOf(pattern: string): string {
 }
 
 async function below(folder: string, patterns: string[]): Promise<Found[]> {
-  const files = await glob(patterns, { cwd: folder, dot: false, caseSensitiveMatch: false, fs: globFiles });
+  const unread: string[] = [];
+  const files = await glob(patterns, {
+    cwd: folder,
+    dot: false,
+    caseSensitiveMatch: false,
+    fs: globFiles((missed) => unread.push(path.resolve(missed))),
+  });
   // Of a file that links to folders make several of, the shortest path counts.
-  return files
+  const found = files
     .sort()
     .sort((one, other) => depth(one) - depth(other))
     .map((file) => ({ file: path.join(folder, file), stem: withoutExtension(file), named: false }));
+  // A folder that cannot be read is an input that fails.
+  const failing = unread.map((missed) => {
+    const file = path.join(folder, path.relative(path.resolve(folder), missed));
+    return { file, stem: path.relative(folder, file), named: true };
+  });
+  return [...found, ...failing];
 }
 
 async function expand(name: string, extensions: readonly string[]): Promise<Found[]> {
