@@ -92,9 +92,27 @@ std::string runtime_version() {
   return opened_version;
 }
 
+#ifdef __GLIBC__
+namespace {
+
+/// Whether malloc() is that of glibc, and not of a library that replaces it.
+bool is_glibc_malloc() {
+  void* const libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  if (libc == nullptr) return false;
+  const bool same = dlsym(libc, "malloc") == dlsym(RTLD_DEFAULT, "malloc");
+  dlclose(libc);
+  return same;
+}
+
+}  // namespace
+#endif
+
 void trim_heap() {
 #ifdef __GLIBC__
-  malloc_trim(0);
+  // Where another allocator replaces it, glibc's was never initialised: malloc_trim() would do that
+  // now, without a lock against other threads, and then walk its empty lists.
+  static const bool trims = is_glibc_malloc();
+  if (trims) malloc_trim(0);
 #endif
 }
 
