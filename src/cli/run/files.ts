@@ -1,5 +1,5 @@
-import type { Stats } from 'node:fs';
-import { lstat, readFile, stat } from 'node:fs/promises';
+import { constants, type Stats } from 'node:fs';
+import { access, lstat, readFile, stat } from 'node:fs/promises';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { UserError } from '../../errors.ts';
 import { codeOf } from '../../files.ts';
@@ -25,7 +25,10 @@ export async function checkInput(file: string): Promise<Stats> {
   const found = await stat(file).catch(async (error: unknown) => {
     throw await missingError(file, error);
   });
-  if (found.isDirectory()) throw new UserError('It is a folder that cannot be read.');
+  if (found.isDirectory())
+    await access(file, constants.R_OK | constants.X_OK).catch(() => {
+      throw new UserError('It is a folder that cannot be read.');
+    });
   if (!found.isFile()) throw new UserError('It is not a regular file.');
   return found;
 }
