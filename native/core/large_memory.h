@@ -50,10 +50,13 @@ class LargeMemory {
 /// The instance of this process. Never destroyed, like ONNX Runtime's environment, which uses it.
 LargeMemory& large_memory();
 
-/// Memory of its own for the tensors that jobs borrow from their beginning to their end: among the
-/// blocks of a run, which come and go meanwhile, they would leave holes that no block fits in.
-[[nodiscard]] std::shared_ptr<void> borrow_tensor_memory(std::size_t bytes);  // or std::bad_alloc
+/// Likewise, for the tensors that jobs borrow from their beginning to their end: among the blocks of
+/// a run, which come and go meanwhile, they would leave holes that no block fits in.
 LargeMemory& tensor_memory();
+
+/// `bytes` of tensor_memory(), content undefined, freed with the last owner. Throws std::bad_alloc.
+/// With AddressSanitizer on the heap, where it watches their ends.
+[[nodiscard]] std::shared_ptr<void> borrow_tensor_memory(std::size_t bytes);
 
 struct LargeArrayDeleter {
   void operator()(void* array) const noexcept;

@@ -359,7 +359,7 @@ test.serial('a folder that cannot be read is a failure, and the others are cut o
   t.regex((await run(['closed'])).stderr, /closed +It is a folder that cannot be read\.\n$/);
 });
 
-test.serial('a name that is not valid UTF-8 is told as such', async (t) => {
+test.serial('a name that is not valid UTF-8 is reported as such', async (t) => {
   const photo = await scene();
   const { run, folder, tree } = await setUp(t, { 'in/fine\uFFFD.jpg': photo });
   const nameOf = (name: string) =>
