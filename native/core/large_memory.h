@@ -50,8 +50,8 @@ class LargeMemory {
 /// The instance of this process. Never destroyed, like ONNX Runtime's environment, which uses it.
 LargeMemory& large_memory();
 
-/// Likewise, for the tensors that jobs borrow from their beginning to their end: among the blocks of
-/// a run, which come and go meanwhile, they would leave holes that no block fits in.
+/// Likewise, for the tensors that jobs borrow from their beginning to their end: among the blocks
+/// of a run, which come and go meanwhile, they would leave holes that no block fits in.
 LargeMemory& tensor_memory();
 
 /// `bytes` of tensor_memory(), content undefined, freed with the last owner. Throws std::bad_alloc.
