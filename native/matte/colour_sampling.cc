@@ -137,7 +137,8 @@ CUTOUT_SIMD void sample_row(const float* __restrict red, const float* __restrict
     const float* at = layers + i;
     const float fore[4] = {at[0], at[kTile], at[2 * kTile], at[3 * kTile]};
     const float back[4] = {at[4 * kTile], at[5 * kTile], at[6 * kTile], at[7 * kTile]};
-    const Sample sample = limited_in_haze(sample_of(colour, fore, back), alpha[i], haze[i] != 0);
+    const Sample sample =
+        limited_in_haze(sample_of(colour, fore, back, alpha[i]), alpha[i], haze[i] != 0);
     const float value = moved_towards(alpha[i], sample);
     alpha[i] = unknown[i] != 0 ? value : alpha[i];
     sample_confidence[i] = unknown[i] != 0 ? sample.confidence : 0.0F;
@@ -289,8 +290,8 @@ ColourSampling sample_colours_scalar(const Guide& guide, std::span<const float> 
       const float foreground[4] = {layer(0), layer(1), layer(2), layer(3)};
       const float background[4] = {layer(4), layer(5), layer(6), layer(7)};
       const bool haze = all(x, y, kWideRadius, is_haze);
-      const Sample sample =
-          limited_in_haze(sample_of(colour, foreground, background), alpha[index], haze);
+      const Sample sample = limited_in_haze(sample_of(colour, foreground, background, alpha[index]),
+                                            alpha[index], haze);
       alpha[index] = moved_towards(alpha[index], sample);
       result.sample_confidence[index] = sample.confidence;
       result.sampled_alpha[index] = sample.alpha;

@@ -182,7 +182,7 @@ struct Patches {
 void confidence_tile(const Guide& guide, const EnergyTerms& terms, const MattingEnergy& energy,
                      const BlurWeights& weights, std::size_t index, Patches& at,
                      DeblurredMatte& matte, float* kept) {
-  constexpr int kInset = kHalo - kErrorRadius;
+  constexpr int kInset = kHalo - kModelRadius;
   const Tile& tile = energy.tiles()[index];
   const Extent extent = extent_of(tile);
   load_patch(guide, terms.output, tile, 0, at.output);

@@ -22,18 +22,18 @@ struct DeblurredMatte {
 /// minimises the energy of matting_energy.h over the uncertain network pixels, from the samples'
 /// alpha, by at most 12 steps of preconditioned conjugate gradients (docs/matting.md, section 4).
 ///
-/// Where D(alpha) > 1.5 D(start), D the mean over 5 x 5 of the energy's terms of output and
+/// Where D(alpha) > 1.5 D(start), D the mean over 7 x 7 of the energy's terms of output and
 /// samples, the colours do not explain the edge: alpha returns to the start by 1 - (1.5 D(start) /
 /// D(alpha))^2. The confidence is this share that stays times three factors, with e(x) = mean over
-/// 5 x 5 network pixels of (start - blur(x))^2 and the alpha before its return:
+/// 7 x 7 network pixels of (start - blur(x))^2 and the alpha before its return:
 ///
 /// | factor                                               | is low where                        |
 /// |------------------------------------------------------|-------------------------------------|
 /// | e(start)^2 / (e(start) (e(start) + 0.3 e(alpha))     | blurring changes the start little:  |
 /// |               + (4e-5)^2)                            | no edge                             |
 /// | f of matting_energy.h                                | the image is out of focus           |
-/// | 0 where alpha of 3 x 3 network pixels stays below    | there is no edge, what the colours  |
-/// | 0.1 or above 0.9, rising towards the middle          | show is texture                     |
+/// | 0 where alpha of 3 x 3 network pixels is 0, or 1;    | there is no edge, what the colours  |
+/// | 1 from 0.02 to 0.98, linear in between               | show is texture                     |
 ///
 /// `p` holds guide.size() values; they are clamped to 0..1, NaN counts as 0. `samples` are those of
 /// p (colour_sampling.h).

@@ -58,18 +58,17 @@ bool any_uncertain(const SolvedEdges& edges, int left, int right, int a, int b) 
   return any != 0;
 }
 
-CUTOUT_SIMD void residual_row(const float* __restrict values, int stride,
-                              const float* __restrict red, const float* __restrict green,
-                              const float* __restrict blue, const float* scale, const float* offset,
-                              const float* __restrict alpha, int n, float* __restrict out) {
+/// Offsets of n planes that go through the alpha of their own network pixels.
+CUTOUT_SIMD void offset_row(const float* __restrict values, int stride, const float* __restrict red,
+                            const float* __restrict green, const float* __restrict blue,
+                            const float* scale, const float* offset, const float* __restrict alpha,
+                            int n, float* __restrict out) {
   for (int i = 0; i < n; ++i) {
     const float* at = values + i;
     const float colour[3] = {red[i] * scale[0] + offset[0], green[i] * scale[1] + offset[1],
                              blue[i] * scale[2] + offset[2]};
-    const float plane[4] = {at[0], at[stride], at[2 * stride], at[3 * stride]};
-    const float fore[3] = {at[kFore * stride], at[(kFore + 1) * stride], at[(kFore + 2) * stride]};
-    const float back[3] = {at[kBack * stride], at[(kBack + 1) * stride], at[(kBack + 2) * stride]};
-    out[i] = alpha[i] - model_alpha(colour, plane, fore, back);
+    const float slopes[3] = {at[0], at[stride], at[2 * stride]};
+    out[i] = offset_through(colour, slopes, alpha[i]);
   }
 }
 
@@ -251,9 +250,9 @@ class TileRows {
       }
       x = end;
     }
-    residual_row(row_.data(), stride_, guide.planes[0] + index, guide.planes[1] + index,
-                 guide.planes[2] + index, guide.scale.data(), guide.offset.data(),
-                 edges_.matte.alpha.get() + index, width_, channel_row(kResidual));
+    offset_row(row_.data(), stride_, guide.planes[0] + index, guide.planes[1] + index,
+               guide.planes[2] + index, guide.scale.data(), guide.offset.data(),
+               edges_.matte.alpha.get() + index, width_, channel_row(kOffset));
     std::memcpy(channel_row(kConfidence), edges_.matte.confidence.get() + index,
                 width * sizeof(float));
   }
@@ -476,8 +475,7 @@ MatteSummary guided_upsample_scalar(ImageView rgba, const Guide& guide, std::spa
       }
       const float colour[3] = {guide.colour(0, index), guide.colour(1, index),
                                guide.colour(2, index)};
-      at[kResidual] =
-          matte.alpha[index] - model_alpha(colour, at.data(), at.data() + kFore, at.data() + kBack);
+      at[kOffset] = offset_through(colour, at.data(), matte.alpha[index]);
       at[kConfidence] = matte.confidence[index];
     }
   }

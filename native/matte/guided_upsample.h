@@ -28,8 +28,9 @@ namespace cutout {
 /// At the image's size, for pixels beside uncertain network pixels only; everywhere else alpha is 0
 /// or 1:
 ///
-///  3. A = alpha by the local colour models of the deblurred alpha (local_model.h) plus their
-///     residual at the network pixels, both interpolated linearly.
+///  3. A = alpha by planes over colour with the slopes of the deblurred alpha's local models
+///     (local_model.h), each through its network pixel's own alpha; slopes and offsets are
+///     interpolated linearly.
 ///  4. alpha1 = q + confidence (A - q), q the deblurred alpha by the spline of cubic_taps.h.
 ///  5. Explain r = I - alpha1 F - (1 - alpha1) B by alpha, F and B together, in the sense of least
 ///     squares (docs/research/0157), where e is the part of r across F - B:

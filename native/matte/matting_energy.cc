@@ -14,7 +14,7 @@ namespace {
 using energy::kMean;
 
 constexpr int kWindowInset = kHalo - kModelRadius;
-static_assert(kWindowInset >= 2 * kBlurRadius + kErrorRadius);
+static_assert(kWindowInset >= 2 * kBlurRadius + kModelRadius);
 // Colours are read by the windows, alpha by the blur of the blur too.
 constexpr int kColourInset = kWindowInset - kModelRadius;
 constexpr int kValueInset = std::min(kColourInset, kHalo - 2 * kBlurRadius);

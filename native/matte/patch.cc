@@ -173,9 +173,9 @@ CUTOUT_SIMD void sum_windows(const Patch& from, const Extent& extent, int inset,
 CUTOUT_SIMD void mean_squares(const Patch& from, const Extent& extent, int inset, Patch& lines,
                               Patch& out) {
   two_passes(
-      extent, inset, kErrorRadius, [&](int at) { return sum5_squares(from.data() + at); },
-      [&](int at) { return sum5(lines.data() + at, kPatchStride) * kErrorMean; }, lines.data(),
-      out.data());
+      extent, inset, kModelRadius, [&](int at) { return sum_squares(from.data() + at); },
+      [&](int at) { return sum_window(lines.data() + at, kPatchStride) * kWindowMean; },
+      lines.data(), out.data());
 }
 
 }  // namespace cutout

@@ -13,7 +13,7 @@ namespace cutout {
 /// leaving the cache. A step computes what is at least `inset` network pixels from the patch's
 /// border. Loops run over whole vectors, at most `inset` columns too far into the next row, where
 /// no result depends on them.
-inline constexpr int kHalo = 13;
+inline constexpr int kHalo = 14;
 inline constexpr int kPatchRows = kTile + 2 * kHalo;
 inline constexpr int kPatchStride = 64;
 inline constexpr int kPatchVector = 16;
@@ -73,7 +73,7 @@ void subtract_patch(const Patch& a, const Patch& b, const Extent& extent, int in
 /// Sums over windows of 7 x 7 values; inset >= 3.
 void sum_windows(const Patch& from, const Extent& extent, int inset, Patch& lines, Patch& out);
 
-/// Means of the squares of 5 x 5 values; inset >= kErrorRadius.
+/// Means of the squares of 7 x 7 values; inset >= kModelRadius.
 void mean_squares(const Patch& from, const Extent& extent, int inset, Patch& lines, Patch& out);
 
 }  // namespace cutout

@@ -89,10 +89,16 @@ test("hairs whose colour is no mixture of body and background keep the network's
   t.true(error(kernels.sampleColours(guide, p, 2).alpha, only) < 0.01);
 });
 
-test("if body and background have similar colours, the network's alpha is kept", (t) => {
-  const like: Colour = [GREEN[0] + 0.03, GREEN[1] + 0.03, GREEN[2]];
+test("where body and background differ by less than a colour's noise, the network's alpha is nearly kept", (t) => {
+  const like: Colour = [GREEN[0] + 0.03, GREEN[1] + 0.03, GREEN[2]]; // 0.042 apart; the noise is 0.055
   const { guide, p } = guideOf(solid, mixed(hairs, like, GREEN));
-  t.true(error(kernels.sampleColours(guide, p, 2).alpha, solid) < 0.02);
+  const { alpha } = kernels.sampleColours(guide, p, 2);
+  const whole = error(
+    Float32Array.from(p, (_, i) => hairs(i % width, Math.floor(i / width))),
+    solid,
+  );
+  t.log(error(alpha, solid), whole);
+  t.true(error(alpha, solid) < 0.15 * whole);
 });
 
 test('a wide, half confident part of the body that is darker than the rest is not thinned', (t) => {
@@ -139,7 +145,9 @@ test('network pixels well inside and well outside are unchanged, and so is an ou
 });
 
 test("the foreground colour of corrected hairs is nearer to the body's than their corrected alpha alone would give", (t) => {
-  const colour = mixed(hairs, PALE, GREEN);
+  // Colours this near to each other are believed in part.
+  const brown: Colour = [0.25, 0.25, 0.2];
+  const colour = mixed(hairs, brown, GREEN);
   const { guide, p } = guideOf(solid, colour);
   const { alpha, sampleConfidence, sampledAlpha } = kernels.sampleColours(guide, p, 2);
   const [roi, scale] = [{ left: 0, top: 0, width: 2 * width, height: 2 * height }, 2];
@@ -152,7 +160,7 @@ test("the foreground colour of corrected hairs is nearer to the body's than thei
     let [sum, n] = [0, 0];
     for (let y = 3 * scale; y < roi.height; y += 7 * scale, n++) {
       const [r = 0, g = 0, b = 0] = pixel(image, 50 * scale, y);
-      sum += Math.hypot(r / 255 - PALE[0], g / 255 - PALE[1], b / 255 - PALE[2]);
+      sum += Math.hypot(r / 255 - brown[0], g / 255 - brown[1], b / 255 - brown[2]);
     }
     return sum / n;
   };

@@ -9,7 +9,7 @@ const kernels = loadKernels();
 
 const SMOOTHNESS = 5;
 const EPSILON = 1e-7;
-const [WIDE, FINE] = [0.09, 0.18];
+const [WIDE, FINE] = [0.0844, 0.1758];
 
 type Matrix = Float64Array[];
 const matrix = (n: number, m = n): Matrix => Array.from({ length: n }, () => new Float64Array(m));
@@ -69,12 +69,12 @@ function minimum(guide: Guide, p: Float32Array, start: Float64Array, unknown: Fl
   const again = cached((x, y) => change(x, y) - blurred(change, x, y));
   const fineness = cached((x, y) => {
     let [once, twice] = [0, 0];
-    for (let j = -2; j <= 2; j++)
-      for (let i = -2; i <= 2; i++) {
+    for (let j = -3; j <= 3; j++)
+      for (let i = -3; i <= 3; i++) {
         once += change(x + i, y + j) ** 2;
         twice += again(x + i, y + j) ** 2;
       }
-    return clamp((twice / 25 / (once / 25 + 1e-9) - WIDE) / (FINE - WIDE), 1);
+    return clamp((twice / 49 / (once / 49 + 1e-9) - WIDE) / (FINE - WIDE), 1);
   });
   const snapped = (value: number) => (value >= 0.02 ? (value <= 0.98 ? value : 1) : 0);
 

@@ -122,7 +122,7 @@ struct SampleColours {
     }
     const float alpha = planes.alpha[i];
     const Sample sample =
-        limited_in_haze(sample_of(colour, fore, back), alpha, (bits & kHazeBit) != 0);
+        limited_in_haze(sample_of(colour, fore, back, alpha), alpha, (bits & kHazeBit) != 0);
     planes.alpha[i] = moved_towards(alpha, sample);
     planes.confidence[i] = sample.confidence;
     planes.sampled[i] = sample.alpha;

@@ -8,7 +8,7 @@ namespace cutout::cuda {
 /// Mean squares of start - blur(value), to `changes`, and means of the energy's first two terms at
 /// the value, to `terms`, of active tiles. The value is limited to 0..1.
 struct ExplainOutput {
-  static constexpr int kBlurred = kTile + 2 * kErrorRadius;
+  static constexpr int kBlurred = kTile + 2 * kModelRadius;
   static constexpr int kValue = kBlurred + 2 * kBlurRadius;
   struct Shared {
     float value[kValue][kValue];
@@ -31,7 +31,7 @@ struct ExplainOutput {
 
   template <int kPhase>
   CUTOUT_HD void run(const ThreadIndex& at, Shared& s) const {
-    constexpr int kInValue = kBlurRadius + kErrorRadius;
+    constexpr int kInValue = kBlurRadius + kModelRadius;
     const TileThread thread(at, planes);
     const Tile& tile = planes.tiles[thread.index];
     if (!tile.active()) return;
@@ -48,7 +48,7 @@ struct ExplainOutput {
     } else if constexpr (kPhase == 2) {
       share_out<kBlurred, kBlurred>(thread, [&](int j, int i) {
         const std::ptrdiff_t index =
-            planes.clamped(thread.left + i - kErrorRadius, thread.top + j - kErrorRadius);
+            planes.clamped(thread.left + i - kModelRadius, thread.top + j - kModelRadius);
         const float blurred = blur9(&s.lines[j + kBlurRadius][i], kBlurred, blur);
         s.changes[j][i] = planes.start[index] - blurred;
         s.terms[j][i] =
@@ -57,14 +57,14 @@ struct ExplainOutput {
       });
     } else if constexpr (kPhase == 3) {
       share_out<kBlurred, kTile>(thread, [&](int j, int i) {
-        s.change_lines[j][i] = sum5_squares(&s.changes[j][i + kErrorRadius]);
-        s.term_lines[j][i] = sum5_squares(&s.terms[j][i + kErrorRadius]);
+        s.change_lines[j][i] = sum_squares(&s.changes[j][i + kModelRadius]);
+        s.term_lines[j][i] = sum_squares(&s.terms[j][i + kModelRadius]);
       });
     } else if (tile.holds(thread.x, thread.y)) {
-      const int j = at.thread_y + kErrorRadius;
+      const int j = at.thread_y + kModelRadius;
       const std::ptrdiff_t index = planes.at(thread.x, thread.y);
-      changes[index] = sum5(&s.change_lines[j][at.thread_x], kTile) * kErrorMean;
-      terms[index] = sum5(&s.term_lines[j][at.thread_x], kTile) * kErrorMean;
+      changes[index] = sum_window(&s.change_lines[j][at.thread_x], kTile) * kWindowMean;
+      terms[index] = sum_window(&s.term_lines[j][at.thread_x], kTile) * kWindowMean;
     }
   }
 };

@@ -16,7 +16,7 @@ namespace cutout::cuda {
 ///
 /// | limit     |                                                                                      |
 /// |-----------|--------------------------------------------------------------------------------------|
-/// | channels  | kChannels floats for each network pixel, aligned to 16 bytes                         |
+/// | channels  | kChannels floats for each network pixel                                              |
 /// | part      | of the image, which the guide shows; `rows` and `columns` have its size              |
 /// | roi       | inside the part, in pixels of the image; outside of it alpha is 0                    |
 /// | hidden    | 0: colours under alpha 0 are cleared; 0x00FFFFFF: kept                               |
@@ -39,7 +39,7 @@ struct Channels {
     for (int c = 0; c < 6; ++c) to[kFore + c] = colours[c * plane + index];
     const float colour[3] = {guide_colour(guide, 0, index), guide_colour(guide, 1, index),
                              guide_colour(guide, 2, index)};
-    to[kResidual] = alpha[index] - model_alpha(colour, to + kCoefficients, to + kFore, to + kBack);
+    to[kOffset] = offset_through(colour, to + kCoefficients, alpha[index]);
     to[kConfidence] = confidence[index];
   }
 };

@@ -8,7 +8,7 @@ namespace cutout::cuda {
 
 /// f of the network pixels of tiles that are near uncertain ones.
 struct FindFineness {
-  static constexpr int kTwice = kTile + 2 * kErrorRadius;  // sides of what the phases compute
+  static constexpr int kTwice = kTile + 2 * kModelRadius;  // sides of what the phases compute
   static constexpr int kOnce = kTwice + 2 * kBlurRadius;
   static constexpr int kStart = kOnce + 2 * kBlurRadius;
   struct Shared {
@@ -25,9 +25,9 @@ struct FindFineness {
 
   template <int kPhase>
   CUTOUT_HD void run(const ThreadIndex& at, Shared& s) const {
-    constexpr int kInTwice = kErrorRadius;
-    constexpr int kInOnce = kErrorRadius + kBlurRadius;
-    constexpr int kInStart = kErrorRadius + 2 * kBlurRadius;
+    constexpr int kInTwice = kModelRadius;
+    constexpr int kInOnce = kModelRadius + kBlurRadius;
+    constexpr int kInStart = kModelRadius + 2 * kBlurRadius;
     const TileThread thread(at, planes);
     if (planes.tiles[thread.index].near == 0) return;
     const float* const blur = planes.search->blur;
@@ -56,15 +56,16 @@ struct FindFineness {
       });
     } else if constexpr (kPhase == 5) {
       share_out<kTwice, kTile>(thread, [&](int j, int i) {
-        s.lines[j][i] = sum5_squares(&s.once[j + kBlurRadius][i + kInOnce]);
-        s.start[j][i] = sum5_squares(&s.twice[j][i + kInTwice]);
+        s.lines[j][i] = sum_squares(&s.once[j + kBlurRadius][i + kInOnce]);
+        s.start[j][i] = sum_squares(&s.twice[j][i + kInTwice]);
       });
     } else {
       if (!planes.inside(thread.x, thread.y)) return;
       const int i = at.thread_x;
-      const int j = at.thread_y + kErrorRadius;
-      planes.fineness[planes.at(thread.x, thread.y)] = energy::fineness(
-          sum5(&s.lines[j][i], kOnce) * kErrorMean, sum5(&s.start[j][i], kStart) * kErrorMean);
+      const int j = at.thread_y + kModelRadius;
+      planes.fineness[planes.at(thread.x, thread.y)] =
+          energy::fineness(sum_window(&s.lines[j][i], kOnce) * kWindowMean,
+                           sum_window(&s.start[j][i], kStart) * kWindowMean);
     }
   }
 };

@@ -18,9 +18,9 @@ inline constexpr int kWideRadius = 20;
 // Wide parts with p above it are foreground samples; those below 1 - kInside are not raised.
 inline constexpr float kInside = 0.7F;
 inline constexpr float kUnknown = 0.5F;
-// |F - B|^2 is so many times the variance of F and B together, noise included, where the
-// confidence is one half.
-inline constexpr float kSeparation = 10.0F;
+// Variance of a colour along F - B, as a share of the sum over its three channels: between one
+// third, where all directions are alike, and 1.
+inline constexpr float kAlongLine = 0.5F;
 
 // Bits of a label: what all network pixels of a neighbourhood are.
 inline constexpr std::uint8_t kForeSample = 1;
@@ -53,8 +53,8 @@ CUTOUT_HD float variance_of(const float* mean) {
   return variance > 0.0F ? variance : 0.0F;
 }
 
-/// `fore`, `back`: means of the samples' r, g, b and squared length.
-CUTOUT_HD Sample sample_of(const float* colour, const float* fore, const float* back) {
+/// `fore`, `back`: means of the samples' r, g, b and squared length; `p` in 0..1.
+CUTOUT_HD Sample sample_of(const float* colour, const float* fore, const float* back, float p) {
   const float d[3] = {fore[0] - back[0], fore[1] - back[1], fore[2] - back[2]};
   const float x[3] = {colour[0] - back[0], colour[1] - back[1], colour[2] - back[2]};
   const float separation = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
@@ -66,8 +66,8 @@ CUTOUT_HD Sample sample_of(const float* colour, const float* fore, const float* 
   const float rest = 1.0F - alpha;
   const float variance =
       kNoise + (alpha * alpha * variance_of(fore) + rest * rest * variance_of(back));
-  return {alpha,
-          separation / (separation + kSeparation * variance) * (kNoise / (kNoise + distance))};
+  const float prior = p * (1.0F - p) * separation;
+  return {alpha, prior / (prior + kAlongLine * variance) * (kNoise / (kNoise + distance))};
 }
 
 /// Without confidence where it would raise haze.

@@ -22,8 +22,6 @@ inline constexpr float kFit = 1.5F;
 // Change of the output by blurring (mean square of alpha) below which there is no confidence:
 // rounding to 8 bits, noise and wide gentle slopes stay below it.
 inline constexpr float kSoft = 4e-5F;
-// No edge: alpha of a neighbourhood is everywhere this near to 0, or to 1.
-inline constexpr float kEdge = 0.1F;
 
 /// Whether a network pixel is uncertain, from the least and the greatest snapped output around it.
 CUTOUT_HD bool is_uncertain(float least, float most) {
@@ -62,10 +60,11 @@ CUTOUT_HD float kept(float start, float alpha, float share) {
   return start + share * (alpha - start);
 }
 
-/// Edge strength of a neighbourhood from its least and greatest alpha: 0..1.
+/// Edge strength of a neighbourhood from its least and greatest alpha: 0 where all of it is 0 or
+/// all of it is 1, 1 where neither is certain.
 CUTOUT_HD float edge_between(float least, float most) {
-  const float background = most / kEdge;
-  const float foreground = (1.0F - least) / kEdge;
+  const float background = most / kCertainBackground;
+  const float foreground = (1.0F - least) / kCertainBackground;
   return (background < 1.0F ? background : 1.0F) * (foreground < 1.0F ? foreground : 1.0F);
 }
 

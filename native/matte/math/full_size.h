@@ -11,11 +11,11 @@ namespace cutout {
 
 /// Channels that are interpolated from network pixels to pixels.
 enum Channel {
-  kCoefficients,  // kA0 .. kB of local_model.h
-  kFore = kCoefficients + kPlaneChannels,
+  kCoefficients,  // kA0 .. kB of local_model.h, the plane through the network pixel's own alpha
+  kOffset = kCoefficients + kPlaneChannels - 1,  // the last of them
+  kFore,
   kBack = kFore + 3,
-  kResidual = kBack + 3,  // the deblurred alpha minus the models' at the network pixel
-  kConfidence,
+  kConfidence = kBack + 3,
   kChannels
 };
 
@@ -51,7 +51,7 @@ CUTOUT_HD std::uint32_t refined_pixel(std::uint32_t pixel, float q, const Value&
   const float fore[3] = {value(kFore), value(kFore + 1), value(kFore + 2)};
   const float back[3] = {value(kBack), value(kBack + 1), value(kBack + 2)};
   const float confidence = value(kConfidence);
-  const float guided = clamp01(model_alpha(colour, plane, fore, back) + value(kResidual));
+  const float guided = clamp01(plane_alpha(colour, plane));
   const float alpha1 = clamp01(blend(q, guided, confidence));
   const float d[3] = {fore[0] - back[0], fore[1] - back[1], fore[2] - back[2]};
   const auto residual = [&](int c, float a) { return colour[c] - back[c] - a * d[c]; };

@@ -12,9 +12,8 @@ namespace cutout {
 enum ModelChannel { kA0, kA1, kA2, kB };
 inline constexpr int kPlaneChannels = 4;  // kA0 .. kB
 
-inline constexpr int kModelRadius = 3;     // network pixels
-inline constexpr float kEpsilon = 1e-7F;   // squared colour, added to the variances of a window
-inline constexpr float kLinePrior = 0.2F;  // weight of the plane's alpha on the line, colour^2
+inline constexpr int kModelRadius = 3;    // network pixels
+inline constexpr float kEpsilon = 1e-7F;  // squared colour, added to the variances of a window
 
 inline constexpr int kModelWindow = 2 * kModelRadius + 1;
 static_assert(kModelWindow == 7, "the sums below are written out");
@@ -111,22 +110,14 @@ CUTOUT_HD void solve_plane(const float* sum, std::ptrdiff_t from, float* out, st
   out[kB * to] = kModelMiddle + middle - kModelMiddle * (a[0] + a[1] + a[2]);
 }
 
-/// Alpha of a colour by the plane and by the colour line (Levin 2006) between foreground and
-/// background: the line counts where its two colours are far apart, the plane where they are alike.
-/// All colours in 0..1.
-CUTOUT_HD float model_alpha(const float* colour, const float* plane, const float* fore,
-                            const float* back) {
-  float g = plane[0] * colour[0] + plane[1] * colour[1] + plane[2] * colour[2] + plane[3];
-  g = g > 0.0F ? g : 0.0F;
-  g = g < 1.0F ? g : 1.0F;
-  const float d0 = fore[0] - back[0];
-  const float d1 = fore[1] - back[1];
-  const float d2 = fore[2] - back[2];
-  const float along =
-      (colour[0] - back[0]) * d0 + (colour[1] - back[1]) * d1 + (colour[2] - back[2]) * d2;
-  float line = (along + kLinePrior * g) / (d0 * d0 + d1 * d1 + d2 * d2 + kLinePrior);
-  line = line > 0.0F ? line : 0.0F;
-  return line < 1.0F ? line : 1.0F;
+/// The offset of the plane with the slopes of `plane` that gives a colour in 0..1 this alpha.
+CUTOUT_HD float offset_through(const float* colour, const float* plane, float alpha) {
+  return alpha - (plane[kA0] * colour[0] + plane[kA1] * colour[1] + plane[kA2] * colour[2]);
+}
+
+/// Alpha of a colour in 0..1 by a plane; may lie outside 0..1.
+CUTOUT_HD float plane_alpha(const float* colour, const float* plane) {
+  return plane[kA0] * colour[0] + plane[kA1] * colour[1] + plane[kA2] * colour[2] + plane[kB];
 }
 
 }  // namespace cutout

@@ -7,11 +7,10 @@
 
 namespace cutout {
 
-/// Gaussian blur of nine taps each way.
+/// Gaussian blur of nine taps each way, twice the largest sigma (matte/blur_estimate.h).
 inline constexpr int kBlurRadius = 4;
-/// Of the 5 x 5 values of a mean of squares.
-inline constexpr int kErrorRadius = 2;
-inline constexpr float kErrorMean = 1.0F / 25.0F;
+/// Of the values of a window (matte/math/local_model.h).
+inline constexpr float kWindowMean = 1.0F / (kModelWindow * kModelWindow);
 
 /// Nine taps, added in a fixed order; `w` is one half with its middle.
 CUTOUT_HD float blur9(const float* at, std::ptrdiff_t step, const float* w) {
@@ -19,18 +18,14 @@ CUTOUT_HD float blur9(const float* at, std::ptrdiff_t step, const float* w) {
          (w[3] * (at[-3 * step] + at[3 * step]) + w[4] * (at[-4 * step] + at[4 * step]));
 }
 
-CUTOUT_HD float sum5(const float* at, std::ptrdiff_t step) {
-  return (at[0] + (at[-step] + at[step])) + (at[-2 * step] + at[2 * step]);
-}
-
-CUTOUT_HD float sum5_squares(const float* at) {
-  const float square[5] = {at[-2] * at[-2], at[-1] * at[-1], at[0] * at[0], at[1] * at[1],
-                           at[2] * at[2]};
-  return sum5(square + 2, 1);
-}
-
 CUTOUT_HD float sum_window(const float* at, std::ptrdiff_t step) {
   return sum7(at[-3 * step], at[-2 * step], at[-step], at[0], at[step], at[2 * step], at[3 * step]);
+}
+
+/// The squares of seven values.
+CUTOUT_HD float sum_squares(const float* at) {
+  return sum7(at[-3] * at[-3], at[-2] * at[-2], at[-1] * at[-1], at[0] * at[0], at[1] * at[1],
+              at[2] * at[2], at[3] * at[3]);
 }
 
 }  // namespace cutout
