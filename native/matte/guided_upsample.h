@@ -51,7 +51,7 @@ namespace cutout {
 /// | in == out | the image is changed in place                                                          |
 /// | roi       | pixels of the image; clipped to it; empty: everything becomes transparent              |
 /// | threads   | tiles over the pool; same bytes and summary for any number of threads                  |
-/// | scratch   | at most 130 bytes for each network pixel (all uncertain), 210 kB for each thread       |
+/// | scratch   | at most 130 bytes for each network pixel (all uncertain), 220 kB for each thread       |
 /// | agreement | bit-equal to the scalar version                                                        |
 MatteSummary guided_upsample(ImageView rgba, const Guide& guide, std::span<const float> p,
                              const ColourSampling& samples, const Box& roi, HiddenColour hidden,

@@ -36,7 +36,7 @@ struct EnergyTerms {
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | tiles     | hold all uncertain network pixels                                                        |
-/// | scratch   | 11 floats for each network pixel of a tile and 3 around it; 210 kB for each thread     |
+/// | scratch   | 11 floats for each network pixel of a tile and 3 around it; 220 kB for each thread     |
 /// | threads   | const functions may run at the same time on different tiles                            |
 class MattingEnergy {
  public:
