@@ -93,7 +93,7 @@ LargeMemory& tensor_memory() {
 
 #ifdef __SANITIZE_ADDRESS__
 
-std::shared_ptr<void> borrow_tensor_memory(std::size_t bytes) {
+std::shared_ptr<void> allocate_tensor_memory(std::size_t bytes) {
   return {::operator new(bytes), [](void* memory) { ::operator delete(memory); }};
 }
 
@@ -103,7 +103,7 @@ void LargeArrayDeleter::operator()(void* array) const noexcept { ::operator dele
 
 #else
 
-std::shared_ptr<void> borrow_tensor_memory(std::size_t bytes) {
+std::shared_ptr<void> allocate_tensor_memory(std::size_t bytes) {
   void* const memory = tensor_memory().allocate(bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return {memory, [](void* borrowed) { tensor_memory().free(borrowed); }};

@@ -56,7 +56,7 @@ LargeMemory& tensor_memory();
 
 /// `bytes` of tensor_memory(), content undefined, freed with the last owner. Throws std::bad_alloc.
 /// With AddressSanitizer on the heap, where it watches their ends.
-[[nodiscard]] std::shared_ptr<void> borrow_tensor_memory(std::size_t bytes);
+[[nodiscard]] std::shared_ptr<void> allocate_tensor_memory(std::size_t bytes);
 
 struct LargeArrayDeleter {
   void operator()(void* array) const noexcept;

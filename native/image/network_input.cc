@@ -13,7 +13,6 @@ namespace cutout {
 
 namespace {
 
-constexpr double kGray = 128;
 constexpr std::size_t kGrain = 16;  // rows of the output
 
 /// Premultiplied RGBA -> over gray -> normalised, into the three planes.
@@ -71,7 +70,7 @@ void fill_network_input_scalar(ConstImageView rgba, const NetworkInput& spec, fl
           const std::uint8_t* pixel = rgba.row(y) + static_cast<std::ptrdiff_t>(x) * 4;
           const double alpha = pixel[3] / 255.0;
           for (int c = 0; c < 3; ++c) {
-            sum[c] += weight * (pixel[c] * alpha + kGray * (1 - alpha));
+            sum[c] += weight * (pixel[c] * alpha + double{kGray} * (1 - alpha));
           }
         }
       }

@@ -65,7 +65,7 @@ class ConjugateGradients {
     const double tolerance = deblur::tolerance(pixels);
     double rz = advance(0.0F, direction, alpha);  // residual . conditioned
     next_direction(0.0F, direction);
-    for (int i = 0; i < deblur::kSteps && rz > tolerance; ++i) {
+    for (int i = 0; i < deblur::kMaxIterations && rz > tolerance; ++i) {
       for_tiles([&](std::size_t tile, MattingEnergy::Scratch& scratch) {
         energy_.multiply(tile, direction, scratch, product_.get());
         sums_[tile] = dot(tile, direction, product_.get());

@@ -6,10 +6,10 @@
 
 namespace cutout {
 
-/// Minimises the energy over its tiles by at most kSteps of conjugate gradients with the energy's
-/// diagonal as preconditioner (matte/math/deblur.h: number of steps and tolerance). `alpha` and
-/// `direction` are planes of guide.size(): alpha holds the start and then the minimum, which may
-/// lie outside 0..1; `direction` holds 0 and is scratch.
+/// Minimises the energy over its tiles by at most kMaxIterations of conjugate gradients with the
+/// energy's diagonal as preconditioner (matte/math/deblur.h: number of steps and tolerance).
+/// `alpha` and `direction` are planes of guide.size(): alpha holds the start and then the minimum,
+/// which may lie outside 0..1; `direction` holds 0 and is scratch.
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|

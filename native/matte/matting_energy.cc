@@ -127,7 +127,7 @@ CUTOUT_SIMD void weigh(const float* __restrict confidence, const float* __restri
   for (int j = inset; j < extent.down - inset; ++j, confidence += stride, output += stride) {
     float* __restrict row = blurred + static_cast<std::ptrdiff_t>(j) * kPatchStride + inset;
     for (int i = 0; i < n; ++i) {
-      row[i] = energy::weighed(confidence[i], output[i], share, row[i]);
+      row[i] = energy::data_residual(confidence[i], output[i], share, row[i]);
     }
   }
 }
@@ -294,9 +294,9 @@ void MattingEnergy::smooth(std::size_t index, Scratch& scratch) const {
   }
 }
 
-/// Confidence-weighted error of the blurred value against `share` of the output, blurred again, in
-/// scratch.model[0], `kHalo` from the border.
-void MattingEnergy::blur_back(const Tile& tile, float share, Scratch& scratch) const {
+/// 1/2 of the data term's gradient: the confidence-weighted error of the blurred value against
+/// `share` of the output, blurred again, in scratch.model[0], `kHalo` from the border.
+void MattingEnergy::data_gradient(const Tile& tile, float share, Scratch& scratch) const {
   constexpr int kInset = kHalo - kBlurRadius;
   const Extent extent = extent_of(tile);
   blur_patch(scratch.value, extent, kInset, blur_, scratch.lines, scratch.blurred);
@@ -310,13 +310,13 @@ void MattingEnergy::blur_back(const Tile& tile, float share, Scratch& scratch) c
 }
 
 /// Calls row(y, index in a patch) for a tile's rows once the energy's sums of scratch.value are in
-/// scratch.changes and scratch.model[0]; `share` as for blur_back().
+/// scratch.changes and scratch.model[0]; `share` as for data_gradient().
 template <typename Row>
 void MattingEnergy::sum_terms(std::size_t index, float share, Scratch& scratch,
                               const Row& row) const {
   const Tile& tile = tiles_[index];
   smooth(index, scratch);
-  blur_back(tile, share, scratch);
+  data_gradient(tile, share, scratch);
   for (int y = tile.top; y < tile.bottom; ++y) {
     row(y, static_cast<std::size_t>((y - tile.top + kHalo) * kPatchStride + kHalo));
   }

@@ -27,6 +27,7 @@ struct EnergyTerms {
 ///     + kSmoothness / 49 sum_k f_k min_(a, b) (sum_(i in k) (alpha_i - a . I_i - b)^2
 ///                                              + 49 kEpsilon |a|^2)
 ///
+/// These are the data term, the sampling prior, the fidelity to the start and the smoothness term.
 /// H is the network's blur (patch.h). The last line is the matting Laplacian (Levin 2006): alpha is
 /// a linear function of colour in every window. f, fineness(), is 0 where the output is soft though
 /// the network is not: the image is out of focus, its grain would be taken for an edge, and the
@@ -73,7 +74,7 @@ class MattingEnergy {
   void smooth(std::size_t tile, Scratch& scratch) const;
   template <typename Row>
   void sum_terms(std::size_t tile, float share, Scratch& scratch, const Row& row) const;
-  void blur_back(const Tile& tile, float share, Scratch& scratch) const;
+  void data_gradient(const Tile& tile, float share, Scratch& scratch) const;
 
   const Guide& guide_;
   EnergyTerms terms_;

@@ -133,7 +133,7 @@ struct Network::Session {
     if (device != nullptr) {
       CUTOUT_RETURN_IF_ERROR(device->allocate(size * sizeof(float), buffer));
     } else {
-      buffer = borrow_tensor_memory(size * sizeof(float));
+      buffer = allocate_tensor_memory(size * sizeof(float));
     }
     auto* const values = static_cast<float*>(buffer.get());
     tensor = Ort::Value::CreateTensor<float>(memory, values, size, shape.data(), shape.size());

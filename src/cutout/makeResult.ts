@@ -10,7 +10,7 @@ import type { CachedResult } from './cachedResult.ts';
 import type { ImageDownloads } from './imageDownloads.ts';
 import type { Loaded } from './load.ts';
 import { createPipeline, type PipelineCall, type PipelineParts, type PipelineResult } from './pipeline.ts';
-import { makePlans, type Plan, sizeToReserve } from './plan.ts';
+import { makePlans, type Plan, tierToReserve } from './plan.ts';
 import { probeInputs } from './probeInputs.ts';
 import type { CutoutRequest } from './request.ts';
 
@@ -85,7 +85,7 @@ export function createMakeResult(parts: ResultParts): MakeResult {
     const inputs = await probeInputs(request, loaded, parts, telemetry);
     const plans = makePlans(request, inputs, parts);
     // 4. Admit. From here on everything that was acquired is settled or released, however this ends.
-    const size = sizeToReserve(request, inputs.image.probe);
+    const size = tierToReserve(request, inputs.image.probe);
     const admitted = await admission.admit({
       accountId,
       hasPermit: downloads.hasPermit,

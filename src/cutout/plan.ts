@@ -74,7 +74,7 @@ const fullSize = (source: Dimensions): Dimensions => resultSize(source, SIZE_LIM
 const pixels = ({ width, height }: Dimensions) => width * height;
 
 /** The size to reserve. The ledger decides `auto` by the balance, for results larger than a preview. */
-export function sizeToReserve({ size }: Pick<CutoutRequest, 'size'>, source: Dimensions): Tier | 'auto' {
+export function tierToReserve({ size }: Pick<CutoutRequest, 'size'>, source: Dimensions): Tier | 'auto' {
   if (size !== 'auto') return size === 'preview' ? 'preview' : 'full';
   return pixels(fullSize(source)) > SIZE_LIMITS.preview ? 'auto' : 'preview';
 }

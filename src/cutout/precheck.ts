@@ -31,14 +31,14 @@ function addressesOf({ source, background }: CutoutRequest): readonly (string | 
 }
 
 /** The size as the credit check knows it. */
-const payableSize = (size: CutoutRequest['size']) => (size === 'preview' || size === 'auto' ? size : 'full');
+const payableTier = (size: CutoutRequest['size']) => (size === 'preview' || size === 'auto' ? size : 'full');
 
 export function createPrecheck({ rate, admission, checkCredit, permitted }: PrecheckParts): Precheck {
   return async (request, accountId) => {
     const state = await rate.state(accountId);
     if (state.remaining === 0) throw windowUsedUp(state);
     const name = textHash(JSON.stringify([accountId, addressesOf(request)]));
-    const shortfall = await checkCredit(accountId, payableSize(request.size));
+    const shortfall = await checkCredit(accountId, payableTier(request.size));
     // Best effort: a store that is full or unreachable only forgets, and refuses nothing that can be paid for.
     const unknown = () => false;
     if (!shortfall) await permitted?.set(name, true).catch(unknown);

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type AppError, fail } from '../errors.ts';
+import { errorHeaders } from './errorHeaders.ts';
 import { corsHeaders } from './middleware/cors.ts';
 import { endUnanswered } from './onResponseEnd.ts';
-import { errorHeaders } from './rateHeaders.ts';
 import type { RunningRequests } from './runningRequests.ts';
 import { timeSlice } from './timeSlice.ts';
 

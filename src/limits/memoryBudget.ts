@@ -36,14 +36,14 @@ interface MemoryStats {
 }
 
 /** An account that holds something may grow while its total is at most 3 × the bytes still free. */
-const maxShareOfFree = 3;
+const maxMultipleOfFree = 3;
 /** The minimum number of bytes that bodies may take together. */
 const minHeld = 100e6;
 /** The service needs at least this much room. */
 export const minRoom = 1.5 * minHeld;
-/** Bytes that bodies must be able to take for the largest one to be accepted while it grows within `maxShareOfFree`. */
+/** Bytes that bodies must be able to take for the largest one to be accepted while it grows within `maxMultipleOfFree`. */
 const heldFor = (largestBody: number): number =>
-  Math.ceil((largestBody * (maxShareOfFree + 1)) / maxShareOfFree);
+  Math.ceil((largestBody * (maxMultipleOfFree + 1)) / maxMultipleOfFree);
 /** With less room the largest allowed body may be refused even if nothing else is held. */
 export const roomForBody = (largestBody: number): number => 2 * heldFor(largestBody);
 
@@ -129,7 +129,7 @@ export class MemoryBudget {
   #admits(account: string, bytes: number): boolean {
     const held = this.#held + bytes;
     const before = this.#heldBy.get(account) ?? 0;
-    const greedy = before > 0 && before + bytes > maxShareOfFree * (this.#maxHeld - held);
+    const greedy = before > 0 && before + bytes > maxMultipleOfFree * (this.#maxHeld - held);
     const admitted = !greedy && held <= this.#maxHeld && held + this.#working <= this.#room;
     if (!admitted) this.#refused++;
     return admitted;

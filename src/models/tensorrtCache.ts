@@ -12,7 +12,7 @@ import { UNFINISHED } from './layout.ts';
  */
 
 /** What an engine depends on. */
-export interface EngineCacheKey {
+export interface TensorrtCacheKey {
   /** SHA-256 of the prepared network. */
   readonly network: string;
   readonly fp16: boolean;
@@ -22,7 +22,7 @@ export interface EngineCacheKey {
 }
 
 /** Name of the folder of an engine. */
-export function engineFolderName({ network, fp16, onnxruntime, gpu }: EngineCacheKey): string {
+export function engineFolderName({ network, fp16, onnxruntime, gpu }: TensorrtCacheKey): string {
   const { name, computeCapability, driver, cuda, tensorrt } = gpu;
   const parts = [
     network,
@@ -53,7 +53,7 @@ const sizesIn = async (folder: string): Promise<Record<string, number>> => {
   return sizes;
 };
 
-export interface EngineCache {
+export interface TensorrtCache {
   /** For NetworkSpec.engineCache. */
   readonly folder: string;
   /** Whether an engine is in it; otherwise loading the network builds one. */
@@ -82,10 +82,10 @@ async function sweep(parent: string): Promise<void> {
  * The cache of exactly this engine, or a new folder to build it in; undefined if the models folder is not writable.
  * Every cache must be kept or discarded.
  */
-export async function openEngineCache(
+export async function openTensorrtCache(
   prepared: string,
-  cacheKey: EngineCacheKey,
-): Promise<EngineCache | undefined> {
+  cacheKey: TensorrtCacheKey,
+): Promise<TensorrtCache | undefined> {
   const parent = folderOf(prepared);
   const final = path.join(parent, engineFolderName(cacheKey));
   const recorded = await readFile(path.join(final, RECORD), 'utf8').catch(() => undefined);

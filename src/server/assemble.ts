@@ -13,7 +13,6 @@ import { FairScheduler } from '../limits/fairScheduler.ts';
 import { MemoryBudget } from '../limits/memoryBudget.ts';
 import { configureImages } from './images.ts';
 import { pagesFolder, version } from './installation.ts';
-import { boundMemory } from './memoryBound.ts';
 import { meteredCutout } from './meteredCutout.ts';
 import { watchServer, watchWork } from './metricSources.ts';
 import { openConsole } from './openConsole.ts';
@@ -23,6 +22,7 @@ import { openObservation } from './openObservation.ts';
 import { openSharedState } from './openSharedState.ts';
 import { billingOf, improveOf, purchasesOf } from './options.ts';
 import type { Overrides, Server, StartOptions } from './serverTypes.ts';
+import { sizeMemoryBudget } from './sizeMemoryBudget.ts';
 
 /** How many GPUs work. */
 const countDevices = ({ devices }: Pick<EngineStats, 'devices'>): Devices => {
@@ -129,7 +129,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
       if (options.memory) memory.bound(options.memory);
       else {
         const selects = (await network.selector?.installed()) ?? false;
-        boundMemory(config, memory, { limits, opened: network, selects, logger });
+        sizeMemoryBudget(config, memory, { limits, opened: network, selects, logger });
       }
       if (metrics) watchWork(metrics, network, config, { scheduler, memory, downloads });
       const parts = {

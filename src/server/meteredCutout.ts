@@ -16,11 +16,11 @@ import { DurationEstimate } from '../limits/durationEstimate.ts';
 import type { FairScheduler } from '../limits/fairScheduler.ts';
 import type { Logger } from '../ops/log.ts';
 import type { Metrics } from '../ops/metrics.ts';
-import { embeddingBytes } from './memoryBound.ts';
 import { cutoutOver } from './openCutout.ts';
 import type { OpenedEngine } from './openEngine.ts';
 import { billingOf } from './options.ts';
 import type { SharedState } from './sharedState.ts';
+import { embeddingBytes } from './sizeMemoryBudget.ts';
 
 interface MeteredCutoutParts {
   readonly logger: Logger;

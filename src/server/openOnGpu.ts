@@ -35,9 +35,9 @@ export async function openOnGpu(
       `TensorRT's engines are built for one kind of GPU, and ${gpu.id} is ${engineFor(gpu)} and ${other.id} is ${engineFor(other)}. Name GPUs of one kind in CUTOUT_DEVICE_ID and run a process for each kind, or set CUTOUT_DEVICE=cuda.`,
     );
   const { sha256 } = await preparedFacts(located.name, { modelsDir, device, form });
-  const { openEngineCache } = await import('../models/tensorrtCache.ts');
+  const { openTensorrtCache } = await import('../models/tensorrtCache.ts');
   const cacheKey = { network: sha256, fp16: network.fp16, onnxruntime, gpu };
-  const cache = await openEngineCache(network.path, cacheKey);
+  const cache = await openTensorrtCache(network.path, cacheKey);
   if (!cache?.built) {
     observer.notice(
       `TensorRT ${gpu.tensorrt} builds the engine of ${located.name} for ${gpu.name}: this takes minutes${cache ? ', once' : ` at every start, because ${modelsDir} cannot be written`}.`,

@@ -4,7 +4,7 @@ import {
   isEmptyForeground,
   makePlans,
   makePlan as planOf,
-  sizeToReserve,
+  tierToReserve,
   typeLabel,
 } from '../../src/cutout/plan.ts';
 import {
@@ -63,9 +63,9 @@ test('a network with a free size runs smaller for a preview, one with a fixed si
 
 test('auto is the size that the ledger resolved it to, and a preview if its result is no larger than one', (t) => {
   const auto = request({ size: 'auto' });
-  t.is(sizeToReserve(auto, source), 'auto');
-  t.is(sizeToReserve(auto, { width: 500, height: 500 }), 'preview');
-  t.is(sizeToReserve(auto, { width: 250_001, height: 1 }), 'auto');
+  t.is(tierToReserve(auto, source), 'auto');
+  t.is(tierToReserve(auto, { width: 500, height: 500 }), 'preview');
+  t.is(tierToReserve(auto, { width: 250_001, height: 1 }), 'auto');
   t.deepEqual(makePlan(auto, 'full', source, network, PROFILES.balanced).result, source);
   t.deepEqual(makePlan(auto, 'preview', source, network, PROFILES.balanced).result, {
     width: 577,
@@ -74,9 +74,9 @@ test('auto is the size that the ledger resolved it to, and a preview if its resu
 });
 
 test('only a preview is planned as one', (t) => {
-  t.is(sizeToReserve(request(), source), 'preview');
+  t.is(tierToReserve(request(), source), 'preview');
   for (const size of ['medium', 'hd', 'full', '50MP'] as const)
-    t.is(sizeToReserve(request({ size }), source), 'full');
+    t.is(tierToReserve(request({ size }), source), 'full');
 });
 
 test('size=auto is planned as full and as preview; any other size has one plan', (t) => {

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { formatCredits, standardBilling } from '../../src/billing/price.ts';
 import { loadConfig } from '../../src/config/readConfig.ts';
-import { sizeToReserve } from '../../src/cutout/plan.ts';
+import { tierToReserve } from '../../src/cutout/plan.ts';
 import { apiErrors } from '../../src/errors.ts';
 import { corsHeaders } from '../../src/http/middleware/cors.ts';
 import { fields } from '../../src/http/route/cutout/schema.ts';
@@ -77,7 +77,7 @@ test('section 5 lists every size with its limit and price, and the free calls', 
   const rows = cellsOf(section('5'));
   const { prices, freePreviews } = standardBilling;
   for (const [name, maxPixels] of Object.entries(SIZE_LIMITS)) {
-    const tier = sizeToReserve({ size: name as SizeName }, { width: 10_000, height: 5000 });
+    const tier = tierToReserve({ size: name as SizeName }, { width: 10_000, height: 5000 });
     if (tier === 'auto') throw new Error('only `auto` is reserved as that');
     const [, limit = '', price = ''] = rows.find(([size = '']) => words(size)[0] === name) ?? [];
     t.is(Number.parseFloat(limit) * 1e6, maxPixels, name);

@@ -2,9 +2,13 @@ import { mkdir, mkdtemp, readdir, rm, truncate, utimes, writeFile } from 'node:f
 import os from 'node:os';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { type EngineCacheKey, engineFolderName, openEngineCache } from '../../src/models/tensorrtCache.ts';
+import {
+  engineFolderName,
+  openTensorrtCache,
+  type TensorrtCacheKey,
+} from '../../src/models/tensorrtCache.ts';
 
-const cacheKey: EngineCacheKey = {
+const cacheKey: TensorrtCacheKey = {
   network: 'a'.repeat(64),
   fp16: true,
   onnxruntime: '1.30.0',
@@ -24,8 +28,8 @@ async function prepared(t: ExecutionContext): Promise<string> {
 }
 
 /** Opens a cache, writes what TensorRT would, and keeps it. */
-async function build(file: string, of: EngineCacheKey): Promise<string> {
-  const cache = await openEngineCache(file, of);
+async function build(file: string, of: TensorrtCacheKey): Promise<string> {
+  const cache = await openTensorrtCache(file, of);
   await writeFile(path.join(cache?.folder ?? '', 'network_sm89.engine'), 'engine');
   await writeFile(path.join(cache?.folder ?? '', 'cache_sm89.timing'), 'timing');
   await cache?.keep();
@@ -34,7 +38,7 @@ async function build(file: string, of: EngineCacheKey): Promise<string> {
 
 test('the key changes with everything that an engine depends on, and with nothing else', (t) => {
   const { gpu } = cacheKey;
-  const others: EngineCacheKey[] = [
+  const others: TensorrtCacheKey[] = [
     { ...cacheKey, network: 'b'.repeat(64) },
     { ...cacheKey, fp16: false },
     { ...cacheKey, onnxruntime: '1.31.0' },
@@ -52,12 +56,12 @@ test('the key changes with everything that an engine depends on, and with nothin
 
 test('an engine is found again by exactly its key', async (t) => {
   const file = await prepared(t);
-  t.false((await openEngineCache(file, cacheKey))?.built);
+  t.false((await openTensorrtCache(file, cacheKey))?.built);
   const key = await build(file, cacheKey);
-  const found = await openEngineCache(file, cacheKey);
+  const found = await openTensorrtCache(file, cacheKey);
   t.true(found?.built);
   t.is(path.basename(found?.folder ?? ''), key);
-  const other = await openEngineCache(file, { ...cacheKey, onnxruntime: '1.31.0' });
+  const other = await openTensorrtCache(file, { ...cacheKey, onnxruntime: '1.31.0' });
   t.false(other?.built);
   await other?.discard();
   t.deepEqual(await readdir(file.replace('.onnx', '.tensorrt')), [key]);
@@ -67,26 +71,26 @@ test('an engine that is cut short, incomplete or discarded is built again', asyn
   const file = await prepared(t);
   const folder = path.join(file.replace('.onnx', '.tensorrt'), await build(file, cacheKey));
   await truncate(path.join(folder, 'network_sm89.engine'), 3);
-  t.false((await openEngineCache(file, cacheKey))?.built);
+  t.false((await openTensorrtCache(file, cacheKey))?.built);
   await build(file, cacheKey);
   await rm(path.join(folder, 'cache_sm89.timing'));
-  t.false((await openEngineCache(file, cacheKey))?.built);
+  t.false((await openTensorrtCache(file, cacheKey))?.built);
   await build(file, cacheKey);
   await writeFile(path.join(folder, 'record.json'), '{');
-  t.false((await openEngineCache(file, cacheKey))?.built);
+  t.false((await openTensorrtCache(file, cacheKey))?.built);
   await build(file, cacheKey);
-  const found = await openEngineCache(file, cacheKey);
+  const found = await openTensorrtCache(file, cacheKey);
   t.true(found?.built);
   await found?.discard();
-  t.false((await openEngineCache(file, cacheKey))?.built);
+  t.false((await openTensorrtCache(file, cacheKey))?.built);
 });
 
 test('nothing is kept where TensorRT wrote nothing, and nothing opened where the folder is not writable', async (t) => {
   const file = await prepared(t);
-  const empty = await openEngineCache(file, cacheKey);
+  const empty = await openTensorrtCache(file, cacheKey);
   await empty?.keep();
-  t.false((await openEngineCache(file, cacheKey))?.built);
-  t.is(await openEngineCache('/proc/nothing/prepared.onnx', cacheKey), undefined);
+  t.false((await openTensorrtCache(file, cacheKey))?.built);
+  t.is(await openTensorrtCache('/proc/nothing/prepared.onnx', cacheKey), undefined);
 });
 
 test('the newest engines are kept, and what killed processes left is deleted', async (t) => {

@@ -41,7 +41,7 @@ void deblur_matte(Executor& on, GuidePlanes guide, const float* p, SampledPlanes
   each_tile(Advance<true>{planes, samples.confidence, alpha});
   on.run(1, 1, Conclude<Total::kFirstRz>{planes});
   each_pixel(NextDirection{planes});
-  for (int step = 0; step < deblur::kSteps; ++step) {
+  for (int step = 0; step < deblur::kMaxIterations; ++step) {
     each_tile(FitWindows<false>{planes, guide});
     each_tile(SumTerms<false>{planes, guide, p, samples});
     on.run(1, 1, Conclude<Total::kCurvature>{planes});

@@ -300,9 +300,10 @@ struct SumTerms {
         const int y = thread.top + j - kBlurRadius;
         const std::ptrdiff_t index = planes.clamped(x, y);
         const float once = blur9(&s.lines[j + kBlurRadius][i], kBlurred, blur);
-        s.blurred[j][i] = planes.inside(x, y) ? energy::weighed(samples.confidence[index], p[index],
-                                                                kStart ? 1.0F : 0.0F, once)
-                                              : 0.0F;
+        s.blurred[j][i] = planes.inside(x, y)
+                              ? energy::data_residual(samples.confidence[index], p[index],
+                                                      kStart ? 1.0F : 0.0F, once)
+                              : 0.0F;
       });
     } else if constexpr (kPhase == 3) {
       share_out<kBlurred, kTile>(thread, [&](int j, int i) {

@@ -10,7 +10,7 @@
 
 namespace cutout {
 
-// The slopes of blur.h.
+// The slopes of matte/blur_estimate.h.
 
 inline constexpr int kSlopeScale = 1024;       // bins for a slope of 1 per network pixel
 inline constexpr int kSlopes = 725;            // bins; the greatest possible slope is sqrt(1/2)

@@ -11,7 +11,7 @@ namespace cutout {
 
 namespace deblur {
 
-inline constexpr int kSteps = 12;  // of conjugate gradients, at most
+inline constexpr int kMaxIterations = 12;  // of conjugate gradients, at most
 // Alpha; the steps end where residual x residual / diagonal, on average over the pixels of the
 // tiles, is below its square. That is about the change by the next step.
 inline constexpr double kTolerance = 1e-3;

@@ -2,9 +2,9 @@ import { AppError, clientClosed, toAppError } from '../../errors.ts';
 import type { Logger } from '../../ops/log.ts';
 import type { RequestAttributes } from '../../ops/telemetry.ts';
 import type { Context, Middleware } from '../context.ts';
+import { errorHeaders } from '../errorHeaders.ts';
 import { isUploading, lingeringClose } from '../lingeringClose.ts';
 import { hasEnded } from '../onResponseEnd.ts';
-import { errorHeaders } from '../rateHeaders.ts';
 
 function answerError(ctx: Context, error: AppError): void {
   ctx.status = error.status;

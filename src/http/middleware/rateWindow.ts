@@ -2,7 +2,7 @@ import { AppError } from '../../errors.ts';
 import type { RateLimit } from '../../limits/rate.ts';
 import { windowUsedUp } from '../../limits/refuse.ts';
 import { accountOf, type Middleware } from '../context.ts';
-import { rateHeaders } from '../rateHeaders.ts';
+import { rateHeaders } from '../errorHeaders.ts';
 
 /**
  * Adds the rate headers (docs/contract.md section 11) to every 429 of a route, also before the account is

@@ -2,7 +2,7 @@ import { formatCredits } from '../../../billing/price.ts';
 import type { CutoutResult } from '../../../cutout/cutout.ts';
 import type { Stages } from '../../../ops/telemetry.ts';
 import { type Context, setHeaders } from '../../context.ts';
-import { rateHeaders } from '../../rateHeaders.ts';
+import { rateHeaders } from '../../errorHeaders.ts';
 
 /** JSON if Accept names it; a wildcard means the image (docs/contract.md section 2). */
 function wantsJson(accept: string): boolean {

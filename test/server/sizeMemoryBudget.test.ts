@@ -3,7 +3,7 @@ import type { Engine } from '../../src/engine/engine.ts';
 import { MemoryBudget } from '../../src/limits/memoryBudget.ts';
 import { createLogger } from '../../src/ops/log.ts';
 import { countedShare } from '../../src/ops/memory.ts';
-import { boundMemory } from '../../src/server/memoryBound.ts';
+import { sizeMemoryBudget } from '../../src/server/sizeMemoryBudget.ts';
 
 const limit = 20e9;
 
@@ -12,12 +12,16 @@ function roomOf(network: { width: number; height: number }, workers: number, kep
   const memory = new MemoryBudget();
   const engine = { stats: () => ({ keptBytes }) } as Engine;
   const opened = { engine, threads: { workers }, network };
-  boundMemory({ limits: { memory: limit }, cutout: { resultTtlSeconds: 0 }, redis: {} } as never, memory, {
-    opened: opened as never,
-    selects: false,
-    limits: { maxPixels: 50e6 } as never,
-    logger: createLogger('silent', { write: () => {} }),
-  });
+  sizeMemoryBudget(
+    { limits: { memory: limit }, cutout: { resultTtlSeconds: 0 }, redis: {} } as never,
+    memory,
+    {
+      opened: opened as never,
+      selects: false,
+      limits: { maxPixels: 50e6 } as never,
+      logger: createLogger('silent', { write: () => {} }),
+    },
+  );
   return memory.stats.room;
 }
 

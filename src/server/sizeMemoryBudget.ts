@@ -43,7 +43,7 @@ const refinementBytes = 150;
  * Sets the memory budget of requests: the limit of the process minus what it uses now. Throws UserError if
  * that is too little for any request.
  */
-export function boundMemory(
+export function sizeMemoryBudget(
   config: Pick<Config, 'limits' | 'cutout' | 'redis'>,
   memory: MemoryBudget,
   { limits, opened, selects, logger }: MemoryUse,
