@@ -1,5 +1,6 @@
 import { insufficientCredits } from '../billing/creditCheck.ts';
 import type { Reservation, Reservations, ReserveRequest } from '../billing/types.ts';
+import type { Dimensions } from '../image/types.ts';
 import type { ConcurrencyLimit } from '../limits/concurrency.ts';
 import type { DurationEstimate } from '../limits/durationEstimate.ts';
 import type { FairScheduler } from '../limits/fairScheduler.ts';
@@ -7,7 +8,7 @@ import { type RateLimit, type RateTicket, rateCost } from '../limits/rate.ts';
 import { overloaded, tooLarge, tooMany } from '../limits/refuse.ts';
 import type { RequestTelemetry, Stages } from '../ops/telemetry.ts';
 import type { Plan, Plans } from './plan.ts';
-import { estimateResources, type ResourceEstimate } from './resourceEstimate.ts';
+import { estimateResources, finishedWork, type ResourceEstimate } from './resourceEstimate.ts';
 
 interface AdmissionParts {
   readonly rate: RateLimit;
@@ -37,8 +38,11 @@ export interface Admitted {
   /** The plan for the reserved size. */
   readonly plan: Plan;
   readonly reservation: Reservation;
-  /** The plan was executed, in these stages, and the reservation settled: `end` releases neither credits nor rate. */
-  done(stages: Stages): void;
+  /**
+   * The plan was executed, in these stages, with a result of this size, and the reservation settled: `end` releases neither
+   * credits nor rate.
+   */
+  done(stages: Stages, size: Dimensions): void;
   /** Releases slot and permit; without `done` before, also the reservation and the rate. */
   end(): Promise<void>;
 }
@@ -156,9 +160,9 @@ export function createAdmission({
         return {
           plan,
           reservation,
-          done(stages) {
+          done(stages, size) {
             // Networks that find a subject take a time of their own.
-            if (!plan.prompt) estimate.learn(resources, timesOf(stages));
+            if (!plan.prompt) estimate.learn(finishedWork(plan, resources, size), timesOf(stages));
             done = true;
           },
           end: () => release(acquired, done),

@@ -104,7 +104,7 @@ export function createMakeResult(parts: ResultParts): MakeResult {
       const result = await pipeline(plan, { accountId, imageId, signal, telemetry });
       // 6. Settle: only now is anything charged.
       const charged = await charge(reservation, plan, result, { signal, telemetry, onCharge });
-      admitted.done(result.stages);
+      admitted.done(result.stages, result);
       return charged;
     } finally {
       await admitted.end();

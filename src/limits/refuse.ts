@@ -52,7 +52,8 @@ export const outOfMemory = (cause?: unknown): AppError =>
 export const tooLarge = (): AppError =>
   fail('service_unavailable', {
     reason: 'memory',
-    detail: 'This image needs more memory than the server may use. Send a smaller one.',
+    detail:
+      'The largest result that this image and its options may have needs more memory than the server may use. Send a smaller image, or no crop and no shadow.',
     retryAfter: 60,
   });
 

@@ -11,6 +11,7 @@ export function reasonOf(error: unknown): string {
     ENOENT: 'The file no longer exists.',
     ELOOP: 'The link leads back to itself.',
     ENAMETOOLONG: 'The name of the result is too long.',
+    EIO: 'The disk reports an error when it is read or written.',
     EEXIST: 'The result already exists; --overwrite replaces it.',
   };
   const message = messages[codeOf(error) ?? ''];

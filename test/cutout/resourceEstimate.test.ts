@@ -1,0 +1,45 @@
+import test from 'ava';
+import { makePlans } from '../../src/cutout/plan.ts';
+import { PROFILES } from '../../src/cutout/qualityProfile.ts';
+import { plainRequest } from '../../src/cutout/request.ts';
+import { estimateResources, finishedWork } from '../../src/cutout/resourceEstimate.ts';
+import { DurationEstimate } from '../../src/limits/durationEstimate.ts';
+import { planInputs } from '../support/planInputs.ts';
+
+const planOf = (width: number, height: number, cropAndShadow: boolean) =>
+  makePlans(
+    {
+      ...plainRequest,
+      source: { kind: 'bytes', bytes: new Uint8Array() },
+      size: 'full',
+      ...(cropAndShadow && {
+        crop: true,
+        shadow: { addShadow: true, shadowType: {}, shadowOpacity: {} },
+      }),
+    },
+    planInputs({ width, height }),
+    { network: { width: 1024, height: 1024 }, profile: PROFILES.balanced },
+  ).full;
+
+test('thin images whose crop and shadow might have been large do not make large jobs look short', (t) => {
+  const estimate = new DurationEstimate();
+  const large = estimateResources(planOf(8000, 6000, false));
+  for (let i = 0; i < 20; i++) estimate.learn(large, { source: 600, network: 400, result: 300, encode: 400 });
+  const before = estimate.milliseconds(large);
+  const thin = planOf(65_000, 2, true);
+  const reserved = estimateResources(thin);
+  t.true(reserved.result > 100, 'the bound is far larger than the image');
+  for (let i = 0; i < 20; i++) {
+    const done = finishedWork(thin, reserved, { width: 40, height: 30 });
+    estimate.learn(done, { source: 5, network: 400, result: 5, encode: 2 });
+  }
+  t.true(estimate.milliseconds(large) > 0.5 * before);
+});
+
+test('a finished job counts its refined pixels, or those of a larger result', (t) => {
+  const plan = planOf(2000, 1000, true);
+  const reserved = estimateResources(plan);
+  t.is(finishedWork(plan, reserved, { width: 10, height: 10 }).result, 2);
+  t.is(finishedWork(plan, reserved, { width: 3000, height: 1000 }).result, 3);
+  t.is(finishedWork(plan, reserved, { width: 10, height: 10 }).source, reserved.source);
+});
