@@ -27,7 +27,7 @@ test('a corrected output is bit-equal to the scalar version, within 0..1, for an
           )
         );
       }),
-      { numRuns: 150 },
+      { numRuns: 400 },
     ),
   );
   t.true(changed > 20, `${changed}`);

@@ -135,6 +135,8 @@ web('every option of the published description has a control', async (t) => {
   const sources = ['image_file', 'image_file_b64', 'image_url', 'mask_file_b64'];
   const names = Object.keys(properties).filter((name) => !sources.includes(name));
   t.true(names.length > 12);
+  // The page is drawn from the same description, when it has arrived.
+  await page.locator('[id="size"]').waitFor({ state: 'attached' });
   for (const name of [...names, 'shadow_type[car]', 'shadow_opacity[person]'])
     t.is(await page.locator(`[id="${name}"]`).count(), 1, name);
   t.deepEqual(
