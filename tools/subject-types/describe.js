@@ -6,6 +6,7 @@ const built = (file) => new URL(`../../build/ts/src/${file}`, import.meta.url);
 const { defaultRuntimePath, loadAddon } = await import(built('engine/addon.js'));
 const { createEngine } = await import(built('engine/engine.js'));
 const { ensureNetwork } = await import(built('models/ensure.js'));
+const { formFor, operatorsOf } = await import(built('models/precision.js'));
 const { SUBJECT_DETECTOR } = await import(built('models/locate.js'));
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -16,7 +17,8 @@ export const MATTE_SIDE = 512;
 
 export async function describer(threads = 1) {
   const observer = { notice: (text) => console.log(text), progress: () => {} };
-  const engine = createEngine(loadAddon(), {
+  const native = loadAddon();
+  const engine = createEngine(native, {
     runtimePath: defaultRuntimePath(),
     provider: 'cpu',
     deviceIds: [0],
@@ -27,8 +29,11 @@ export async function describer(threads = 1) {
     idleReleaseMs: 0,
   });
   const place = { modelsDir, pull: false, device: 'cpu', observer };
-  const network = await ensureNetwork('isnet', { ...place, precision: 'int8' });
-  await engine.load({ ...network, width: MATTE_SIDE, height: MATTE_SIDE });
+  // In 8 bits, by Cutout's operators where there are any for this processor.
+  const operators = operatorsOf('int8', native.versions().operators)[0];
+  const form = formFor({ precision: 'int8', operators });
+  const network = await ensureNetwork('isnet', { ...place, form });
+  await engine.load({ ...network, operators, width: MATTE_SIDE, height: MATTE_SIDE });
   const detector = await ensureNetwork(SUBJECT_DETECTOR, { ...place, role: 'detector' });
   await engine.loadSubjectTypes({ detector });
   return {
