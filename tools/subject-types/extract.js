@@ -1,7 +1,8 @@
-// node tools/subject-types/extract.js DATA PACKAGES CACHE [SECONDS]
+// node tools/subject-types/extract.js DATA PACKAGES CACHE [SECONDS [PART PARTS]]
 // Computes the features of every training photo (DATA/types, PACKAGES) and its augmentations, and of the photos of
 // heldout.csv, with the product's native code and the network's mattes. Writes one file per photo to the folder CACHE;
-// existing files are skipped, so that an interrupted run continues.
+// existing files are skipped, so that an interrupted run continues. PART of PARTS: every PARTS-th photo, from that one
+// on, so that several processes share the work.
 import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describer } from './describe.js';
@@ -23,7 +24,7 @@ import {
 import { mattes } from './mattes.js';
 import { groundPhotos, packagePhotos } from './packages.js';
 
-const [data, packages, cache, seconds = '1e9'] = process.argv.slice(2);
+const [data, packages, cache, seconds = '1e9', part = '0', parts = '1'] = process.argv.slice(2);
 const until = Date.now() + Number(seconds) * 1000;
 mkdirSync(cache, { recursive: true });
 const { describe, matte, close } = await describer();
@@ -85,7 +86,7 @@ let done = 0;
 const all = [
   ...heldOutPhotos(data).map((photo) => ({ ...photo, augment: false })),
   ...trainingPhotos(data, packages).map((photo) => ({ ...photo, augment: true })),
-];
+].filter((_, at) => at % Number(parts) === Number(part));
 for (const photo of all) {
   const to = featuresFile(cache, photo.name);
   if (existsSync(to)) continue;
