@@ -17,6 +17,25 @@ const FOLDERS = {
   // Its catalogues (`sh3f`) unpacked beside themselves.
   'sweethome3d-furniture': 'usr/share/sweethome3d/furniture',
   'tuxpaint-stamps-default': 'usr/share/tuxpaint/stamps',
+  'gnome-icon-theme': 'usr/share/icons/gnome/256x256',
+  'lxde-icon-theme': 'usr/share/icons/nuoveXT2/128x128',
+  // Screenshots of handbooks.
+  dolphin: 'usr/share/doc/HTML/en/dolphin',
+  'gnucash-docs': 'usr/share/doc/gnucash-docs/gnucash-guide-en/figures',
+  gwenview: 'usr/share/doc/HTML/en/gwenview',
+  'kdenlive-data': 'usr/share/doc/HTML/en/kdenlive',
+  'kgeography-data': 'usr/share/doc/HTML/en/kgeography',
+  kig: 'usr/share/doc/HTML/en/kig',
+  'kmymoney-common': 'usr/share/doc/HTML/en/kmymoney',
+  'konversation-data': 'usr/share/doc/HTML/en/konversation',
+  krusader: 'usr/share/doc/HTML/en/krusader',
+  'kstars-data': 'usr/share/doc/HTML/en/kstars',
+  'ktouch-data': 'usr/share/doc/HTML/en/ktouch',
+  'labplot-data': 'usr/share/doc/HTML/en/labplot2',
+  'marble-data': 'usr/share/doc/HTML/en/marble',
+  okular: 'usr/share/doc/HTML/en/okular',
+  'parley-data': 'usr/share/doc/HTML/en/parley',
+  'skrooge-common': 'usr/share/doc/HTML/en/skrooge',
 };
 
 export const isPackage = (set) => set in FOLDERS;
