@@ -11,8 +11,6 @@ namespace cutout {
 
 namespace {
 
-using energy::kMean;
-
 constexpr int kWindowInset = kHalo - kModelRadius;
 static_assert(kWindowInset >= 2 * kBlurRadius + kModelRadius);
 // Colours are read by the windows, alpha by the blur of the blur too.
@@ -225,7 +223,7 @@ void MattingEnergy::prepare(std::size_t index, Scratch& scratch) {
   keep(fineness, kFineness);
   sum_windows(fineness, extent, kHalo, scratch.lines, scratch.sums);
   for (int j = kHalo; j < extent.down - kHalo; ++j) {
-    colour_row(scratch.sums.data() + j * kPatchStride + kHalo, kMean, 0.0F,
+    colour_row(scratch.sums.data() + j * kPatchStride + kHalo, kWindowMean, 0.0F,
                extent.across - 2 * kHalo, windows + kCount * plane + layout.at(kHalo, j));
   }
   for (std::size_t c = 0; c < scratch.colours.size(); ++c) {

@@ -51,7 +51,8 @@ const coresOfOneRun = 8;
  * one follows from it.
  *
  * Workers times threads equals the cores, with as few workers as possible: a single run is then as fast as it
- * can be, concurrent runs gain nothing from more workers, and every worker holds 0.1 GB (8 bits) to 0.6 GB (floats) while it runs.
+ * can be, concurrent runs gain nothing from more workers, and every worker holds 0.1 GB (8 bits) to 0.6 GB (floats)
+ * while it runs.
  */
 export function chooseThreads(requested: ThreadSettings = {}, cores: number = availableCores()): Threads {
   const gpu = requested.provider !== undefined && requested.provider !== 'cpu';

@@ -23,6 +23,9 @@ const plans = makePlans(
   { network: { width: 1024, height: 1024 }, profile: PROFILES.balanced },
 );
 
+/** Of what work that is done has made. */
+const resultSize = { width: 500, height: 500 };
+
 interface Fakes {
   readonly release?: () => Promise<void>;
   readonly insufficient?: boolean;
@@ -100,7 +103,7 @@ test('work that is done leaves slot and place, and what it cost stays', async (t
   t.is(admitted.plan, plans.preview, 'as reserved');
   const work = { source: 2, network: 1, result: 0.25, encoding: 'png' } as const;
   const before = estimate.milliseconds(work);
-  admitted.done({ decode: 5000, infer: 50_000, matte: 5000 }, { width: 500, height: 500 });
+  admitted.done({ decode: 5000, infer: 50_000, matte: 5000 }, resultSize);
   t.true(estimate.milliseconds(work) > before, 'the estimate has learnt');
   await holdsEverything(t, started);
   await admitted.end();
@@ -115,7 +118,7 @@ test('work that is not done gives everything back', async (t) => {
   await admitted.end();
   t.deepEqual(await taken(), { ...nothingTaken, released: 1 });
   const again = await admit();
-  again.done({}, { width: 500, height: 500 });
+  again.done({}, resultSize);
   await again.end();
 });
 
@@ -150,11 +153,11 @@ test('the rate is not asked without a place, nor the ledger without the rate', a
   const first = await admit();
   const refused = await t.throwsAsync(admit(), { code: 'rate_limit_exceeded' });
   t.like(refused, { reason: 'concurrency', window: { remaining: 7 } });
-  first.done({}, { width: 500, height: 500 });
+  first.done({}, resultSize);
   await first.end();
   for (let i = 0; i < 2; i++) {
     const next = await admit();
-    next.done({}, { width: 500, height: 500 });
+    next.done({}, resultSize);
     await next.end();
   }
   const late = await t.throwsAsync(admit(), { code: 'rate_limit_exceeded' });

@@ -102,7 +102,7 @@ struct CountWindows {
       });
     } else if (tile.holds(thread.x, thread.y)) {
       planes.count[planes.at(thread.x, thread.y)] =
-          sum_window(&s.lines[at.thread_y + kModelRadius][at.thread_x], kTile) * energy::kMean;
+          sum_window(&s.lines[at.thread_y + kModelRadius][at.thread_x], kTile) * kWindowMean;
     }
   }
 };

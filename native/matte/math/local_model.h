@@ -17,6 +17,8 @@ inline constexpr float kEpsilon = 1e-7F;  // squared colour, added to the varian
 
 inline constexpr int kModelWindow = 2 * kModelRadius + 1;
 static_assert(kModelWindow == 7, "the sums below are written out");
+/// Of the values of a window.
+inline constexpr float kWindowMean = 1.0F / (kModelWindow * kModelWindow);
 
 /// Subtracted from colours and alpha before they are summed. Variances are differences of means of
 /// squares; smaller squares lose less to rounding.
@@ -92,8 +94,7 @@ CUTOUT_HD void solve_slopes(const Covariance& f, float rp, float gp, float bp, f
 /// Sums over a window -> the plane: (covariances + kEpsilon) a = covariances with alpha.
 CUTOUT_HD void solve_plane(const float* sum, std::ptrdiff_t from, float* out, std::ptrdiff_t to) {
   using enum window::Product;
-  constexpr float kMean = 1.0F / (kModelWindow * kModelWindow);
-  const auto mean = [&](int k) { return sum[k * from] * kMean; };
+  const auto mean = [&](int k) { return sum[k * from] * kWindowMean; };
   const float r = mean(kR);
   const float g = mean(kG);
   const float b = mean(kBl);

@@ -21,9 +21,8 @@ inline constexpr float kSmoothness = 5.0F;
 inline constexpr float kWide = 0.0844F;
 inline constexpr float kFine = 0.1758F;
 
-inline constexpr float kMean = 1.0F / (kModelWindow * kModelWindow);
 // The trace of a window's Laplacian is 49 - 4: a plane has four numbers.
-inline constexpr float kWindowDiagonal = 1.0F - 4.0F * kMean;
+inline constexpr float kWindowDiagonal = 1.0F - 4.0F * kWindowMean;
 
 /// Means of colours over a window, and the factors of their covariances.
 struct Window {
@@ -42,7 +41,7 @@ CUTOUT_HD float fineness(float once, float twice) {
 /// From sum(k): sums over a window of r, g, b, r r, r g, r b, g g, g b, b b.
 template <typename Sum>
 CUTOUT_HD Window window_of(const Sum& sum) {
-  const auto mean = [&](int k) { return sum(k) * kMean; };
+  const auto mean = [&](int k) { return sum(k) * kWindowMean; };
   const float r = mean(0);
   const float g = mean(1);
   const float b = mean(2);
@@ -54,10 +53,11 @@ CUTOUT_HD Window window_of(const Sum& sum) {
 /// Sums over a window of r v, g v, b v and v -> f times the plane's slopes and offset, in place.
 CUTOUT_HD void fit_plane(const Window& window, float f, float& red, float& green, float& blue,
                          float& value) {
-  const float mean = value * kMean;
+  const float mean = value * kWindowMean;
   float a[3];
-  solve_slopes(window.covariance, red * kMean - window.red * mean,
-               green * kMean - window.green * mean, blue * kMean - window.blue * mean, a);
+  solve_slopes(window.covariance, red * kWindowMean - window.red * mean,
+               green * kWindowMean - window.green * mean, blue * kWindowMean - window.blue * mean,
+               a);
   red = f * a[0];
   green = f * a[1];
   blue = f * a[2];
@@ -74,7 +74,7 @@ CUTOUT_HD float data_residual(float sample_confidence, float output, float share
 CUTOUT_HD float laplacian(float count, float value, float red, float green, float blue, float r,
                           float g, float b, float offset) {
   const float planes = r * red + g * green + b * blue + offset;
-  return kSmoothness * (count * value - kMean * planes);
+  return kSmoothness * (count * value - kWindowMean * planes);
 }
 
 /// 1/2 of the Hessian times a direction, of which `value` is the network pixel's.

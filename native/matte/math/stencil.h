@@ -9,8 +9,6 @@ namespace cutout {
 
 /// Gaussian blur of nine taps each way, twice the largest sigma (matte/blur_estimate.h).
 inline constexpr int kBlurRadius = 4;
-/// Of the values of a window (matte/math/local_model.h).
-inline constexpr float kWindowMean = 1.0F / (kModelWindow * kModelWindow);
 
 /// Nine taps, added in a fixed order; `w` is one half with its middle.
 CUTOUT_HD float blur9(const float* at, std::ptrdiff_t step, const float* w) {
