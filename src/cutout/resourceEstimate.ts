@@ -41,12 +41,13 @@ export const largestJobBytes = ({ maxPixels }: Pick<ProbeLimits, 'maxPixels'>): 
 const megapixels = ({ width, height }: Dimensions) => (width * height) / 1e6;
 
 /**
- * What a finished job has done: its estimate with the pixels that were refined, or those of the result if they are more. A
- * crop with a shadow may give far fewer than the bound that was reserved for it.
+ * What a finished job has done: its estimate with the pixels that were refined, or those of the result if they are more,
+ * and with those that were encoded. A crop may give far fewer than the bound that was reserved for it.
  */
 export const finishedWork = ({ result }: Plan, estimate: WorkSize, size: Dimensions): WorkSize => ({
   ...estimate,
   result: Math.max(megapixels(result), megapixels(size)),
+  encoded: megapixels(size),
 });
 
 export function estimateResources({

@@ -10,8 +10,10 @@ export interface WorkSize {
   readonly source: number;
   /** Megapixels of the network's input. */
   readonly network: number;
-  /** Megapixels of the result. */
+  /** Megapixels that are refined and composed, or a bound of them. */
   readonly result: number;
+  /** Megapixels that were encoded, known when the job is done; absent: as many as `result`. */
+  readonly encoded?: number;
   readonly encoding: Encoding;
 }
 
@@ -113,11 +115,11 @@ export class DurationEstimate {
     );
   }
 
-  learn({ source, network, result, encoding }: WorkSize, times: WorkTimes): void {
+  learn({ source, network, result, encoded = result, encoding }: WorkSize, times: WorkTimes): void {
     this.#learnPart('source', source, times.source);
     this.#learnPart('network', network, times.network);
     this.#learnPart('result', result, times.result);
-    this.#learnPart(encoding, result, times.encode);
+    this.#learnPart(encoding, encoded, times.encode);
   }
 
   #partOf(part: Part, megapixels: number): number {

@@ -36,6 +36,18 @@ test('thin images whose crop and shadow might have been large do not make large 
   t.true(estimate.milliseconds(large) > 0.9 * before);
 });
 
+test('small crops of large images do not make encoding large ones look short', (t) => {
+  const estimate = new DurationEstimate();
+  const large = estimateResources(planOf(8000, 6000, false));
+  for (let i = 0; i < 20; i++)
+    estimate.learn(large, { source: 600, network: 400, result: 300, encode: 2000 });
+  const before = estimate.milliseconds(large);
+  const plan = planOf(8000, 6000, true);
+  const done = finishedWork(plan, estimateResources(plan), { width: 600, height: 400 });
+  for (let i = 0; i < 20; i++) estimate.learn(done, { source: 600, network: 400, result: 300, encode: 20 });
+  t.true(estimate.milliseconds(large) > 0.9 * before);
+});
+
 test('a finished job counts its refined pixels, or those of a larger result', (t) => {
   const plan = planOf(2000, 1000, true);
   const reserved = estimateResources(plan);
