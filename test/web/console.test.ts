@@ -88,7 +88,8 @@ web(
     t.is(await page.locator('td b').count(), 0, 'the name is text');
 
     await go(page, 'Overview');
-    await page.waitForFunction(`document.querySelector('[data-testid=credits]')?.textContent === '4'`);
+    // Not by waitForFunction: the page's Content Security Policy forbids what it evaluates a second time.
+    await page.getByTestId('credits').getByText('4', { exact: true }).waitFor();
     await go(page, 'Statement');
     await page.getByTestId('statement').getByText('Call charged').waitFor();
     const rows = await page.getByTestId('statement').locator('tbody tr').count();
