@@ -65,6 +65,23 @@ test.serial('folders and globs keep their structure below --out, each file once'
   );
 });
 
+test.serial('of a folder that is named like an image only the images count', async (t) => {
+  const photo = await scene();
+  const { run, tree } = await setUp(t, {
+    'in/a.jpg': photo,
+    'in/shots.jpg/b.jpg': photo,
+    'in/shots.jpg/notes.txt': 'no image',
+  });
+  const folder = await run(['in', '--out', 'folder']);
+  t.is(folder.code, 0, folder.stderr);
+  const pattern = await run(['in/*', '--out', 'pattern']);
+  t.is(pattern.code, 0, pattern.stderr);
+  t.deepEqual(
+    tree().filter((file) => !file.startsWith('in')),
+    ['folder/a.png', 'folder/shots.jpg/b.png', 'pattern/a.png', 'pattern/shots.jpg/b.png'],
+  );
+});
+
 test.serial('--mask says where the subject is, of one image', async (t) => {
   const size = { width: 120, height: 80 };
   const mask = await sharp(

@@ -34,6 +34,8 @@ async function below(folder: string, patterns: string[]): Promise<Found[]> {
     cwd: folder,
     dot: false,
     caseSensitiveMatch: false,
+    // A folder named like an image is none.
+    expandDirectories: false,
     fs: globFiles((missed) => unread.push(path.resolve(missed))),
   });
   // Of a file that links to folders make several of, the shortest path counts.
@@ -51,13 +53,16 @@ async function below(folder: string, patterns: string[]): Promise<Found[]> {
 
 async function expand(name: string, extensions: readonly string[]): Promise<Found[]> {
   const found = await stat(name).catch(() => undefined);
-  if (found?.isDirectory()) return below(name, [`**/*.{${extensions.join(',')}}`]);
+  const images = `**/*.{${extensions.join(',')}}`;
+  if (found?.isDirectory()) return below(name, [images]);
   // A link to nothing and a name that is not valid UTF-8 are inputs that fail.
   if (found ?? (maybeNotUtf8(name) || (await lstat(name).catch(() => undefined))))
     return [{ file: name, stem: withoutExtension(path.basename(name)), named: true }];
   if (!isDynamicPattern(name)) throw new UserError(`There is no file or folder "${name}".`);
   const base = baseOf(name);
-  return below(base, [path.relative(base, name)]);
+  const pattern = path.relative(base, name);
+  // Files that the pattern matches, and images in folders that it matches.
+  return below(base, [pattern, `${pattern}/${images}`]);
 }
 
 /** Removes results of an earlier run that a folder or a glob matches. A file whose own name was given stays. */
