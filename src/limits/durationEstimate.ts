@@ -93,12 +93,12 @@ export class DurationEstimate {
   readonly #preview: WorkSize | undefined;
 
   /**
-   * `preview`: the smallest usual job; without it nothing is heavy. `known`: milliseconds per megapixel that
-   * are measured already.
+   * `preview`: the smallest usual job; without it nothing is heavy. `network`: milliseconds per megapixel of the network's
+   * first run; one that stalled counts as `stallFactor` times the guess.
    */
-  constructor(preview?: WorkSize, known: Partial<Record<Part, number>> = {}) {
+  constructor(preview?: WorkSize, network = firstGuess.network) {
     this.#preview = preview;
-    this.#guess = { ...firstGuess, ...known };
+    this.#guess = { ...firstGuess, network: Math.min(network, stallFactor * firstGuess.network) };
   }
 
   /** Whether a job of this duration would delay previews noticeably. */

@@ -80,8 +80,7 @@ export function meteredCutout(
   const { profile } = config.cutout;
   const { timeout } = config.http;
   const warmUp = info.warmUpMs / ((network.width * network.height) / 1e6);
-  const estimate =
-    parts.estimate ?? new DurationEstimate(typicalPreview(PROFILES[profile], network), { network: warmUp });
+  const estimate = parts.estimate ?? new DurationEstimate(typicalPreview(PROFILES[profile], network), warmUp);
   const { rate, concurrency, idempotency, permitted } = shared;
   const admission = createAdmission({ rate, concurrency, reservations: ledger, scheduler, estimate });
   const { prices } = billingOf(config.billing, timeout);

@@ -5,7 +5,7 @@ const preview = { source: 2, network: 0.4, result: 0.25, encoding: 'png' } as co
 const large = { source: 50, network: 1, result: 50, encoding: 'png' } as const;
 
 test('estimates approach measured durations; small images and their fixed costs count little', (t) => {
-  const estimate = new DurationEstimate(preview, { network: 100 });
+  const estimate = new DurationEstimate(preview, 100);
   t.is(Math.round(estimate.milliseconds({ source: 0, network: 2, result: 0, encoding: 'png' })), 200);
   const small = { source: 0.01, network: 1, result: 0.01, encoding: 'png' } as const;
   for (let i = 0; i < 50; i++) {
@@ -17,14 +17,21 @@ test('estimates approach measured durations; small images and their fixed costs 
 });
 
 test('work is heavy if it takes more than four times as long as a preview', (t) => {
-  const estimate = new DurationEstimate(preview, { source: 0, network: 1000, result: 0, png: 0 });
-  t.false(estimate.isHeavy(1600));
-  t.true(estimate.isHeavy(1601));
+  // A preview: 2 x 12 + 0.4 x 1000 + 0.25 x (32 + 8) milliseconds.
+  const estimate = new DurationEstimate(preview, 1000);
+  t.false(estimate.isHeavy(4 * 434));
+  t.true(estimate.isHeavy(4 * 434 + 1));
   t.false(new DurationEstimate().isHeavy(1e9));
 });
 
+test('a first run that stalled does not make every job look too long', (t) => {
+  const job = { source: 1, network: 1, result: 1, encoding: 'png' } as const;
+  t.true(new DurationEstimate(preview, 60_000).milliseconds(job) < 10_000);
+  t.true(new DurationEstimate(preview, 8000).milliseconds(job) > 8000, 'a slow machine is believed');
+});
+
 test('what icons take says nothing about a megapixel, however many there were', (t) => {
-  const estimate = new DurationEstimate(preview, { network: 900 });
+  const estimate = new DurationEstimate(preview, 900);
   const before = estimate.milliseconds(large);
   const icon = { source: 0.003, network: 1, result: 0.003, encoding: 'png' } as const;
   for (let i = 0; i < 100; i++) estimate.learn(icon, { source: 4, network: 900, result: 4, encode: 2 });
@@ -39,7 +46,7 @@ test('what icons take says nothing about a megapixel, however many there were', 
 });
 
 test('a format that takes long to encode is known before its first job, and learnt apart from the others', (t) => {
-  const estimate = new DurationEstimate(preview, { network: 200 });
+  const estimate = new DurationEstimate(preview, 200);
   const webp = { ...large, encoding: 'webp' } as const;
   const avif = { ...large, encoding: 'avif' } as const;
   t.true(estimate.milliseconds(webp) > estimate.milliseconds(large) + 2000);
@@ -53,7 +60,7 @@ test('a format that takes long to encode is known before its first job, and lear
 });
 
 test('a job that stalled raises what is expected for a few jobs, and a machine that became slow is believed', (t) => {
-  const estimate = new DurationEstimate(preview, { network: 200 });
+  const estimate = new DurationEstimate(preview, 200);
   const usual = { source: 12, network: 200, result: 32, encode: 8 };
   const job = { source: 1, network: 1, result: 1, encoding: 'png' } as const;
   for (let i = 0; i < 50; i++) estimate.learn(job, usual);
