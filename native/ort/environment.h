@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/status.h"
+#include "ort/failure.h"
 
 /// For native/ort only: declarations that use ONNX Runtime's types and exceptions.
 namespace cutout::ort {
@@ -21,8 +22,8 @@ inline std::string first_line(const char* text) {
   return all.substr(0, all.find('\n'));
 }
 
-/// Runs `body` and turns exceptions into a status: `code`, and `what` followed by ONNX Runtime's
-/// message. Throws std::bad_alloc when there is no memory for the message.
+/// Runs `body` and turns exceptions into a status, by cpu_failure(). Throws std::bad_alloc when
+/// there is no memory for the message.
 template <typename Body>
 Status guarded(Code code, const std::string& what, Body&& body) {
   try {
@@ -30,11 +31,7 @@ Status guarded(Code code, const std::string& what, Body&& body) {
   } catch (const std::bad_alloc&) {
     return {Code::kOutOfMemory, what + ": out of memory."};
   } catch (const std::exception& error) {
-    const std::string reason = first_line(error.what());
-    // ONNX Runtime has no error code for failed allocations.
-    const bool memory = reason.find("Failed to allocate memory") != std::string::npos ||
-                        reason.find("bad_alloc") != std::string::npos;
-    return {memory ? Code::kOutOfMemory : code, what + ": " + reason};
+    return cpu_failure(what, first_line(error.what()), code);
   }
 }
 

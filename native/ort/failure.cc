@@ -96,6 +96,18 @@ Status gpu_failure(const std::string& what, const std::string& message, Code oth
   return {otherwise, what + ": " + message};
 }
 
+Status cpu_failure(const std::string& what, const std::string& message, Code otherwise) {
+  // ONNX Runtime has no error codes for these.
+  if (has(message, {"pthread_create failed"})) {
+    return {Code::kRuntime,
+            what +
+                ": the system did not start all of its threads. Set CUTOUT_THREADS to fewer, or "
+                "raise the limit of threads (ulimit -u, pids.max)."};
+  }
+  const bool memory = has(message, {"Failed to allocate memory", "bad_alloc"});
+  return {memory ? Code::kOutOfMemory : otherwise, what + ": " + message};
+}
+
 std::string nodes_on_cpu(const std::string& log, int limit) {
   // " Node(s) placed on [CPUExecutionProvider]. Number of nodes: 2" is followed by one line a node,
   // "  Resize (name)", up to the next provider or another message.

@@ -70,6 +70,11 @@ Napi::Value failure(const Napi::CallbackInfo& info) {
   return from_status(info.Env(), ort::gpu_failure("It fails", text(info[0]), Code::kInternal));
 }
 
+/// (message) → status
+Napi::Value failure_on_cpu(const Napi::CallbackInfo& info) {
+  return from_status(info.Env(), ort::cpu_failure("It fails", text(info[0]), Code::kInternal));
+}
+
 Napi::Value nodes(const Napi::CallbackInfo& info) {
   return Napi::String::New(info.Env(), ort::nodes_on_cpu(text(info[0]), number(info[1])));
 }
@@ -297,6 +302,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("find", Napi::Function::New<&find>(env));
   exports.Set("check", Napi::Function::New<&check>(env));
   exports.Set("failure", Napi::Function::New<&failure>(env));
+  exports.Set("failureOnCpu", Napi::Function::New<&failure_on_cpu>(env));
   exports.Set("nodes", Napi::Function::New<&nodes>(env));
   exports.Set("options", Napi::Function::New<&options>(env));
   exports.Set("libraryFile", Napi::Function::New<&library_file>(env));

@@ -11,10 +11,12 @@ import { Networks } from '../fixtures/engineSetup.ts';
 const CODES = {
   ok: 0,
   model: 6,
+  runtime: 7,
   provider: 8,
   driver: 9,
   device: 10,
   deviceMemory: 11,
+  outOfMemory: 12,
   internal: 13,
 } as const;
 
@@ -35,6 +37,7 @@ interface GpuTestAddon {
   };
   check(driverCuda: number, major: number, minor: number, cudaRuntime: number, tensorrt: boolean): Status;
   failure(message: string): Status;
+  failureOnCpu(message: string): Status;
   nodes(log: string, limit: number): string;
   options(
     tensorrt: boolean,
@@ -224,6 +227,25 @@ test('gpu_failure: messages of ONNX Runtime get a code and a remedy, and are kep
     t.is(status.code, code, message);
     t.regex(status.message, sentence);
     t.true(status.message.includes(message.slice(message.lastIndexOf('FAIL'))), message);
+  }
+});
+
+test('cpu_failure: refused threads and memory get a code, and threads a remedy', (t) => {
+  const cases: readonly [string, number, RegExp][] = [
+    // As ONNX Runtime reported it with `ulimit -u 14`.
+    [
+      '/onnxruntime_src/onnxruntime/core/platform/posix/env.cc:251 onnxruntime::{anonymous}::PosixThread::PosixThread(const char*, int) pthread_create failed, error code: 11 error msg: Resource temporarily unavailable',
+      CODES.runtime,
+      /^It fails: the system did not start all of its threads\. Set CUTOUT_THREADS .*ulimit -u, pids\.max\)\.$/,
+    ],
+    ['Failed to allocate memory for requested buffer of size 1', CODES.outOfMemory, /^It fails: Failed/],
+    ['std::bad_alloc', CODES.outOfMemory, /^It fails: std::bad_alloc$/],
+    ['something else', CODES.internal, /^It fails: something else$/],
+  ];
+  for (const [message, code, sentence] of cases) {
+    const status = addon.failureOnCpu(message);
+    t.is(status.code, code, message);
+    t.regex(status.message, sentence);
   }
 });
 
