@@ -48,13 +48,12 @@ export const outOfMemory = (cause?: unknown): AppError =>
     retryAfter: memoryRetrySeconds,
   });
 
-/** 503 for an image that needs more memory than there can ever be. */
+/** 400 for an image that needs more memory than there can ever be: trying again cannot help. */
 export const tooLarge = (): AppError =>
-  fail('service_unavailable', {
-    reason: 'memory',
+  fail('resolution_too_high', {
     detail:
       'The largest result that this image and its options may have needs more memory than the server may use. Send a smaller image, or no crop and no shadow.',
-    retryAfter: 60,
+    reported: true,
   });
 
 /** 503 while all accounts together download as many images as they may. `retryAfter` in whole seconds. */

@@ -78,6 +78,6 @@ export function sizeMemoryBudget(
   if (maxWork < largestJobBytes(limits))
     logger.warn(
       { ...facts, largestMegapixels: Math.floor(maxWork / largestJobBytes({ maxPixels: 1e6 })) },
-      'memory: larger images may be refused with 503',
+      'memory: larger images may be refused with 400 resolution_too_high',
     );
 }

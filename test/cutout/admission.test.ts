@@ -138,8 +138,8 @@ test('a refusal gives back what was taken before it', async (t) => {
   const memory = new MemoryBudget();
   memory.bound({ room: 100e6, largestWork: 0 });
   const small = start({ memory });
-  const tooLarge = await t.throwsAsync(small.admit(), { code: 'service_unavailable' });
-  t.like(tooLarge, { reason: 'memory', retryAfter: 60 });
+  const tooLarge = await t.throwsAsync(small.admit(), { code: 'resolution_too_high' });
+  t.like(tooLarge, { status: 400, retryAfter: undefined, reported: true });
   t.deepEqual(await small.taken(), { ...nothingTaken, released: 1 });
 
   const left = start();
