@@ -113,11 +113,11 @@ void wide_down(const Guide& guide, int left, int right, std::uint8_t* wide) {
 }
 
 CUTOUT_SIMD void wide_row(const float* alpha, int width, std::uint8_t* runs, std::uint8_t* inside,
-                          std::uint8_t* haze) {
+                          std::uint8_t* faint) {
   wide_along(
       alpha, width, [](float p) { return is_inside(p); }, runs, inside);
   wide_along(
-      alpha, width, [](float p) { return is_haze(p); }, runs, haze);
+      alpha, width, [](float p) { return is_faint(p); }, runs, faint);
 }
 
 CUTOUT_SIMD void blend_row(const float* __restrict near, const float* __restrict far, int n,
@@ -129,7 +129,7 @@ CUTOUT_SIMD void blend_row(const float* __restrict near, const float* __restrict
 CUTOUT_SIMD void sample_row(const float* __restrict red, const float* __restrict green,
                             const float* __restrict blue, const float* scale, const float* offset,
                             const float* __restrict layers, const std::uint8_t* __restrict unknown,
-                            const std::uint8_t* __restrict haze, int n, float* __restrict alpha,
+                            const std::uint8_t* __restrict faint, int n, float* __restrict alpha,
                             float* __restrict sample_confidence, float* __restrict sampled_alpha) {
   for (int i = 0; i < n; ++i) {
     const float colour[3] = {red[i] * scale[0] + offset[0], green[i] * scale[1] + offset[1],
@@ -138,7 +138,7 @@ CUTOUT_SIMD void sample_row(const float* __restrict red, const float* __restrict
     const float fore[4] = {at[0], at[kTile], at[2 * kTile], at[3 * kTile]};
     const float back[4] = {at[4 * kTile], at[5 * kTile], at[6 * kTile], at[7 * kTile]};
     const Sample sample =
-        limited_in_haze(sample_of(colour, fore, back, alpha[i]), alpha[i], haze[i] != 0);
+        limited_where_faint(sample_of(colour, fore, back, alpha[i]), alpha[i], faint[i] != 0);
     const float value = moved_towards(alpha[i], sample);
     alpha[i] = unknown[i] != 0 ? value : alpha[i];
     sample_confidence[i] = unknown[i] != 0 ? sample.confidence : 0.0F;
@@ -147,7 +147,7 @@ CUTOUT_SIMD void sample_row(const float* __restrict red, const float* __restrict
 }
 
 void sample_tile(const Guide& guide, const Level& colours, const std::uint8_t* unknown,
-                 const std::uint8_t* haze, const Tile& tile, ColourSampling& result) {
+                 const std::uint8_t* faint, const Tile& tile, ColourSampling& result) {
   const int n = tile.right - tile.left;
   Widened widened(colours, guide.width, tile.left, n);
   std::array<float, static_cast<std::size_t>(Widened::kMeans) * kTile> layers{};
@@ -159,7 +159,7 @@ void sample_tile(const Guide& guide, const Level& colours, const std::uint8_t* u
     const std::size_t index = guide.at(tile.left, y);
     sample_row(guide.planes[0] + index, guide.planes[1] + index, guide.planes[2] + index,
                guide.scale.data(), guide.offset.data(), layers.data(), unknown + index,
-               haze + index, n, result.alpha.get() + index, result.sample_confidence.get() + index,
+               faint + index, n, result.alpha.get() + index, result.sample_confidence.get() + index,
                result.sampled_alpha.get() + index);
   }
 }
@@ -180,7 +180,7 @@ ColourSampling sample_colours(const Guide& guide, std::span<const float> p, Thre
                         make_large_array<float>(guide.size())};
   const auto along = make_large_array<std::uint8_t>(guide.size());
   const auto inside = make_large_array<std::uint8_t>(guide.size());
-  const auto haze = make_large_array<std::uint8_t>(guide.size());
+  const auto faint = make_large_array<std::uint8_t>(guide.size());
   const auto height = static_cast<std::size_t>(guide.height);
   const int width = guide.width;
   pool.parallel_for(height, kRowGrain, [&](std::size_t begin, std::size_t end) {
@@ -194,7 +194,7 @@ ColourSampling sample_colours(const Guide& guide, std::span<const float> p, Thre
       std::fill_n(result.sampled_alpha.get() + index, width, 0.0F);
       common_along(labels.data(), width, bordered, along.get() + index);
       wide_row(result.alpha.get() + index, width, runs.data(), inside.get() + index,
-               haze.get() + index);
+               faint.get() + index);
     }
   });
   const auto strips = static_cast<std::size_t>((width + kStrip - 1) / kStrip);
@@ -202,7 +202,7 @@ ColourSampling sample_colours(const Guide& guide, std::span<const float> p, Thre
     for (auto i = static_cast<int>(begin); i < static_cast<int>(end); ++i) {
       const int right = std::min((i + 1) * kStrip, width);
       wide_down(guide, i * kStrip, right, inside.get());
-      wide_down(guide, i * kStrip, right, haze.get());
+      wide_down(guide, i * kStrip, right, faint.get());
     }
   });
   const auto samples = make_large_array<float>(guide.size());
@@ -229,7 +229,7 @@ ColourSampling sample_colours(const Guide& guide, std::span<const float> p, Thre
       spread_colours(guide, samples.get(), kUnknown, Means::kColoursAndSquaredLengths, tiles, pool);
   pool.parallel_for(tiles.size(), kTileGrain, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
-      sample_tile(guide, colours, unknown.get(), haze.get(), tiles[i], result);
+      sample_tile(guide, colours, unknown.get(), faint.get(), tiles[i], result);
     }
   });
   return result;
@@ -289,9 +289,9 @@ ColourSampling sample_colours_scalar(const Guide& guide, std::span<const float> 
       const auto layer = [&](int plane) { return from_coarse(colours, plane_of(plane), x, y); };
       const float foreground[4] = {layer(0), layer(1), layer(2), layer(3)};
       const float background[4] = {layer(4), layer(5), layer(6), layer(7)};
-      const bool haze = all(x, y, kWideRadius, is_haze);
-      const Sample sample = limited_in_haze(sample_of(colour, foreground, background, alpha[index]),
-                                            alpha[index], haze);
+      const bool faint = all(x, y, kWideRadius, is_faint);
+      const Sample sample = limited_where_faint(
+          sample_of(colour, foreground, background, alpha[index]), alpha[index], faint);
       alpha[index] = moved_towards(alpha[index], sample);
       result.sample_confidence[index] = sample.confidence;
       result.sampled_alpha[index] = sample.alpha;

@@ -29,7 +29,7 @@ struct ColourSampling {
 ///   t = (I - B).(F - B) / |F - B|^2, in 0..1;   e = I - B - (F - B) (I - B).(F - B) / |F - B|^2
 ///   n = 0.003, the noise of a colour;   v = n + t^2 f + (1 - t)^2 b, the variance of the mixture
 ///   c = p (1 - p) / (p (1 - p) + v / (2 |F - B|^2)) n / (n + |e|^2);   alpha = p + c (t - p)
-/// Network pixels with only p < 0.3 within radius 20 are haze: they are not raised (c is 0 there
+/// Network pixels with only p < 0.3 within radius 20 are faint: they are not raised (c is 0 there
 /// where t > p). Without samples of both kinds nothing changes. `p` is clamped to 0..1, NaN counts
 /// as 0.
 ///

@@ -34,8 +34,8 @@ namespace cutout {
 ///  4. alpha1 = q + confidence (A - q), q the deblurred alpha by the spline of cubic_taps.h.
 ///  5. Explain r = I - alpha1 F - (1 - alpha1) B by alpha, F and B together, in the sense of least
 ///     squares (docs/research/0157), where e is the part of r across F - B:
-///     t = 0.003 confidence / (0.003 + e^2)
-///     alpha = alpha1 + t r.(F - B) / (alpha1^2 + (1 - alpha1)^2 + t |F - B|^2)
+///     u = 0.003 confidence / (0.003 + e^2)
+///     alpha = alpha1 + u r.(F - B) / (alpha1^2 + (1 - alpha1)^2 + u |F - B|^2)
 ///  6. colour = F + alpha (I - alpha F - (1 - alpha) B) / (alpha^2 + (1 - alpha)^2)
 ///
 /// Alpha is rounded to m in 0..255 and multiplied with the image's alpha; 0 outside `roi`. RGB is

@@ -118,9 +118,9 @@ test('a wide, half confident part of the body that is darker than the rest is no
   return undefined;
 });
 
-test("faint haze over objects of the body's colour stays faint", (t) => {
+test("what is faint over objects of the body's colour stays faint", (t) => {
   const body: Map = (x, y) => (x < 30 && y < 30 ? 1 : x > 50 ? 0.15 : 0);
-  // Pale stalks in the haze, which do not belong to the subject.
+  // Pale stalks in what is faint, which do not belong to the subject.
   const stalks: Map = (x, y) => (x < 30 && y < 30 ? 1 : x > 50 && y % 5 < 2 ? 1 : 0);
   const { guide, p } = guideOf(body, mixed(stalks, PALE, GREEN));
   const { alpha } = kernels.sampleColours(guide, p, 2);

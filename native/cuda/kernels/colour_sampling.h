@@ -28,7 +28,7 @@ inline std::size_t sampling_scratch(int width, int height) {
 
 // Bits of a network pixel, and what all network pixels of a neighbourhood are.
 inline constexpr std::uint8_t kInsideBit = 4;
-inline constexpr std::uint8_t kHazeBit = 8;
+inline constexpr std::uint8_t kFaintBit = 8;
 inline constexpr std::uint8_t kAllBits = 15;
 
 /// The bits whose neighbourhood reaches no more than `distance` - 1 network pixels.
@@ -60,7 +60,7 @@ struct BeginSampling {
     planes.confidence[i] = 0;
     planes.sampled[i] = 0;
     planes.bits[i] = static_cast<std::uint8_t>(
-        label_of(alpha) | (is_inside(alpha) ? kInsideBit : 0) | (is_haze(alpha) ? kHazeBit : 0));
+        label_of(alpha) | (is_inside(alpha) ? kInsideBit : 0) | (is_faint(alpha) ? kFaintBit : 0));
     if (x == 0 && y == 0) *planes.found = 0;
   }
 };
@@ -122,7 +122,7 @@ struct SampleColours {
     }
     const float alpha = planes.alpha[i];
     const Sample sample =
-        limited_in_haze(sample_of(colour, fore, back, alpha), alpha, (bits & kHazeBit) != 0);
+        limited_where_faint(sample_of(colour, fore, back, alpha), alpha, (bits & kFaintBit) != 0);
     planes.alpha[i] = moved_towards(alpha, sample);
     planes.confidence[i] = sample.confidence;
     planes.sampled[i] = sample.alpha;

@@ -4,7 +4,7 @@
 
 namespace cutout {
 
-/// Outside this range the network is certain. Networks leave a haze of 1/255 to 5/255 on the
+/// Outside this range the network is certain. Networks leave 1/255 to 5/255 on the
 /// background, which would extend boxes and crops over the whole image.
 inline constexpr float kCertainBackground = 0.02F;
 inline constexpr float kCertainForeground = 0.98F;

@@ -32,7 +32,7 @@ CUTOUT_HD std::uint8_t label_of(float p) {
 }
 
 CUTOUT_HD bool is_inside(float p) { return p > kInside; }
-CUTOUT_HD bool is_haze(float p) { return !(p >= 1.0F - kInside); }
+CUTOUT_HD bool is_faint(float p) { return !(p >= 1.0F - kInside); }
 
 /// 1 for foreground, 0 for background, kUnknown for neither.
 CUTOUT_HD float level_of(std::uint8_t labels) {
@@ -70,9 +70,9 @@ CUTOUT_HD Sample sample_of(const float* colour, const float* fore, const float* 
   return {alpha, prior / (prior + kAlongLine * variance) * (kNoise / (kNoise + distance))};
 }
 
-/// Without confidence where it would raise haze.
-CUTOUT_HD Sample limited_in_haze(const Sample& sample, float p, bool haze) {
-  return {sample.alpha, haze && sample.alpha > p ? 0.0F : sample.confidence};
+/// Without confidence where it would raise what is faint.
+CUTOUT_HD Sample limited_where_faint(const Sample& sample, float p, bool faint) {
+  return {sample.alpha, faint && sample.alpha > p ? 0.0F : sample.confidence};
 }
 
 CUTOUT_HD float moved_towards(float p, const Sample& sample) {

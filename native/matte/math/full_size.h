@@ -61,9 +61,9 @@ CUTOUT_HD std::uint32_t refined_pixel(std::uint32_t pixel, float q, const Value&
   // Of the colour from the line F-B; rounding may leave it below 0.
   const float squared_distance =
       r[0] * r[0] + r[1] * r[1] + r[2] * r[2] - projection * projection / (separation + kNoise);
-  const float t =
+  const float u =
       confidence * kNoise / (kNoise + (squared_distance > 0.0F ? squared_distance : 0.0F));
-  const float alpha = clamp01(alpha1 + t * projection / (squares(alpha1) + t * separation));
+  const float alpha = clamp01(alpha1 + u * projection / (squares(alpha1) + u * separation));
   const float share = alpha / squares(alpha);
   const auto foreground_byte = [&](int c) {
     return to_byte(clamp01(fore[c] + share * residual(c, alpha)));
