@@ -101,8 +101,8 @@ Status cpu_failure(const std::string& what, const std::string& message, Code oth
   if (has(message, {"pthread_create failed"})) {
     return {Code::kRuntime,
             what +
-                ": the system did not start all of its threads. Set CUTOUT_THREADS to fewer, or "
-                "raise the limit of threads (ulimit -u, pids.max)."};
+                ": the system did not start all of its threads. Raise the limit of threads "
+                "(ulimit -u, pids.max), or set CUTOUT_WORKERS and CUTOUT_THREADS to fewer."};
   }
   const bool memory = has(message, {"Failed to allocate memory", "bad_alloc"});
   return {memory ? Code::kOutOfMemory : otherwise, what + ": " + message};

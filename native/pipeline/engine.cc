@@ -56,7 +56,8 @@ Status Engine::create(const EngineOptions& options, std::unique_ptr<Engine>& eng
               "The engine needs " + std::to_string(options.workers) + " workers and " +
                   std::to_string(options.pixel_threads) +
                   " pixel threads, and the system did not start all of them: " + error.what() +
-                  ". Ask for fewer, or raise the limit of threads (ulimit -u, pids.max)."};
+                  ". Raise the limit of threads (ulimit -u, pids.max), or set CUTOUT_WORKERS and "
+                  "CUTOUT_THREADS to fewer."};
     }
     return {};
   });

@@ -13,7 +13,7 @@ export const limitsSettings = {
       'CUTOUT_MEMORY_LIMIT',
       'auto',
       auto(bytes),
-      'Memory that the process may use, for example 4G or 1500M; requests that do not fit are answered with 503. auto: the limit of its control group, else three quarters of the machine.',
+      'Memory that the process may use, for example 4G or 1500M; requests that do not fit at the moment are answered with 503, images that never can with 400. auto: the limit of its control group, else three quarters of the machine.',
     ),
     show: showBytes,
   },

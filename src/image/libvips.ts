@@ -1,4 +1,5 @@
 import sharp from 'sharp';
+import { runJob } from './job.ts';
 import type { InputFormat } from './types.ts';
 
 /** Loaders that read from memory only, so that an upload cannot name a file. */
@@ -41,4 +42,12 @@ export function configureLibvips(options: LibvipsOptions): LibvipsState {
   const concurrency =
     options.concurrency === undefined ? sharp.concurrency() : sharp.concurrency(options.concurrency);
   return { version: sharp.versions.vips, concurrency, formats: [...options.formats] };
+}
+
+/**
+ * Computes a small image, so that threads that the system refuses are found before the first request; libvips keeps those
+ * that it started. Rejects with NoThreadError.
+ */
+export async function tryLibvips(): Promise<void> {
+  await runJob(sharp({ create: { width: 512, height: 512, channels: 3, background: 'gray' } }).raw(), {});
 }

@@ -53,7 +53,6 @@ export const tooLarge = (): AppError =>
   fail('resolution_too_high', {
     detail:
       'The largest result that this image and its options may have needs more memory than the server may use. Send a smaller image, or no crop and no shadow.',
-    reported: true,
   });
 
 /** 503 while all accounts together download as many images as they may. `retryAfter` in whole seconds. */

@@ -11,7 +11,7 @@ import { keepSwept, openImprove } from '../improve/open.ts';
 import { createTakeImage } from '../improve/takeImage.ts';
 import { FairScheduler } from '../limits/fairScheduler.ts';
 import { MemoryBudget } from '../limits/memoryBudget.ts';
-import { configureImages } from './images.ts';
+import { assertImageThreads, configureImages } from './images.ts';
 import { pagesFolder, version } from './installation.ts';
 import { meteredCutout } from './meteredCutout.ts';
 import { watchServer, watchWork } from './metricSources.ts';
@@ -124,6 +124,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
     );
 
     const prepare = async (network: OpenedEngine): Promise<Cutout> => {
+      await assertImageThreads();
       const { name } = network.network;
       logger.info({ network: name, device: config.engine.device, ...network.precision }, 'network');
       if (options.memory) memory.bound(options.memory);

@@ -1,6 +1,7 @@
 import type { CutoutConfig } from '../config/cutout.ts';
 import { UserError } from '../errors.ts';
-import { configureLibvips, isReadable } from '../image/libvips.ts';
+import { NoThreadError } from '../image/errors.ts';
+import { configureLibvips, isReadable, tryLibvips } from '../image/libvips.ts';
 import { CONTRACT_LIMITS, EXTRA_FORMATS, type ProbeLimits } from '../image/types.ts';
 
 /**
@@ -26,4 +27,14 @@ export function configureLocalImages(): ProbeLimits {
     formats,
     unavailable: EXTRA_FORMATS.filter((format) => !isReadable(format)),
   };
+}
+
+/** Throws UserError where the system does not start the threads that images need. */
+export async function assertImageThreads(): Promise<void> {
+  await tryLibvips().catch((error: unknown) => {
+    if (!(error instanceof NoThreadError)) throw error;
+    throw new UserError(
+      `The system does not start the threads that images need: ${error.message.trim()}. Raise the limit of threads (ulimit -u, pids.max).`,
+    );
+  });
 }

@@ -5,6 +5,7 @@ import { CachedSubjectSelection } from '../cutout/subjectSelection.ts';
 import { unmetered } from '../cutout/unmetered.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import type { Observer } from '../models/observer.ts';
+import { assertImageThreads } from './images.ts';
 import { type OpenedEngine, openEngine } from './openEngine.ts';
 
 /** The use case over an opened network. */
@@ -51,7 +52,7 @@ interface OpenedCutout {
 
 /**
  * The use case without a server, for local files: no accounts, rate limits or downloads. Rejects with
- * ModelError or EngineError, and soon after an abort with the reason of `signal`.
+ * UserError, ModelError or EngineError, and soon after an abort with the reason of `signal`.
  */
 export async function openCutout(
   config: Pick<Config, 'engine' | 'cutout'>,
@@ -60,6 +61,7 @@ export async function openCutout(
   // Files do not depend on the type of subject.
   const wanted = { ...config.engine, subjectTypes: 'off' } as const;
   const opened = await openEngine(wanted, PROFILES[config.cutout.profile], { pull, observer, signal });
+  await assertImageThreads();
   const jobs = options.jobs ?? opened.threads.workers + 1;
   const selection =
     opened.selector && new CachedSubjectSelection(opened.selector, { ttlSeconds: 0, maxBytes: 0 });

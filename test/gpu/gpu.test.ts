@@ -236,7 +236,7 @@ test('cpu_failure: refused threads and memory get a code, and threads a remedy',
     [
       '/onnxruntime_src/onnxruntime/core/platform/posix/env.cc:251 onnxruntime::{anonymous}::PosixThread::PosixThread(const char*, int) pthread_create failed, error code: 11 error msg: Resource temporarily unavailable',
       CODES.runtime,
-      /^It fails: the system did not start all of its threads\. Set CUTOUT_THREADS .*ulimit -u, pids\.max\)\.$/,
+      /^It fails: the system did not start all of its threads\. Raise .*ulimit -u, pids\.max\), or set CUTOUT_WORKERS and CUTOUT_THREADS to fewer\.$/,
     ],
     ['Failed to allocate memory for requested buffer of size 1', CODES.outOfMemory, /^It fails: Failed/],
     ['std::bad_alloc', CODES.outOfMemory, /^It fails: std::bad_alloc$/],

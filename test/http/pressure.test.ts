@@ -82,12 +82,15 @@ test('an upload without memory is refused while it arrives; a small one is still
   for (const one of [...first, small]) t.is((await one).status, 200);
 });
 
-test('work larger than all memory is 503 and free', async (t) => {
+test('work larger than all memory is refused with 400, because it can never be done, and free', async (t) => {
   const service = await startService(t, { credits: 1, memory: { room: 150e6, largestWork: 600e6 } });
   const image = await scene({ width: 4000, height: 3000 });
   const refused = await service.post(form({ image_file: image, size: 'full' }));
-  t.is(refused.status, 503);
-  t.regex((await errorOf(t, refused)).detail, /smaller/);
+  t.is(refused.status, 400);
+  t.is(refused.headers.get('retry-after'), null);
+  const { code, detail } = await errorOf(t, refused);
+  t.is(code, 'resolution_too_high');
+  t.regex(detail, /smaller/);
   t.is((await service.balance()).credits, 1);
   t.is((await service.post(form({ image_file: await scene() }))).status, 200);
 });

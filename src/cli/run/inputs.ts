@@ -21,11 +21,19 @@ interface ResultNames {
 
 const depth = (file: string): number => file.split('/').length;
 
-/** Fixed beginning of a glob: results keep the folders after it. */
-function baseOf(pattern: string): string {
-  const parts = pattern.split('/');
-  const firstDynamic = parts.findIndex((part) => isDynamicPattern(part));
-  return parts.slice(0, firstDynamic).join('/') || (pattern.startsWith('/') ? '/' : '.');
+/** The fixed beginning of a glob, whose rest results keep as folders, and that rest. */
+function splitGlob(name: string): { readonly base: string; readonly pattern: string } {
+  const parts = name.replace(/\/+$/, '').split('/');
+  // None where a brace holds a slash.
+  const firstDynamic = Math.max(
+    0,
+    parts.findIndex((part) => isDynamicPattern(part)),
+  );
+  const base = parts.slice(0, firstDynamic).join('/') || (name.startsWith('/') ? '/' : '.');
+  const pattern = parts.slice(firstDynamic).join('/');
+  if (pattern.split('/').includes('..'))
+    throw new UserError(`".." cannot follow a pattern: "${name}". Begin with the folder that is meant.`);
+  return { base, pattern: pattern.replace(/^\/+/, '') };
 }
 
 async function below(folder: string, patterns: string[]): Promise<Found[]> {
@@ -34,7 +42,7 @@ async function below(folder: string, patterns: string[]): Promise<Found[]> {
     cwd: folder,
     dot: false,
     caseSensitiveMatch: false,
-    // A folder named like an image is none.
+    // A pattern matches files: a folder named like an image is none.
     expandDirectories: false,
     fs: globFiles((missed) => unread.push(path.resolve(missed))),
   });
@@ -53,16 +61,13 @@ async function below(folder: string, patterns: string[]): Promise<Found[]> {
 
 async function expand(name: string, extensions: readonly string[]): Promise<Found[]> {
   const found = await stat(name).catch(() => undefined);
-  const images = `**/*.{${extensions.join(',')}}`;
-  if (found?.isDirectory()) return below(name, [images]);
+  if (found?.isDirectory()) return below(name, [`**/*.{${extensions.join(',')}}`]);
   // A link to nothing and a name that is not valid UTF-8 are inputs that fail.
   if (found ?? (maybeNotUtf8(name) || (await lstat(name).catch(() => undefined))))
     return [{ file: name, stem: withoutExtension(path.basename(name)), named: true }];
   if (!isDynamicPattern(name)) throw new UserError(`There is no file or folder "${name}".`);
-  const base = baseOf(name);
-  const pattern = path.relative(base, name);
-  // Files that the pattern matches, and images in folders that it matches.
-  return below(base, [pattern, `${pattern}/${images}`]);
+  const { base, pattern } = splitGlob(name);
+  return below(base, [pattern]);
 }
 
 /** Removes results of an earlier run that a folder or a glob matches. A file whose own name was given stays. */
