@@ -240,6 +240,8 @@ if (redisIsHere) {
         nodeOn(await server.open(t), {}),
       ]);
       const work = async () => {
+        // Until the other call has found the work, which it does once its image is hashed.
+        await sleep(500);
         await server.kill();
         return { bytes: Buffer.from('result') };
       };
