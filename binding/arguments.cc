@@ -126,6 +126,7 @@ NetworkSpec to_network_spec(const Napi::Value& value) {
   if (!from.Get("saveTo").IsUndefined()) spec.save_to = text(from, "saveTo");
   if (!from.Get("operators").IsUndefined()) spec.operators = text(from, "operators");
   if (!from.Get("fp16").IsUndefined()) spec.fp16 = boolean(from, "fp16");
+  if (!from.Get("gpuProgram").IsUndefined()) spec.gpu_program = boolean(from, "gpuProgram");
   if (!from.Get("engineCache").IsUndefined()) spec.engine_cache = text(from, "engineCache");
   spec.input = to_network_input(from);
   spec.output = choice<NetworkOutput>(

@@ -14,7 +14,7 @@ namespace cutout::binding {
 namespace {
 
 /// Must equal ABI of src/engine/types.ts; raised with every change of that contract.
-constexpr int kAbi = 17;
+constexpr int kAbi = 18;
 
 Napi::Value versions(const Napi::CallbackInfo& info) {
   Napi::Object result = Napi::Object::New(info.Env());

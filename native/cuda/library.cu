@@ -2,8 +2,12 @@
 // with dlopen (library.h).
 #include <cuda_runtime.h>
 
+#include <atomic>
+#include <cstdint>
+
 #include "cuda/cuda_executor.h"
 #include "cuda/make_table.h"
+#include "cuda/network/library.cuh"
 
 namespace cutout::cuda {
 
@@ -11,22 +15,43 @@ namespace {
 
 int as_int(cudaError_t error) { return static_cast<int>(error); }
 
+/// The same for a call of which a failure is no end: CUDA keeps the last error of a thread, and the
+/// check of its next launch would find it.
+int recoverable(cudaError_t error) {
+  if (error != cudaSuccess) (void)cudaGetLastError();
+  return as_int(error);
+}
+
 cudaStream_t as_stream(void* stream) { return static_cast<cudaStream_t>(stream); }
+
+/// Threads that wait for a GPU sleep instead of spinning: decoding and encoding need the cores.
+cudaError_t use_device(int number) {
+  const cudaError_t error = cudaSetDevice(number);
+  if (error != cudaSuccess) return error;
+  static std::atomic<std::uint64_t> set = 0;  // a bit for each of the first 64 GPUs
+  const std::uint64_t bit = std::uint64_t{1} << (number % 64);
+  // Where another library has made the context already, it may keep its own way of waiting.
+  if ((set.fetch_or(bit) & bit) == 0 &&
+      cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess) {
+    (void)cudaGetLastError();
+  }
+  return cudaSuccess;
+}
 
 Table whole_table() {
   Table table = make_table<CudaExecutor>();
   table.error_text = [](int error) { return cudaGetErrorString(static_cast<cudaError_t>(error)); };
-  table.device_count = [](int* count) { return as_int(cudaGetDeviceCount(count)); };
-  table.use_device = [](int number) { return as_int(cudaSetDevice(number)); };
+  table.device_count = [](int* count) { return recoverable(cudaGetDeviceCount(count)); };
+  table.use_device = [](int number) { return recoverable(use_device(number)); };
   table.create_stream = [](void** stream) {
     cudaStream_t made = nullptr;
     const cudaError_t error = cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
     *stream = made;
-    return as_int(error);
+    return recoverable(error);
   };
   table.destroy_stream = [](void* stream) { return as_int(cudaStreamDestroy(as_stream(stream))); };
   table.allocate_pinned = [](std::size_t bytes, void** memory) {
-    return as_int(cudaMallocHost(memory, bytes));
+    return recoverable(cudaMallocHost(memory, bytes));
   };
   table.release_pinned = [](void* memory) { return as_int(cudaFreeHost(memory)); };
   table.clear = [](void* memory, std::size_t bytes, void* stream) {
@@ -36,7 +61,7 @@ Table whole_table() {
     return as_int(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, as_stream(stream)));
   };
   table.allocate = [](std::size_t bytes, void** memory) {
-    return as_int(cudaMalloc(memory, bytes));
+    return recoverable(cudaMalloc(memory, bytes));
   };
   table.release = [](void* memory) { return as_int(cudaFree(memory)); };
   table.copy_to_device = [](void* device, const void* host, std::size_t bytes, void* stream) {
@@ -46,6 +71,7 @@ Table whole_table() {
     return as_int(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, as_stream(stream)));
   };
   table.synchronize = [](void* stream) { return as_int(cudaStreamSynchronize(as_stream(stream))); };
+  table.network = network_table();
   return table;
 }
 

@@ -4,13 +4,14 @@
 #include <cstdint>
 
 #include "core/image_view.h"
+#include "cuda/network/table.h"
 #include "image/math/shadow.h"
 #include "matte/math/mask_constraint.h"
 
 namespace cutout::cuda {
 
 /// Changes with every change of Table or of a type in it.
-inline constexpr int kTableVersion = 5;
+inline constexpr int kTableVersion = 6;
 
 // Memory of these types is the device's.
 
@@ -163,6 +164,8 @@ struct Table {
                    void* stream);
   int (*apply_matte)(Pixels image, Box part, Box roi, const float* p, int width, int height,
                      GuideTaps rows, GuideTaps columns, std::uint32_t hidden_mask, void* stream);
+
+  NetworkTable network;
 };
 
 /// The name of the function without parameters that returns the library's const Table*.

@@ -144,6 +144,10 @@ Status Plan::lay_out(const Program& program, int width, int height, Waiting wait
         if (h < 0 || w < 0) return misfit;
         h = h / conv.stride + 1;
         w = w / conv.stride + 1;
+        for (std::size_t i = 1; i < operation.inputs.size(); ++i) {  // Program::join_sums
+          if (place(operation.inputs[i]).width != w || place(operation.inputs[i]).height != h)
+            return misfit;
+        }
         break;
       }
       case Kind::kMaxPool: {

@@ -401,4 +401,48 @@ Status Program::read(std::span<const std::int64_t> code, std::span<const float> 
   }
 }
 
+void Program::join_sums() {
+  const auto readers = [this](int value) {
+    std::ptrdiff_t count = 0;
+    for (const Operation& operation : operations_) {
+      count += std::ranges::count(operation.inputs, value);
+    }
+    return count;
+  };
+  std::vector<Operation> joined;
+  for (Operation& operation : operations_) {
+    const bool sum = operation.kind == Kind::kCombine && operation.inputs.size() == 2 &&
+                     !operation.combine.relu && !joined.empty() &&
+                     joined.back().kind == Kind::kConv && joined.back().inputs.size() == 1;
+    const auto own =
+        sum ? std::ranges::find(operation.inputs, joined.back().output) : operation.inputs.end();
+    const bool joins = sum && own != operation.inputs.end() && readers(*own) == 1 &&
+                       values_[static_cast<std::size_t>(*own)].type ==
+                           values_[static_cast<std::size_t>(operation.output)].type;
+    if (!joins) {
+      joined.push_back(std::move(operation));
+      continue;
+    }
+    operation.inputs.erase(own);
+    joined.back().inputs.push_back(operation.inputs.front());
+    joined.back().output = operation.output;
+  }
+  operations_ = std::move(joined);
+  drop_unwritten_values();
+}
+
+void Program::drop_unwritten_values() {
+  std::vector<int> number(values_.size(), -1);
+  std::vector<Value> written;
+  for (Operation& operation : operations_) {
+    for (int& input : operation.inputs) input = number[static_cast<std::size_t>(input)];
+    if (operation.outward()) continue;
+    int& output = operation.output;
+    number[static_cast<std::size_t>(output)] = static_cast<int>(written.size());
+    written.push_back(values_[static_cast<std::size_t>(output)]);
+    output = number[static_cast<std::size_t>(output)];
+  }
+  values_ = std::move(written);
+}
+
 }  // namespace cutout::low_precision

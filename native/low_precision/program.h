@@ -211,6 +211,11 @@ class Program {
                      std::span<const std::int32_t> ints, std::span<const std::int8_t> weights,
                      Program& program);
 
+  /// Makes each sum of a map and of a convolution's output that nothing else reads, where it
+  /// follows the convolution, part of that, which then has the map as its second input. For
+  /// executors that compute it so (pipeline/gpu_network.h).
+  void join_sums();
+
   [[nodiscard]] const std::vector<Value>& values() const { return values_; }
   [[nodiscard]] const std::vector<Operation>& operations() const { return operations_; }
   /// Planes of floats that go in.
@@ -220,6 +225,9 @@ class Program {
   [[nodiscard]] bool bf16() const { return bf16_; }
 
  private:
+  /// Numbers the values anew, in the order in which they are written.
+  void drop_unwritten_values();
+
   std::vector<Value> values_;
   std::vector<Operation> operations_;
   int input_channels_ = 0;

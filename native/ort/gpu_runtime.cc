@@ -69,7 +69,7 @@ std::string driver_version(const DeviceProperties& device) {
 }  // namespace
 
 Status open_device(Provider provider, int number, const std::vector<std::string>& libraries,
-                   GpuRuntime& runtime) {
+                   OwnKernels own, GpuRuntime& runtime) {
   const std::string what = cannot_be_used(provider);
   // First without the machine: a build for the CPU is the likeliest reason.
   GpuOptions gpu;
@@ -80,9 +80,13 @@ Status open_device(Provider provider, int number, const std::vector<std::string>
   const Status driver = find_device(what, number, found.device);
   const Status appended = append_provider(provider, gpu, options);
   // Without a driver the provider fails too, with a less useful message.
-  if (appended.code() == Code::kProvider) return appended;
+  const bool alone = own == OwnKernels::kThere && appended.code() == Code::kProvider;
+  if (appended.code() == Code::kProvider && !alone) return appended;
   CUTOUT_RETURN_IF_ERROR(driver);
-  CUTOUT_RETURN_IF_ERROR(appended);
+  if (alone)
+    found.provider = appended;
+  else
+    CUTOUT_RETURN_IF_ERROR(appended);
   const bool tensorrt = provider == Provider::kTensorRt;
   found.cuda_runtime = cuda_runtime_version();
   CUTOUT_RETURN_IF_ERROR(check_device(what, found.device, found.cuda_runtime, tensorrt));

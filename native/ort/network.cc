@@ -65,6 +65,11 @@ bool is_single_batch(const Shape& shape) {
 /// Runs of a batch when it is opened, for its latency.
 constexpr int kTimedRuns = 3;
 
+/// A run's option with the number of its CUDA graph, which is captured by the first runs of that
+/// number.
+constexpr const char* kGraph = "gpu_graph_id";
+constexpr const char* kNoGraph = "-1";
+
 constexpr const char* kRunFailed = "The network's run failed";
 
 /// As guarded(), with the codes of gpu_failure() on a GPU.
@@ -95,7 +100,7 @@ void save_optimised(const std::string& file, Ort::SessionOptions& options) {
 }  // namespace
 
 struct Network::Slot {
-  /// Of the tensors, on the host or on a device; null where the tensor's allocator owns it.
+  /// Memory of the tensors, on the host or on a device.
   std::shared_ptr<void> input_memory;
   std::vector<std::shared_ptr<void>> output_memory;
   std::span<float> input;  // on a device where Session::device is one
@@ -103,6 +108,8 @@ struct Network::Slot {
   Ort::Value input_tensor{nullptr};
   std::vector<Ort::Value> output_tensors;
   std::optional<Ort::IoBinding> binding;
+  /// Of the CUDA graph that runs on this slot's buffers (GpuOptions::graphs).
+  std::string graph;
 };
 
 /// Members are destroyed in reverse order, the session last.
@@ -114,24 +121,35 @@ struct Network::Session {
   Ort::MemoryInfo memory = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
   DeviceMemory* device = nullptr;
   bool on_gpu = false;
-  bool bound = false;  // inputs and outputs of runs
-  bool lends = false;  // NetworkOptions::lend_buffers
+  bool bound = false;   // inputs and outputs of runs
+  bool graphs = false;  // GpuOptions::graphs, where the buffers are bound
+  bool lends = false;   // NetworkOptions::lend_buffers
   std::int64_t batch = 1;
-  /// Page-locked memory that the GPU reads and writes without a copy by the driver; empty without.
+  /// Page-locked memory, which the GPU reads and writes without a copy by the driver; empty
+  /// without.
   std::optional<Ort::Allocator> pinned;
   Shape declared_shape;  // of the input; negative: free
   Shape input_shape;     // the default one
   std::vector<Slot> slots;
+  int opened_slots = 0;
 
-  /// A tensor in page-locked memory where there is such, else in `buffer`, on the device or here.
-  Status make_tensor(std::shared_ptr<void>& buffer, const Shape& shape, Ort::Value& tensor) const {
-    if (pinned) {
-      tensor = Ort::Value::CreateTensor<float>(*pinned, shape.data(), shape.size());
-      return {};
-    }
+  /// Memory of the pinned allocator, which outlives it: slots are destroyed before `pinned`.
+  [[nodiscard]] std::shared_ptr<void> allocate_pinned(std::size_t bytes) {
+    OrtAllocator* const allocator = *pinned;
+    void* const memory = allocator->Alloc(allocator, bytes);
+    if (memory == nullptr) throw std::bad_alloc();
+    return {memory, [allocator](void* used) { allocator->Free(allocator, used); }};
+  }
+
+  /// A tensor and its memory: on the device, or here, page-locked where possible. Page-locked
+  /// memory is described as that of the host, because ONNX Runtime copies outputs of a GPU to no
+  /// other.
+  Status make_tensor(std::shared_ptr<void>& buffer, const Shape& shape, Ort::Value& tensor) {
     const std::size_t size = elements(shape);
     if (device != nullptr) {
       CUTOUT_RETURN_IF_ERROR(device->allocate(size * sizeof(float), buffer));
+    } else if (pinned) {
+      buffer = allocate_pinned(size * sizeof(float));
     } else {
       buffer = allocate_tensor_memory(size * sizeof(float));
     }
@@ -281,7 +299,8 @@ struct Network::Session {
            const CancelToken& token) {
     std::vector<const char*> names;
     for (std::size_t i = 0; i < outputs.size(); ++i) names.push_back(output_names[i].c_str());
-    const Interruptible run(token);
+    Interruptible run(token);
+    if (graphs) run.options.AddConfigEntry(kGraph, kNoGraph);
     session.Run(run.options, &input_name, &input, 1, names.data(), outputs.data(), outputs.size());
   }
 
@@ -292,12 +311,11 @@ struct Network::Session {
       run(input_name, slot.input_tensor, output_names, slot.output_tensors, token);
       return;
     }
-    const Interruptible run(token);
-    // Binding an input of this process's memory copies its values to the device.
-    slot.binding->BindInput(input_name, slot.input_tensor);
-    slot.binding->SynchronizeInputs();
+    Interruptible run(token);
+    if (graphs) run.options.AddConfigEntry(kGraph, slot.graph.c_str());
+    // ONNX Runtime waits for its own stream; SynchronizeInputs and -Outputs would wait for the work
+    // of all others on the device.
     session.Run(run.options, *slot.binding);
-    slot.binding->SynchronizeOutputs();
   }
 
   /// A run of another size than the default one. ONNX Runtime allocates the output, whose size is
@@ -334,9 +352,15 @@ struct Network::Session {
     return {};
   }
 
-  Status make_outputs(Slot& slot, const std::vector<std::string>& output_names,
+  Status make_outputs(Slot& slot, const std::string& input_name,
+                      const std::vector<std::string>& output_names,
                       const std::vector<Shape>& output_shapes) {
-    if (bound) slot.binding.emplace(session);
+    if (bound) {
+      // Numbers of slots in the order in which they are opened.
+      slot.graph = std::to_string(++opened_slots);
+      slot.binding.emplace(session);
+      slot.binding->BindInput(input_name.c_str(), slot.input_tensor);
+    }
     for (std::size_t i = 0; i < output_shapes.size(); ++i) {
       Ort::Value value{nullptr};
       CUTOUT_RETURN_IF_ERROR(
@@ -349,29 +373,31 @@ struct Network::Session {
   }
 
   /// Without effect on a slot that is open; a slot that cannot be opened is left as it was.
-  Status open_slot(Slot& slot, const std::vector<std::string>& output_names,
+  Status open_slot(Slot& slot, const std::string& input_name,
+                   const std::vector<std::string>& output_names,
                    const std::vector<Shape>& output_shapes) {
     if (!slot.outputs.empty()) return {};
     Slot opened;
     CUTOUT_RETURN_IF_ERROR(make_input(opened));
-    CUTOUT_RETURN_IF_ERROR(make_outputs(opened, output_names, output_shapes));
+    CUTOUT_RETURN_IF_ERROR(make_outputs(opened, input_name, output_names, output_shapes));
     slot = std::move(opened);
     return {};
   }
 
   /// Opens the first slot, and all of them unless they lie on a device or are lent; the first run
   /// gives the sizes of the outputs.
-  Status warm_up(const NetworkOptions& options, const char* input_name,
+  Status warm_up(const NetworkOptions& options, const std::string& input_name,
                  const std::vector<std::string>& output_names, const CancelToken& token,
                  std::vector<Shape>& output_shapes) {
-    bound = on_gpu || options.bind || device != nullptr;
+    bound = options.bind || device != nullptr;
+    graphs = options.gpu.graphs && on_gpu && device != nullptr;
     lends = options.lend_buffers && device == nullptr && !pinned;
     slots.resize(static_cast<std::size_t>(options.slots));
     CUTOUT_RETURN_IF_ERROR(make_input(slots.front()));
     CUTOUT_RETURN_IF_ERROR(clear(slots.front().input));
     std::vector<Ort::Value> first;
     for (int i = 0; i < options.outputs; ++i) first.emplace_back(nullptr);
-    run(input_name, slots.front().input_tensor, output_names, first, token);
+    run(input_name.c_str(), slots.front().input_tensor, output_names, first, token);
     for (std::size_t i = 0; i < first.size(); ++i) {
       const Shape shape = first[i].GetTensorTypeAndShapeInfo().GetShape();
       if (options.outputs == 1 ? !is_plane_of_each(shape, batch) : !is_single_batch(shape)) {
@@ -382,9 +408,10 @@ struct Network::Session {
       }
       output_shapes.push_back(shape);
     }
-    CUTOUT_RETURN_IF_ERROR(make_outputs(slots.front(), output_names, output_shapes));
+    CUTOUT_RETURN_IF_ERROR(make_outputs(slots.front(), input_name, output_names, output_shapes));
     if (device != nullptr || lends) return {};
-    for (Slot& slot : slots) CUTOUT_RETURN_IF_ERROR(open_slot(slot, output_names, output_shapes));
+    for (Slot& slot : slots)
+      CUTOUT_RETURN_IF_ERROR(open_slot(slot, input_name, output_names, output_shapes));
     return {};
   }
 };
@@ -416,8 +443,8 @@ Status Network::open(const NetworkOptions& options, const CancelToken& token,
           opened->session_->open(options, opened->input_names_, opened->output_names_));
       loaded = Clock::now();
       CUTOUT_RETURN_IF_ERROR(token.check());
-      return opened->session_->warm_up(options, opened->input_names_.front().c_str(),
-                                       opened->output_names_, token, opened->output_shapes_);
+      return opened->session_->warm_up(options, opened->input_names_.front(), opened->output_names_,
+                                       token, opened->output_shapes_);
     };
     CUTOUT_RETURN_IF_ERROR(DeviceMemoryBudget::reserve_session(
         options.budget, what, 0, open_session, opened->session_->reservation));
@@ -482,8 +509,7 @@ Status Network::open_batch(const NetworkOptions& options, int size, const Cancel
   std::vector<Shape> shapes;
   const auto open_session = [&]() -> Status {
     CUTOUT_RETURN_IF_ERROR(batch.session->open(of_batch, inputs, outputs));
-    return batch.session->warm_up(of_batch, input_names_.front().c_str(), output_names_, token,
-                                  shapes);
+    return batch.session->warm_up(of_batch, input_names_.front(), output_names_, token, shapes);
   };
   // It takes at least what the batch of half its size does.
   const Session& half = batches_.size() > 1 ? *batches_[batches_.size() - 2].session : *session_;
@@ -531,11 +557,11 @@ Status Network::run_batch(std::size_t size, std::span<const int> slots, const Ca
 }
 
 Status Network::open_slot(int slot) {
-  return guarded_on(session_->on_gpu, Code::kInternal, "A slot of the network cannot be opened",
-                    [&] {
-                      return session_->open_slot(session_->slots[static_cast<std::size_t>(slot)],
-                                                 output_names_, output_shapes_);
-                    });
+  return guarded_on(
+      session_->on_gpu, Code::kInternal, "A slot of the network cannot be opened", [&] {
+        return session_->open_slot(session_->slots[static_cast<std::size_t>(slot)],
+                                   input_names_.front(), output_names_, output_shapes_);
+      });
 }
 
 void Network::close_slot(int slot) noexcept {

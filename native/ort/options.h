@@ -16,6 +16,9 @@ enum class Provider { kCpu, kCuda, kTensorRt };
 
 class DeviceMemoryBudget;
 
+/// Names and values of a provider's options.
+using ProviderOptions = std::vector<std::pair<std::string, std::string>>;
+
 /// What a GPU provider is given for one network.
 struct GpuOptions {
   int device_id = 0;
@@ -26,6 +29,10 @@ struct GpuOptions {
   /// Folder of TensorRT's engine and timing cache, valid for this network, library, driver and GPU
   /// only; empty: an engine is built at each start.
   std::string engine_cache;
+  /// Whether runs on bound buffers of a device are launched as one CUDA graph each.
+  bool graphs = false;
+  /// Further options of the CUDA provider, each in place of one of the same name.
+  ProviderOptions provider_options;
 };
 
 struct NetworkOptions {
@@ -53,7 +60,7 @@ struct NetworkOptions {
   std::function<void(int batch)> opening;
   /// What sessions take of the device's memory is reserved here; null: it is not counted.
   std::shared_ptr<DeviceMemoryBudget> budget;
-  /// Runs with bound inputs and outputs, as on a GPU, where that is always done.
+  /// Runs with bound inputs and outputs, as those on a device, where that is always done.
   bool bind = false;
   /// Where inputs and outputs of runs lie, on the provider's device; outlives the network. Without,
   /// they lie in this process's memory.
@@ -62,9 +69,6 @@ struct NetworkOptions {
   /// can be returned in between. Not for values on a device or with batches.
   bool lend_buffers = false;
 };
-
-/// Names and values of a provider's options.
-using ProviderOptions = std::vector<std::pair<std::string, std::string>>;
 
 ProviderOptions cuda_options(const GpuOptions& options);
 ProviderOptions tensorrt_options(const GpuOptions& options);

@@ -66,6 +66,7 @@ class Device final : public DeviceMemory {
   Status clear(void* memory, std::size_t bytes) override;
   Status copy(void* to, const void* from, std::size_t bytes) override;
 
+  [[nodiscard]] const cuda::Table& table() const { return table_; }
   /// Returns the memory that is kept to the device.
   void release_kept() noexcept;
   [[nodiscard]] DeviceStats stats() const;
@@ -144,11 +145,23 @@ class DeviceCall {
     note((device_.table_.*kFunction)(arguments..., stream_.handle));
   }
 
+  /// The same of the table's functions for networks.
+  template <auto kFunction, typename... Arguments>
+  void run_network(Arguments... arguments) {
+    if (!status_.ok()) return;
+    queued_ = true;
+    note(network(kFunction, stream_.handle, arguments...));
+  }
+
   /// Waits for the work; the first error of the call.
   Status finish();
 
  private:
   void note(int error);
+  template <typename Function, typename... Arguments>
+  int network(Function cuda::NetworkTable::*function, void* stream, Arguments... arguments) {
+    return (device_.table_.network.*function)(arguments..., stream);
+  }
 
   Device& device_;
   Device::Stream stream_;

@@ -71,7 +71,7 @@ class OpenSlot {
   [[nodiscard]] const Status& status() const { return status_; }
 
  private:
-  ort::Network& network_;
+  Network& network_;
   const int slot_;
   const Status status_;
 };

@@ -10,10 +10,14 @@
 #include "ort/runtime.h"
 #include "ort/runtime_log.h"
 #include "pipeline/gpu_kernels.h"
+#include "pipeline/gpu_network.h"
 
 namespace cutout {
 
 namespace {
+
+/// Compute capability that Cutout's own networks need (cuda/network/table.h).
+constexpr int kLeastComputeMajor = 8;
 
 /// The largest batch and its halves, ascending, without 1.
 std::vector<int> batch_sizes(int largest) {
@@ -27,8 +31,10 @@ std::vector<std::shared_ptr<ort::DeviceMemoryBudget>> budgets_of(
     const std::vector<ort::GpuRuntime>& gpus, std::uint64_t limit) {
   std::vector<std::shared_ptr<ort::DeviceMemoryBudget>> budgets;
   for (const ort::GpuRuntime& gpu : gpus) {
+    // Nine tenths of it, as the budget itself would take where it can measure.
+    const std::uint64_t most = limit > 0 ? limit : gpu.device.memory_bytes / 10 * 9;
     budgets.push_back(std::make_shared<ort::DeviceMemoryBudget>(
-        limit, [number = gpu.device.number] { return ort::device_use(number); }));
+        most, [number = gpu.device.number] { return ort::device_use(number); }));
   }
   return budgets;
 }
@@ -39,15 +45,17 @@ Status Engine::create(const EngineOptions& options, std::unique_ptr<Engine>& eng
   return caught([&]() -> Status {
     CUTOUT_RETURN_IF_ERROR(ort::open_runtime(options.runtime_path));
     std::vector<ort::GpuRuntime> gpus;
-    if (options.provider != ort::Provider::kCpu) {
-      for (const int number : options.device_ids) {
-        CUTOUT_RETURN_IF_ERROR(
-            ort::open_device(options.provider, number, options.libraries, gpus.emplace_back()));
-      }
-    }
     const cuda::Table* kernels = nullptr;
-    if (!gpus.empty()) {
-      CUTOUT_RETURN_IF_ERROR(open_gpu_kernels(cuda::library_file(), kernels));
+    if (options.provider != ort::Provider::kCpu) {
+      const std::string& named = options.kernels_path;
+      CUTOUT_RETURN_IF_ERROR(
+          open_gpu_kernels(named.empty() ? cuda::library_file() : named, kernels));
+      const bool own = kernels != nullptr && options.provider == ort::Provider::kCuda;
+      for (const int number : options.device_ids) {
+        CUTOUT_RETURN_IF_ERROR(ort::open_device(
+            options.provider, number, options.libraries,
+            own ? ort::OwnKernels::kThere : ort::OwnKernels::kNone, gpus.emplace_back()));
+      }
     }
     try {
       engine.reset(new Engine(options, std::move(gpus), kernels));
@@ -111,7 +119,9 @@ ort::NetworkOptions Engine::network_options(const NetworkSpec& spec) const {
   options.width = spec.input.width;
   options.height = spec.input.height;
   options.provider = options_.provider;
-  options.gpu = {options_.device_ids.front(), 0, spec.fp16, spec.engine_cache};
+  options.gpu.device_id = options_.device_ids.front();
+  options.gpu.fp16 = spec.fp16;
+  options.gpu.engine_cache = spec.engine_cache;
   options.intra_op_threads = options_.intra_op_threads;
   options.slots = options_.workers;
   return options;
@@ -131,6 +141,39 @@ ort::NetworkOptions Engine::matting_options(const NetworkSpec& spec, std::size_t
   options.timed = has_devices();
   if (device > 0) options.save_to.clear();
   return options;
+}
+
+Status Engine::open_network(const NetworkSpec& spec, std::size_t device, const CancelToken& token,
+                            std::unique_ptr<Network>& network) {
+  if (spec.gpu_program) {
+    GpuNetworkOptions options;
+    options.path = spec.path;
+    options.width = spec.input.width;
+    options.height = spec.input.height;
+    options.slots = options_.workers;
+    options.largest_batch = options_.max_batch;
+    options.opening = [this, name = spec.name, device](int batch) {
+      note_step(name, device, batch);
+    };
+    Device* const memory = devices_.memory(device);
+    if (memory == nullptr) {
+      return {Code::kProvider, "The network '" + spec.path + "' runs on a GPU by " +
+                                   cuda::library_file() +
+                                   " alone, which is missing. Build it with `npm run setup` where "
+                                   "nvcc is installed (docs/gpu.md), or set CUTOUT_DEVICE=cpu."};
+    }
+    const ort::DeviceProperties& gpu = gpus_[device].device;
+    if (gpu.compute_major < kLeastComputeMajor) {
+      return {Code::kDevice, "GPU " + std::to_string(gpu.number) + " (" + gpu.name +
+                                 ") has compute capability " + std::to_string(gpu.compute_major) +
+                                 "." + std::to_string(gpu.compute_minor) +
+                                 ", and 8.0 or newer is needed. Choose another GPU with "
+                                 "CUTOUT_DEVICE_ID, or set CUTOUT_DEVICE=cpu."};
+    }
+    return GpuNetwork::open(options, *memory, token, network);
+  }
+  if (!gpus_.empty()) CUTOUT_RETURN_IF_ERROR(Status(gpus_[device].provider));
+  return ort::Network::open(matting_options(spec, device), token, network);
 }
 
 bool Engine::has_devices() const {
@@ -188,15 +231,15 @@ void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
     options.spec = spec;
     options.devices = options_.device_ids.size();
     options.open = [this, spec](std::size_t device, const CancelToken& stop,
-                                std::unique_ptr<ort::Network>& network) {
+                                std::unique_ptr<Network>& network) {
       // What jobs have left counts against the budget of the network.
       if (Device* const memory = devices_.memory(device)) memory->release_kept();
-      return ort::Network::open(matting_options(spec, device), stop, network);
+      return open_network(spec, device, stop, network);
     };
     options.limits = {std::chrono::milliseconds(options_.batch_delay_ms)};
     std::shared_ptr<Replicas> loaded;
     CUTOUT_RETURN_IF_ERROR(Replicas::open(std::move(options), scheduler_.pool(), token, loaded));
-    const ort::Network& first = loaded->first();
+    const Network& first = loaded->first();
     info = {first.input_names(), first.output_names(), first.load_ms(), first.warm_up_ms()};
     // Memory of the warm-up run is kept for the first request.
     trim_heap_if_alone();

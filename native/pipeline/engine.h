@@ -33,6 +33,7 @@ struct EngineOptions {
   ort::Provider provider = ort::Provider::kCpu;
   std::vector<int> device_ids{0};      // not empty; on the CPU so many copies of the networks
   std::vector<std::string> libraries;  // ort::open_device()
+  std::string kernels_path;            // libcutout_cuda.so; empty: the one beside this program
   int workers = 1;
   int intra_op_threads = 1;
   int pixel_threads = 1;
@@ -215,6 +216,9 @@ class Engine {
   [[nodiscard]] ort::NetworkOptions network_options(const NetworkSpec& spec) const;
   /// Of a network that mattes are made with, on a device.
   [[nodiscard]] ort::NetworkOptions matting_options(const NetworkSpec& spec, std::size_t device);
+  /// Opens a network that mattes are made with on a device.
+  Status open_network(const NetworkSpec& spec, std::size_t device, const CancelToken& token,
+                      std::unique_ptr<Network>& network);
   /// Everything that is loaded. To be closed without the lock: a check of a lost device may take as
   /// long as opening a network.
   Loaded take_loaded();

@@ -7,8 +7,8 @@
 
 #include "core/cancel.h"
 #include "core/image_view.h"
+#include "core/network.h"
 #include "core/thread_pool.h"
-#include "ort/network.h"
 #include "pipeline/backend.h"
 #include "pipeline/plan.h"
 #include "pipeline/subject_detector.h"
@@ -19,7 +19,7 @@ namespace cutout {
 /// A network on one device.
 struct LoadedNetwork {
   NetworkSpec spec;
-  std::unique_ptr<ort::Network> network;
+  std::unique_ptr<Network> network;
   std::shared_mutex use;           // shared by the jobs that use the network
   std::optional<Batcher> batcher;  // of runs at the usual size; without, each runs alone
 };

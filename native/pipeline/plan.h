@@ -24,6 +24,7 @@ struct NetworkSpec {
   std::string save_to;       // ort::NetworkOptions::save_to
   std::string operators;     // ort::NetworkOptions::operators
   bool fp16 = false;         // ort::GpuOptions::fp16
+  bool gpu_program = false;  // whether the file is one for GpuNetwork
   std::string engine_cache;  // ort::GpuOptions::engine_cache
   NetworkInput input;
   NetworkOutput output = NetworkOutput::kProbability;

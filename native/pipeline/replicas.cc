@@ -21,7 +21,7 @@ Status Replicas::open(Options options, ThreadPool& pool, const CancelToken& toke
 void Replicas::start_batcher(std::size_t device, ThreadPool& pool) {
   LoadedNetwork& on = *networks_[device];
   std::vector<BatchBucket> buckets;
-  for (const ort::BatchTiming& timing : on.network->timings()) {
+  for (const BatchTiming& timing : on.network->timings()) {
     const std::chrono::duration<double, std::milli> latency(timing.ms);
     buckets.push_back({timing.size, std::chrono::duration_cast<Clock::duration>(latency)});
   }

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/cancel.h"
+#include "core/network.h"
 #include "core/status.h"
 #include "core/thread_pool.h"
-#include "ort/network.h"
 #include "pipeline/matte_job.h"
 #include "sched/batcher.h"
 
@@ -22,7 +22,7 @@ class Replicas {
  public:
   /// Opens the network on a device.
   using Open =
-      std::function<Status(std::size_t device, const CancelToken&, std::unique_ptr<ort::Network>&)>;
+      std::function<Status(std::size_t device, const CancelToken&, std::unique_ptr<Network>&)>;
 
   struct Options {
     NetworkSpec spec;
@@ -41,7 +41,7 @@ class Replicas {
   /// To be used while use() holds it.
   [[nodiscard]] LoadedNetwork& on(std::size_t device) { return *networks_[device]; }
   /// The network on the first device, before the first job.
-  [[nodiscard]] const ort::Network& first() const { return *networks_.front()->network; }
+  [[nodiscard]] const Network& first() const { return *networks_.front()->network; }
 
   /// A job has seen that the device has stopped working.
   void report_loss(std::size_t device, const Status& status);

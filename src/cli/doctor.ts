@@ -12,7 +12,7 @@ import { type CatalogueEntry, catalogueWith, findNetwork } from '../models/catal
 import { ensureNetwork } from '../models/ensure.ts';
 import { ModelError } from '../models/error.ts';
 import { type Form, networkFiles, type Precision, precisionOfForm } from '../models/layout.ts';
-import { findFor, preparedFacts } from '../models/locate.ts';
+import { findFor, gpuSpecOf, preparedFacts } from '../models/locate.ts';
 import { rememberRun } from '../models/measured.ts';
 import type { Observer } from '../models/observer.ts';
 import {
@@ -320,8 +320,12 @@ class Doctor {
       observer.done(),
     );
     const facts = await preparedFacts(manifest.name, place);
-    const operators = facts.operators ? kernel : undefined;
-    const network = { ...found, ...(operators !== undefined && { operators }), fp16: form === 'fp16' };
+    const operators = facts.operators && form !== 'gpu' ? kernel : undefined;
+    const network = {
+      ...(form === 'gpu' ? gpuSpecOf(found, facts) : found),
+      ...(operators !== undefined && { operators }),
+      fp16: form === 'fp16',
+    };
     const before = process.memoryUsage.rss();
     const engine = this.#engine(native, libraries, observer);
     try {

@@ -169,6 +169,9 @@ async function readCheckImage(
   }
 }
 
+/** A GPU with CUDA may run the network as a program of another output, so it is tried on the CPU. */
+const deviceOfTrial = ({ device }: Config['engine']) => (device === 'cuda' ? 'cpu' : device);
+
 /** Runs the prepared network once. Rejects with ModelError or EngineError. */
 async function check(
   entry: CatalogueEntry,
@@ -177,12 +180,13 @@ async function check(
   { engine: config }: Config,
 ): Promise<Trial & { readonly file: string }> {
   const { manifest } = entry;
-  const form = floatFormFor(manifest, config.device);
+  const device = deviceOfTrial(config);
+  const form = floatFormFor(manifest, device);
   const file = networkFiles(config.modelsDir, manifest, form).prepared;
   const engine = createEngine(loadAddon(), {
     ...threadsOf(config),
-    ...(await librariesOf(config)),
-    provider: config.device,
+    ...(await librariesOf({ ...config, device })),
+    provider: device,
     deviceIds: deviceIdsOf(config).slice(0, 1),
     queueLimit: 1,
     idleReleaseMs: 0,
@@ -270,7 +274,7 @@ export async function addNetwork(
   // The check says what the output is, before the manifest is kept.
   const draft = describe('probability');
   const observer = progressOn(out, name);
-  const form = floatFormFor(draft.manifest, config.engine.device);
+  const form = floatFormFor(draft.manifest, deviceOfTrial(config.engine));
   const pull = { modelsDir, form, observer, dependencies: pullDependencies(), signal };
   try {
     await pullNetwork(draft, pull).finally(() => observer.done());

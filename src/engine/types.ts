@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const ABI = 17;
+export const ABI = 18;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -116,6 +116,8 @@ export interface NetworkSpec {
    * (src/models/lowPrecision/operator.ts). Without, such a file cannot be opened. ENGINE_RUNTIME for one that there are none for.
    */
   readonly operators?: string;
+  /** Whether the file is a program for Cutout's own kernels on a GPU (src/models/lowPrecision/gpu.ts). */
+  readonly gpuProgram?: boolean;
   /** Whether TensorRT may compute in float16; a file in float16 needs it. */
   readonly fp16?: boolean;
   /**

@@ -10,13 +10,22 @@ export type Precision = 'fp32' | 'bf16' | 'int8' | 'fp16';
 /**
  * What a network is prepared as. `int8` has ONNX's standard operators only; in `int8-operators` the 8-bit part is one
  * operator of Cutout (lowPrecision/convert.ts), for processors with a kernel for it. `bf16` always has such an operator
- * (lowPrecision/bf16.ts).
+ * (lowPrecision/bf16.ts). `gpu` is a program for Cutout's own kernels on a GPU (lowPrecision/gpu.ts), or what ONNX
+ * Runtime's provider for CUDA takes where the network cannot be one.
  */
-export type Form = Precision | 'int8-operators';
+export type Form = Precision | 'int8-operators' | 'gpu';
 
-export const FORMS = ['fp32', 'bf16', 'int8-operators', 'int8', 'fp16'] as const satisfies readonly Form[];
+export const FORMS = [
+  'fp32',
+  'bf16',
+  'int8-operators',
+  'int8',
+  'fp16',
+  'gpu',
+] as const satisfies readonly Form[];
 
-export const precisionOfForm = (form: Form): Precision => (form === 'int8-operators' ? 'int8' : form);
+export const precisionOfForm = (form: Form): Precision =>
+  form === 'int8-operators' ? 'int8' : form === 'gpu' ? 'fp16' : form;
 
 /** Prefix of unfinished files and folders; only the pull that made them reads them. */
 export const UNFINISHED = '.pull-';
@@ -41,7 +50,7 @@ export function networkFiles(modelsDir: string, manifest: Manifest, form: Form =
   return {
     folder,
     source: path.join(folder, `source.${manifest.file.format.name}`),
-    prepared: path.join(folder, `${prepared}.onnx`),
+    prepared: path.join(folder, form === 'gpu' ? prepared : `${prepared}.onnx`),
     record: path.join(folder, `${prepared}.json`),
     lock: path.join(folder, '.lock'),
     part: path.join(folder, `${UNFINISHED}part`),

@@ -24,15 +24,23 @@ export interface Place {
   readonly role?: Manifest['role'];
 }
 
-/** Float format for a device: float16 only on a GPU and only where the network was published in it. */
-export function floatFormFor(manifest: Manifest, device: Provider): Form {
-  return device === 'cpu' ? 'fp32' : manifest.file.precision;
+/**
+ * Float format for a device: on a GPU with CUDA Cutout's own for networks that make mattes; else float16 only on a GPU
+ * and only where the network was published in it.
+ */
+export function floatFormFor({ file, role }: Manifest, device: Provider): Form {
+  if (device === 'cuda' && role === 'matte') return 'gpu';
+  return device === 'cpu' ? 'fp32' : file.precision;
 }
 
 export const specOf = ({ input, output, trainedOn }: Manifest, name: string, path: string): NetworkSpec => {
   const { width, height, mean, std } = input;
   return { name, path, width, height, mean, std, output, trainedOn };
 };
+
+/** The same in the form `gpu`; `operators` of its facts says whether it is a program, which gives logits. */
+export const gpuSpecOf = (spec: NetworkSpec, { operators }: Pick<PreparedFacts, 'operators'>): NetworkSpec =>
+  operators ? { ...spec, gpuProgram: true, output: 'logit' } : spec;
 
 /** What the networks of a role do. */
 const USES: Readonly<Record<Manifest['role'], string>> = {

@@ -8,6 +8,7 @@ import { writeNetworkFile } from './files.ts';
 import { type Form, networkFiles, type Precision, precisionOfForm } from './layout.ts';
 import { asBf16Network } from './lowPrecision/bf16.ts';
 import { asIntegerNetwork } from './lowPrecision/convert.ts';
+import { gpuProgram } from './lowPrecision/gpu.ts';
 import { asBf16MatMuls, isMostlyMatMuls } from './lowPrecision/matmul.ts';
 import type { Manifest } from './manifest.ts';
 import { freeBatch } from './onnx/batch.ts';
@@ -32,7 +33,8 @@ export const PREPARER_VERSION = 5;
 /** The same for the form that only GPUs use. */
 const HALF_VERSION = 6;
 
-export const preparerOf = (form: Form): number => (form === 'fp16' ? HALF_VERSION : PREPARER_VERSION);
+export const preparerOf = (form: Form): number =>
+  form === 'fp16' || form === 'gpu' ? HALF_VERSION : PREPARER_VERSION;
 
 export const preparedRecordSchema = z.strictObject({
   preparer: z.number().int(),
@@ -161,6 +163,30 @@ export function rewrite(
   };
 }
 
+/**
+ * The network as a program for Cutout's own kernels on a GPU (lowPrecision/gpu.ts), or where it cannot be one as for ONNX
+ * Runtime in the precision that it was published in. `file` is borrowed until the pieces are read.
+ */
+function rewriteForGpu(file: Uint8Array, { features, file: { precision } }: Manifest): Rewritten {
+  const { graph } = fromBinary(ModelProtoSchema, file);
+  const alpha = graph?.output[0]?.name;
+  const asPublished = () => rewrite(file, features, precision);
+  if (!graph || alpha === undefined) return asPublished();
+  keepOutputs(graph, [alpha]);
+  const widenBytes = halfWidener();
+  const widened = hasHalf(graph) ? widen(graph, widenBytes) : new Set<TensorProto>();
+  dropUnused(graph);
+  freeSize(graph);
+  freeBatch(graph);
+  try {
+    const pieces = gpuProgram(graph, floatReader(widened, widenBytes));
+    return { pieces, precision: 'fp16', outputs: [alpha], freeBatch: true, sizeStep: 0, operators: true };
+  } catch (error) {
+    if (error instanceof RangeError) return asPublished();
+    throw error;
+  }
+}
+
 /** The networks that find what points or a box show, for the size of the manifest's input. */
 const asSelector = (pieces: Iterable<Uint8Array>, precision: Precision): Rewritten => ({
   pieces,
@@ -236,7 +262,9 @@ export async function prepareNetwork(
     const batch = manifest.role === 'detector' ? 'kept' : 'free';
     rewritten = selects(manifest)
       ? asSelector(resizeSelector(source, manifest, precision), precision)
-      : rewrite(asOnnx(source, manifest), manifest.features, form, read?.table, batch);
+      : form === 'gpu'
+        ? rewriteForGpu(asOnnx(source, manifest), manifest)
+        : rewrite(asOnnx(source, manifest), manifest.features, form, read?.table, batch);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new ModelError('model_unsupported', `The network ${manifest.name} cannot be prepared: ${reason}.`, {
@@ -255,7 +283,9 @@ export async function prepareNetwork(
     freeBatch: rewritten.freeBatch,
     sizeStep: rewritten.sizeStep,
     ...(read && { tableSha256: read.sha256 }),
-    ...((form === 'int8-operators' || form === 'bf16') && { operators: rewritten.operators }),
+    ...((form === 'int8-operators' || form === 'bf16' || form === 'gpu') && {
+      operators: rewritten.operators,
+    }),
   };
   await writeNetworkFile(files.record, [Buffer.from(`${JSON.stringify(record, null, 2)}\n`)]);
   return record;

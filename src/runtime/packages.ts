@@ -53,7 +53,7 @@ export const cudaRuntime: RuntimePackages = {
       sha256: 'ad9b6d2ead2435f11cbb6868809d2adeeee302e9bb94bcf0539c7a40d80e8575',
       bytes: 90_000_000,
       unpackedBytes: 345_000_000,
-      libraries: ['nvidia/cu13/lib/libnvrtc.so.13'],
+      libraries: ['nvidia/cu13/lib/libnvrtc-builtins.so.13.0', 'nvidia/cu13/lib/libnvrtc.so.13'],
     },
     {
       name: 'nvidia-nvjitlink',

@@ -1,6 +1,6 @@
 import type { EngineConfig } from '../config/engine.ts';
 import { EngineError, type Gpu, type NetworkInfo, type NetworkSpec } from '../engine/types.ts';
-import { preparedFacts } from '../models/locate.ts';
+import { gpuSpecOf, preparedFacts } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
 import type { Opening } from './networkOpening.ts';
 
@@ -23,7 +23,9 @@ export async function openOnGpu(
   const { engine, located, form, signal } = opening;
   const { modelsDir, device } = config;
   const { ensure, observer, onnxruntime } = given;
-  const network = { ...located, ...(await ensure()), fp16: form === 'fp16' };
+  const ensured = await ensure();
+  const facts = await preparedFacts(located.name, { modelsDir, device, form });
+  const network = gpuSpecOf({ ...located, ...ensured, fp16: form === 'fp16' }, facts);
   signal.throwIfAborted();
   const gpus = engine.gpus();
   const [gpu] = gpus;
@@ -34,9 +36,8 @@ export async function openOnGpu(
       'ENGINE_DEVICE',
       `TensorRT's engines are built for one kind of GPU, and ${gpu.id} is ${engineFor(gpu)} and ${other.id} is ${engineFor(other)}. Name GPUs of one kind in CUTOUT_DEVICE_ID and run a process for each kind, or set CUTOUT_DEVICE=cuda.`,
     );
-  const { sha256 } = await preparedFacts(located.name, { modelsDir, device, form });
   const { openTensorrtCache } = await import('../models/tensorrtCache.ts');
-  const cacheKey = { network: sha256, fp16: network.fp16, onnxruntime, gpu };
+  const cacheKey = { network: facts.sha256, fp16: form === 'fp16', onnxruntime, gpu };
   const cache = await openTensorrtCache(network.path, cacheKey);
   if (!cache?.built) {
     observer.notice(

@@ -177,7 +177,7 @@ Napi::Value run_batches(const Napi::CallbackInfo& info) {
                            network->input_tensor(slot, options.width, options.height)));
     }
     std::size_t size = 1;
-    for (const ort::BatchTiming& timing : network->timings()) {
+    for (const BatchTiming& timing : network->timings()) {
       size = timing.size;
       if (size >= count) break;
     }
@@ -264,7 +264,7 @@ Napi::Value open_within(const Napi::CallbackInfo& info) {
   Napi::Object result = from_status(info.Env(), status).As<Napi::Object>();
   Napi::Array sizes = Napi::Array::New(info.Env());
   if (network != nullptr) {
-    for (const ort::BatchTiming& timing : network->timings())
+    for (const BatchTiming& timing : network->timings())
       sizes.Set(sizes.Length(), static_cast<double>(timing.size));
     ThreadPool pool(0);
     const std::vector<int> slots{0};

@@ -26,8 +26,9 @@ Status open_machine(const Options& options, Report& report) {
   }
   CUTOUT_RETURN_IF_ERROR(ort::open_runtime(options.runtime));
   ort::GpuRuntime runtime;
-  CUTOUT_RETURN_IF_ERROR(
-      ort::open_device(options.provider, *options.device, options.libraries, runtime));
+  CUTOUT_RETURN_IF_ERROR(ort::open_device(
+      options.provider, *options.device, options.libraries,
+      options.program.empty() ? ort::OwnKernels::kNone : ort::OwnKernels::kThere, runtime));
   report.say("libraries", true,
              "ONNX Runtime " + ort::runtime_version() + ", CUDA " +
                  std::to_string(runtime.cuda_runtime / 1000) + "." +

@@ -1,6 +1,8 @@
 // cutout_gpu_check: see kUsage in options.cc, and docs/gpu.md. Plain C++, because machines with a
 // GPU may have no Node.js.
+#include <array>
 #include <cstdio>
+#include <utility>
 
 #include "gpu_check/checks.h"
 
@@ -30,10 +32,26 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "cutout_gpu_check: %s\n", opened.message());
     return options.device ? kNoDevice : kWrong;
   }
-  gpu_check::check_kernels(options, report);
-  gpu_check::check_network(options, report);
+  using Check = void (*)(const gpu_check::Options&, gpu_check::Report&);
+  static constexpr std::array<std::pair<const char*, Check>, 4> kParts{{
+      {"kernels", gpu_check::check_kernels},
+      {"network", gpu_check::check_network},
+      {"engine", gpu_check::check_engine},
+      {"lost", gpu_check::check_lost_device},
+  }};
+  bool written = true;
+  for (const auto& [part, check] : kParts) {
+    if (!gpu_check::wants(options, part)) continue;
+    const Status status = caught([&, check = check]() -> Status {
+      check(options, report);
+      return {};
+    });
+    if (!status.ok()) report.say(part, false, status.message());
+    // After each part, since the next one may end the program.
+    written = options.json.empty() || write(options.json, gpu_check::json(report));
+  }
   std::fputs(gpu_check::table(report).c_str(), stdout);
-  if (!options.json.empty() && !write(options.json, gpu_check::json(report))) {
+  if (!written) {
     std::fprintf(stderr, "cutout_gpu_check: %s cannot be written.\n", options.json.c_str());
     return kWrong;
   }

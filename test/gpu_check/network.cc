@@ -11,8 +11,12 @@
 #include <vector>
 
 #include "core/thread_pool.h"
+#include "cuda/library.h"
 #include "gpu_check/checks.h"
 #include "ort/device_memory_budget.h"
+#include "pipeline/cpu_backend.h"
+#include "pipeline/device_backend.h"
+#include "pipeline/gpu_network.h"
 #include "sched/batcher.h"
 
 namespace cutout::gpu_check {
@@ -62,7 +66,7 @@ class NetworkCheck {
       images_.push_back(make_image(i, options_.width, options_.height));
     CUTOUT_RETURN_IF_ERROR(compute_reference());
     CUTOUT_RETURN_IF_ERROR(open());
-    for (const ort::BatchTiming& timing : network_->timings())
+    for (const BatchTiming& timing : network_->timings())
       CUTOUT_RETURN_IF_ERROR(check_batch(timing.size));
     say_differences();
     return measure_load();
@@ -96,7 +100,26 @@ class NetworkCheck {
     return {};
   }
 
+  Status open_program() {
+    CUTOUT_RETURN_IF_ERROR(open_memory());
+    GpuNetworkOptions options;
+    options.path = options_.program;
+    options.width = options_.width;
+    options.height = options_.height;
+    options.slots = 2 * options_.largest_batch;
+    options.largest_batch = options_.largest_batch;
+    CUTOUT_RETURN_IF_ERROR(GpuNetwork::open(options, *memory_, token_, network_));
+    report_.load_ms = network_->load_ms();
+    report_.warm_up_ms = network_->warm_up_ms();
+    report_.device_memory = memory_->stats().used_bytes;
+    report_.say("network", true,
+                "Cutout's own kernels run batches of up to " +
+                    std::to_string(network_->timings().back().size) + ".");
+    return {};
+  }
+
   Status open() {
+    if (!options_.program.empty()) return open_program();
     ort::NetworkOptions options = network_options();
     options.path = options_.network;
     options.slots = 2 * options_.largest_batch;
@@ -104,8 +127,12 @@ class NetworkCheck {
     for (int size = options_.largest_batch; size > 1; size /= 2)
       options.batches.insert(options.batches.begin(), size);
     if (options_.device) {
+      if (!options_.kernels.empty()) CUTOUT_RETURN_IF_ERROR(open_memory());
+      options.memory = memory_.get();
       options.provider = options_.provider;
-      options.gpu = {*options_.device, 0, options_.fp16, options_.engine_cache};
+      options.gpu = {*options_.device, 0,
+                     options_.fp16,    options_.engine_cache,
+                     options_.graphs,  options_.provider_options};
       options.budget = std::make_shared<ort::DeviceMemoryBudget>(
           0, [number = *options_.device] { return ort::device_use(number); });
     } else {
@@ -123,17 +150,30 @@ class NetworkCheck {
     return {};
   }
 
+  /// Inputs and outputs on the device, where the engine has them.
+  Status open_memory() {
+    const cuda::Table* table = nullptr;
+    CUTOUT_RETURN_IF_ERROR(cuda::open_library(options_.kernels, table));
+    memory_ = std::make_unique<Device>(*table, *options_.device);
+    backend_ = std::make_unique<DeviceBackend>(*memory_, pool_);
+    return {};
+  }
+
   Status check_batch(std::size_t size) {
     BatchResult result;
     result.size = size;
     std::vector<int> slots;
     for (std::size_t i = 0; i < size; ++i) {
-      slots.push_back(static_cast<int>(i));
-      std::ranges::copy(images_[i], network_->input(static_cast<int>(i)).begin());
-      std::ranges::fill(network_->output(static_cast<int>(i)), -1.0F);
+      const int slot = static_cast<int>(i);
+      slots.push_back(slot);
+      CUTOUT_RETURN_IF_ERROR(network_->open_slot(slot));
+      CUTOUT_RETURN_IF_ERROR(backend_->upload(
+          images_[i], network_->input_tensor(slot, options_.width, options_.height)));
+      const std::vector<float> none(network_->output_plane(slot).size(), -1.0F);
+      CUTOUT_RETURN_IF_ERROR(backend_->upload(none, network_->output_plane(slot)));
     }
     CUTOUT_RETURN_IF_ERROR(network_->run_batch(size, slots, token_, pool_));
-    compare(result);
+    CUTOUT_RETURN_IF_ERROR(compare(result));
     int runs = 0;
     const Clock::time_point start = Clock::now();
     double taken = 0;
@@ -149,10 +189,14 @@ class NetworkCheck {
   }
 
   /// Of the first `size` slots, with the reference.
-  void compare(BatchResult& result) {
+  Status compare(BatchResult& result) {
     std::vector<double> differences;
     for (std::size_t i = 0; i < result.size; ++i) {
-      const std::span<float> output = network_->output(static_cast<int>(i));
+      const TensorView plane = network_->output_plane(static_cast<int>(i));
+      std::vector<float> output(plane.size());
+      if (!options_.program.empty())  // it gives logits
+        CUTOUT_RETURN_IF_ERROR(backend_->to_probability(plane, NetworkOutput::kLogit));
+      CUTOUT_RETURN_IF_ERROR(backend_->download(plane, output));
       for (std::size_t k = 0; k < output.size(); ++k) {
         if (!std::isfinite(output[k])) {
           ++result.not_finite;
@@ -162,7 +206,7 @@ class NetworkCheck {
       }
       result.values += output.size();
     }
-    if (differences.empty()) return;
+    if (differences.empty()) return {};
     double sum = 0;
     for (const double difference : differences) sum += difference;
     result.mean_difference = sum / static_cast<double>(differences.size());
@@ -170,6 +214,7 @@ class NetworkCheck {
         static_cast<std::ptrdiff_t>(0.999 * static_cast<double>(differences.size() - 1));
     std::ranges::nth_element(differences, differences.begin() + at);
     result.p999_difference = differences[static_cast<std::size_t>(at)];
+    return {};
   }
 
   void say_differences() {
@@ -213,6 +258,8 @@ class NetworkCheck {
     double next = 0;  // seconds from the start
     std::vector<double> latencies;
     Status failed;
+    for (int slot = 0; slot < 2 * options_.largest_batch; ++slot)
+      CUTOUT_RETURN_IF_ERROR(network_->open_slot(slot));
     const auto serve = [&](int slot) {
       for (;;) {
         Clock::time_point arrival;
@@ -254,13 +301,15 @@ class NetworkCheck {
   ThreadPool pool_{static_cast<int>(std::max(1U, std::thread::hardware_concurrency())) - 1};
   std::vector<Image> images_;
   std::vector<std::vector<float>> reference_;
-  std::unique_ptr<ort::Network> network_;
+  std::unique_ptr<Device> memory_;
+  std::unique_ptr<Backend> backend_ = std::make_unique<CpuBackend>(pool_);
+  std::unique_ptr<Network> network_;
 };
 
 }  // namespace
 
 void check_network(const Options& options, Report& report) {
-  if (options.network.empty()) {
+  if (options.network.empty() && options.program.empty()) {
     report.say("network", false, "It was not checked: --network names a prepared network.");
     return;
   }

@@ -1,5 +1,7 @@
 #include "gpu_check/options.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <functional>
 #include <map>
@@ -19,12 +21,18 @@ const char* const kUsage =
     "  --provider NAME       cuda (default) or tensorrt\n"
     "  --engine-cache DIR    of TensorRT\n"
     "  --network FILE        prepared network for the device\n"
+    "  --program FILE        the same for Cutout's own kernels, which then run instead\n"
     "  --reference FILE      the same network in float32, for the CPU (default: --network)\n"
     "  --width N, --height N of its input, default 1024\n"
     "  --logit               its output is a logit, not a probability\n"
+    "  --graphs              the network's runs are CUDA graphs\n"
     "  --fp16                it has values in float16\n"
     "  --batch N             largest batch, 1 to 64, default 8\n"
     "  --seconds S           of each measurement, default 5\n"
+    "  --parts LIST          of kernels,network,engine,lost, default all; lost: a wrong access "
+    "ends\n"
+    "                        CUDA in this process, and the engine has to say so\n"
+    "  --option NAME=VALUE   of the CUDA provider, for the network's measurement; may be repeated\n"
     "  --json FILE           where the report is written\n"
     "\n"
     "Ends with 0 when everything is right, 1 when something is not, 2 for a wrong command line,\n"
@@ -39,7 +47,23 @@ int whole(const std::string& text, int low, int high) {
   return static_cast<int>(value);
 }
 
+std::vector<std::string> parts(const std::string& list) {
+  static constexpr std::array kParts = {"kernels", "network", "engine", "lost"};
+  std::vector<std::string> named;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t end = std::min(list.find(',', at), list.size());
+    named.push_back(list.substr(at, end - at));
+    if (std::ranges::find(kParts, named.back()) == kParts.end()) throw std::out_of_range(list);
+    at = end + 1;
+  }
+  return named;
+}
+
 }  // namespace
+
+bool wants(const Options& options, const std::string& part) {
+  return std::ranges::find(options.parts, part) != options.parts.end();
+}
 
 Status parse(int argc, char** argv, Options& options) {
   using Take = std::function<void(const std::string&)>;
@@ -66,6 +90,7 @@ Status parse(int argc, char** argv, Options& options) {
        }},
       {"--engine-cache", text(options.engine_cache)},
       {"--network", text(options.network)},
+      {"--program", text(options.program)},
       {"--reference", text(options.reference)},
       {"--width", number(options.width, 1, 8192)},
       {"--height", number(options.height, 1, 8192)},
@@ -77,12 +102,21 @@ Status parse(int argc, char** argv, Options& options) {
          if (value.empty() || *end != '\0' || !(options.seconds > 0 && options.seconds <= 600))
            throw std::out_of_range(value);
        }},
+      {"--parts", [&](const std::string& value) { options.parts = parts(value); }},
+      {"--option",
+       [&](const std::string& value) {
+         const std::size_t equals = value.find('=');
+         if (equals == std::string::npos) throw std::out_of_range(value);
+         options.provider_options.emplace_back(value.substr(0, equals), value.substr(equals + 1));
+       }},
       {"--json", text(options.json)},
   };
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
     if (name == "--logit") {
       options.logit = true;
+    } else if (name == "--graphs") {
+      options.graphs = true;
     } else if (name == "--fp16") {
       options.fp16 = true;
     } else if (const auto found = with_value.find(name); found == with_value.end()) {

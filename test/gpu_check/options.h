@@ -20,6 +20,7 @@ struct Options {
   ort::Provider provider = ort::Provider::kCuda;
   std::string engine_cache;  // of TensorRT
   std::string network;       // as it runs on the device
+  std::string program;       // the same for GpuNetwork, which then runs instead
   std::string reference;     // the same in float32, for the CPU; empty: `network`
   int width = 1024;
   int height = 1024;
@@ -27,8 +28,14 @@ struct Options {
   bool fp16 = false;
   int largest_batch = 8;
   double seconds = 5;  // of each measurement
+  std::vector<std::string> parts{"kernels", "network", "engine", "lost"};
+  ort::ProviderOptions provider_options;
+  bool graphs = false;  // ort::GpuOptions::graphs
   std::string json;
 };
+
+/// Whether a part is to be checked.
+bool wants(const Options& options, const std::string& part);
 
 /// The options of a command line, or what is wrong with it.
 Status parse(int argc, char** argv, Options& options);

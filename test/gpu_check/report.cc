@@ -80,6 +80,21 @@ std::string table(const Report& report) {
     text += format("Device memory of the network in all sizes: %.0f MB.\n",
                    static_cast<double>(report.device_memory) / 1e6);
   }
+  if (report.engine) {
+    text +=
+        format("\nEngine: opened in %.0f ms, first matte after %.0f ms, %.0f MB on the device.\n",
+               report.engine->load_ms, report.engine->first_ms,
+               static_cast<double>(report.engine->device_memory) / 1e6);
+    text += format("%-12s %10s %10s %9s %9s %8s %9s %8s %8s %11s %11s\n", "MATTES", "AT A TIME",
+                   "IMAGES/S", "P50 MS", "P99 MS", "QUEUE", "PREPARE", "INFER", "MATTE",
+                   "MEAN DIFF.", "99.9 %");
+    for (const EngineRound& round : report.engine->rounds) {
+      text += format("%5d x %-5d%10d %10.1f %9.2f %9.2f %8.2f %9.2f %8.2f %8.2f %11.3g %11.3g\n",
+                     round.width, round.height, round.at_a_time, round.images_per_second,
+                     round.p50_ms, round.p99_ms, round.queue_ms, round.prepare_ms, round.infer_ms,
+                     round.matte_ms, round.mean_difference, round.p999_difference);
+    }
+  }
   return text + (report.ok() ? "\nEverything is as it should be.\n" : "\nSomething is WRONG.\n");
 }
 
@@ -111,6 +126,29 @@ std::string json(const Report& report) {
             ", \"offeredPerSecond\": " + number(load.offered_per_second) +
             ", \"donePerSecond\": " + number(load.done_per_second) +
             ", \"p50Ms\": " + number(load.p50_ms) + ", \"p99Ms\": " + number(load.p99_ms) + "}";
+  }
+  if (report.engine) {
+    const EngineResult& engine = *report.engine;
+    text += ",\n\"engine\": {\"loadMs\": " + number(engine.load_ms) +
+            ", \"firstMs\": " + number(engine.first_ms) +
+            ", \"deviceMemoryBytes\": " + std::to_string(engine.device_memory) + ", \"rounds\": " +
+            array(engine.rounds,
+                  [](const EngineRound& round) {
+                    return "{\"width\": " + std::to_string(round.width) +
+                           ", \"height\": " + std::to_string(round.height) +
+                           ", \"atATime\": " + std::to_string(round.at_a_time) +
+                           ", \"images\": " + std::to_string(round.images) +
+                           ", \"imagesPerSecond\": " + number(round.images_per_second) +
+                           ", \"p50Ms\": " + number(round.p50_ms) +
+                           ", \"p99Ms\": " + number(round.p99_ms) +
+                           ", \"queueMs\": " + number(round.queue_ms) +
+                           ", \"prepareMs\": " + number(round.prepare_ms) +
+                           ", \"inferMs\": " + number(round.infer_ms) +
+                           ", \"matteMs\": " + number(round.matte_ms) +
+                           ", \"meanDifference\": " + number(round.mean_difference) +
+                           ", \"p999Difference\": " + number(round.p999_difference) + "}";
+                  }) +
+            "}";
   }
   text += ",\n\"deviceMemoryBytes\": " + std::to_string(report.device_memory);
   text += ",\n\"loadMs\": " + number(report.load_ms);

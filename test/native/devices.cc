@@ -34,7 +34,7 @@ class Devices {
     options.devices = numbers.empty() ? 1 : numbers.size();
     options.first_check = std::chrono::milliseconds(1);
     options.open = [this, spec = options.spec](std::size_t device, const CancelToken& stop,
-                                               std::unique_ptr<ort::Network>& network) {
+                                               std::unique_ptr<Network>& network) {
       ort::NetworkOptions of_network;
       of_network.path = spec.path;
       of_network.width = spec.input.width;

@@ -1,5 +1,5 @@
 import test, { type ExecutionContext } from 'ava';
-import { LANES, packBf16 } from '../../src/models/lowPrecision/pack.ts';
+import { LANES, packSixteen } from '../../src/models/lowPrecision/pack.ts';
 import { toBf16 } from '../fixtures/bf16Oracle.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
 import {
@@ -50,7 +50,7 @@ function matMulOf(inputs: number, matrices: readonly Matrix[], gelu: boolean): M
     for (let k = 0; k < inputs; k++)
       for (let column = 0; column < columns; column++)
         turned[column * read + k] = values[k * columns + column] as number;
-    weights.push(...packBf16(turned, made, read, { kernel: [1, 1], dilation: 1 }));
+    weights.push(...packSixteen(turned, made, read, { kernel: [1, 1], dilation: 1 }, 'bf16'));
     bias.push(...own, ...new Array(made - columns).fill(0));
   }
   return {

@@ -11,7 +11,7 @@ import {
 } from './geometry.ts';
 import { findIbNorm, type IbNorm } from './ibNorm.ts';
 import { importOperators } from './operator.ts';
-import { LANES, packBf16, wholeGroups } from './pack.ts';
+import { LANES, packSixteen, type Sixteen, wholeGroups } from './pack.ts';
 import { type FloatsOf, GraphPartition } from './partition.ts';
 import { type Activation, isFused, type ProgramWriter, type ValueSpec } from './program.ts';
 
@@ -45,12 +45,16 @@ class Bf16NetworkConverter {
   /** Nodes that were computed with an earlier one. */
   readonly #done = new Set<NodeProto>();
 
-  constructor(graph: GraphProto, floatsOf: FloatsOf) {
+  readonly #format: Sixteen;
+
+  constructor(graph: GraphProto, floatsOf: FloatsOf, format: Sixteen) {
     this.#partition = new GraphPartition(graph, floatsOf, IMAGE.channels);
     this.#program = this.#partition.program;
+    this.#format = format;
   }
 
-  run(side: Side): void {
+  /** Returns the program. */
+  run(side: Side): ProgramWriter {
     const value = this.#program.input({ type: 'bf16', channels: IMAGE.read, zero: 0 });
     this.#sources.set(this.#partition.input, { value, places: firsts(IMAGE.channels), side });
     for (const node of this.#partition.nodes) {
@@ -61,6 +65,7 @@ class Bf16NetworkConverter {
     for (const name of this.#partition.outputs) this.#outside(name);
     if (this.#program.outputs === 0) throw new Unsupported('it has no convolutions');
     this.#partition.replaceNodes('Bf16Network');
+    return this.#program;
   }
 
   /** A map of bf16. */
@@ -323,7 +328,7 @@ class Bf16NetworkConverter {
       channel: 0,
       channels: read,
       activation: this.#fused(to)?.activation ?? 'none',
-      weights: packBf16(weights, made, read, conv),
+      weights: packSixteen(weights, made, read, conv, this.#format),
       bias,
     });
     return { value, places: firsts(outputs), side: sideAfter(conv, a.side) };
@@ -435,6 +440,14 @@ function sideOf({ input: [image] }: GraphProto): Side {
 }
 
 /**
+ * The program of the convolutional part of a graph, with weights in this format; the graph's nodes become one that runs it,
+ * and those that stay outside it. Throws a RangeError, and leaves the graph as it is, where it cannot be made.
+ * @param floats the numbers of a tensor of floats, however they are stored
+ */
+export const convolutionalProgram = (graph: GraphProto, floats: FloatsOf, format: Sixteen): ProgramWriter =>
+  new Bf16NetworkConverter(graph, floats, format).run(sideOf(graph));
+
+/**
  * Makes the convolutional part of a float network one node of the operator `Bf16Network` (native/low_precision). Changes
  * `model`. Throws a RangeError, and leaves the model as it is, where the network has something in that part that the
  * operator does not know.
@@ -443,6 +456,6 @@ function sideOf({ input: [image] }: GraphProto): Side {
 export function asBf16Network(model: ModelProto, floats: FloatsOf): void {
   const { graph } = model;
   if (!graph) throw new RangeError('the file has no graph');
-  new Bf16NetworkConverter(graph, floats).run(sideOf(graph));
+  convolutionalProgram(graph, floats, 'bf16');
   importOperators(model);
 }

@@ -3,7 +3,7 @@ import { attribute, constants, consumersOf, FLOAT, INT8, rawTensor } from '../on
 import type { GraphProto, ModelProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
 import { Unsupported } from './geometry.ts';
 import { importOperators, OPERATORS_DOMAIN } from './operator.ts';
-import { LANES, packBf16, wholeGroups } from './pack.ts';
+import { LANES, packSixteen, wholeGroups } from './pack.ts';
 import type { FloatsOf } from './partition.ts';
 
 /** Matrices with fewer rows or columns are left to ONNX Runtime: what they cost is not in the multiplications. */
@@ -256,7 +256,7 @@ class Bf16MatMulsConverter {
     const taps = { kernel: [1, 1], dilation: 1 } as const;
     const weights = matmuls.map((each) => {
       const made = wholeGroups(each.columns);
-      return packBf16(padded(each, made, read), made, read, taps);
+      return packSixteen(padded(each, made, read), made, read, taps, 'bf16');
     });
     const biases = matmuls.map(({ columns, bias }) => {
       const all = new Float32Array(wholeGroups(columns));

@@ -87,16 +87,54 @@ function bf16Bits(values: Float32Array): Uint16Array {
   return rounded;
 }
 
+/** The nearest float16 of each value, halves to the even one, as its bits; infinity beyond its range. */
+function halfBits(values: Float32Array): Uint16Array {
+  const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
+  const rounded = new Uint16Array(values.length);
+  for (let i = 0; i < bits.length; i++) {
+    const each = bits[i] as number;
+    const sign = (each >>> 16) & 0x8000;
+    const size = each & 0x7fffffff;
+    const exponent = (size >>> 23) - 112;
+    let half: number;
+    if (size > 0x7f800000)
+      half = 0x7e00; // not a number
+    else if (exponent > 30) half = 0x7c00;
+    else {
+      // Below the smallest normal number the units are those of 2^-24.
+      const fraction = exponent > 0 ? size & 0x7fffff : (size & 0x7fffff) | 0x800000;
+      const shift = exponent > 0 ? 13 : Math.min(14 - exponent, 31);
+      const whole = (exponent > 0 ? exponent << 10 : 0) + (fraction >>> shift);
+      const rest = fraction & ((1 << shift) - 1);
+      const halfway = 1 << (shift - 1);
+      // A carry goes into the exponent, where it belongs.
+      half = whole + (rest > halfway || (rest === halfway && (whole & 1) === 1) ? 1 : 0);
+    }
+    rounded[i] = sign | half;
+  }
+  return rounded;
+}
+
+/** Number formats of 16 bits that weights are stored in: how their bits are made. */
+const SIXTEEN = { bf16: bf16Bits, fp16: halfBits } as const;
+export type Sixteen = keyof typeof SIXTEEN;
+
 /**
- * Weights as bf16 in the order in which the kernels read them: [group of 16 output channels][chunk][16][16][2]; those
- * behind a chunk's last input are 0.
+ * Weights of 16 bits in the order in which the kernels read them: [group of 16 output channels][chunk][16][16][2];
+ * those behind a chunk's last input are 0.
  * @param weights [outputs, channels, height, width]; outputs a multiple of 16, channels of 2
  */
-export function packBf16(weights: Float32Array, outputs: number, channels: number, taps: Taps): Int8Array {
+export function packSixteen(
+  weights: Float32Array,
+  outputs: number,
+  channels: number,
+  taps: Taps,
+  format: Sixteen,
+): Int8Array {
   const [height, width] = taps.kernel;
   const chunks = chunksOf(taps, channels, CHUNK / 2);
   const row = channels * height * width;
-  const bits = bf16Bits(weights);
+  const bits = SIXTEEN[format](weights);
   // Two weights at a time, as one little-endian number.
   const packed = new Int32Array((outputs / LANES) * chunks.length * (CHUNK / 4) * LANES);
   let at = 0;

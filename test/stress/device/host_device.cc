@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cuda/host_table.h"
+#include "stress/device/host_network.h"
 
 namespace cutout::test {
 
@@ -23,7 +24,11 @@ constexpr int kIllegalAddress = 700;
 constexpr int kLaunchFailure = 719;
 
 const Table& executor() {
-  static const Table table = cuda::host_table<cuda::Order::kForwards>();
+  static const Table table = [] {
+    Table made = cuda::host_table<cuda::Order::kForwards>();
+    made.network = host_network();
+    return made;
+  }();
   return table;
 }
 
@@ -95,6 +100,21 @@ void count_queued(std::ptrdiff_t change) {
 struct Stream {
   int device = 0;
   std::vector<std::function<int()>> work;
+  bool records = false;
+  std::vector<std::function<int()>> recorded;
+
+  void push(std::function<int()> step) {
+    if (records) {
+      recorded.push_back(std::move(step));
+      return;
+    }
+    work.push_back(std::move(step));
+    count_queued(1);
+  }
+};
+
+struct Graph {
+  std::vector<std::function<int()>> work;
 };
 
 /// Whether this is not memory of another device.
@@ -116,6 +136,11 @@ template <typename T>
 bool belongs(T* memory, int device) {
   return belongs(static_cast<const void*>(memory), device);
 }
+bool belongs(const cuda::DeviceMap& map, int device) { return belongs(map.data, device); }
+bool belongs(const cuda::Convolution& what, int device) {
+  return belongs(what.input.data, device) && belongs(what.output.data, device) &&
+         belongs(what.weights, device) && belongs(what.bias, device);
+}
 bool belongs(const cuda::Pixels& pixels, int device) { return belongs(pixels.data, device); }
 bool belongs(const cuda::FilterTaps& taps, int device) { return belongs(taps.weights, device); }
 bool belongs(const cuda::GuideTaps& taps, int device) { return belongs(taps.t, device); }
@@ -136,8 +161,7 @@ struct Queued<kFunction, int (*Table::*)(Arguments...)> {
     auto* const stream = static_cast<Stream*>(std::get<sizeof...(Arguments) - 1>(all));
     const auto fits = [&](const auto&... each) { return (belongs(each, stream->device) && ...); };
     if (stream->device != current_device || !std::apply(fits, all)) return kOtherDevice;
-    stream->work.push_back([all] { return std::apply(executor().*kFunction, all); });
-    count_queued(1);
+    stream->push([all] { return std::apply(executor().*kFunction, all); });
     const std::lock_guard lock(state().mutex);
     ++state().work[static_cast<std::size_t>(current_device)];
     return 0;
@@ -147,6 +171,54 @@ struct Queued<kFunction, int (*Table::*)(Arguments...)> {
 template <auto kFunction>
 void queue(Table& table) {
   table.*kFunction = Queued<kFunction, decltype(kFunction)>::call;
+}
+
+template <auto kFunction, typename... Arguments>
+struct Queued<kFunction, int (*cuda::NetworkTable::*)(Arguments...)> {
+  static int call(Arguments... arguments) {
+    if (const int error = error_of(); error != 0) return error;
+    const std::tuple<Arguments...> all(arguments...);
+    auto* const stream = static_cast<Stream*>(std::get<sizeof...(Arguments) - 1>(all));
+    const auto fits = [&](const auto&... each) { return (belongs(each, stream->device) && ...); };
+    if (stream->device != current_device || !std::apply(fits, all)) return kOtherDevice;
+    stream->push([all] { return std::apply(executor().network.*kFunction, all); });
+    return 0;
+  }
+};
+
+template <auto kFunction>
+void queue(cuda::NetworkTable& table) {
+  table.*kFunction = Queued<kFunction, decltype(kFunction)>::call;
+}
+
+int begin_graph(void* stream) {
+  if (const int error = error_of(); error != 0) return error;
+  static_cast<Stream*>(stream)->records = true;
+  return 0;
+}
+
+int end_graph(void** graph, void* of) {
+  auto* const stream = static_cast<Stream*>(of);
+  stream->records = false;
+  const std::vector<std::function<int()>> recorded = std::move(stream->recorded);
+  stream->recorded.clear();
+  if (const int error = error_of(); error != 0) return error;
+  *graph = new Graph{recorded};
+  hold(1);
+  return 0;
+}
+
+int launch_graph(void* graph, void* stream) {
+  if (const int error = error_of(); error != 0) return error;
+  for (const auto& step : static_cast<Graph*>(graph)->work)
+    static_cast<Stream*>(stream)->push(step);
+  return 0;
+}
+
+int destroy_graph(void* graph) {
+  hold(-1);
+  delete static_cast<Graph*>(graph);
+  return error_of();
 }
 
 /// A copy between host and device.
@@ -246,6 +318,17 @@ Table make() {
   queue<&Table::foreground_colours>(table);
   queue<&Table::full_size>(table);
   queue<&Table::apply_matte>(table);
+  queue<&cuda::NetworkTable::take_planes>(table.network);
+  queue<&cuda::NetworkTable::convolve>(table.network);
+  queue<&cuda::NetworkTable::max_pool>(table.network);
+  queue<&cuda::NetworkTable::enlarge_map>(table.network);
+  queue<&cuda::NetworkTable::add_maps>(table.network);
+  queue<&cuda::NetworkTable::copy_map>(table.network);
+  queue<&cuda::NetworkTable::give_plane>(table.network);
+  table.network.begin_graph = begin_graph;
+  table.network.end_graph = end_graph;
+  table.network.launch_graph = launch_graph;
+  table.network.destroy_graph = destroy_graph;
   return table;
 }
 

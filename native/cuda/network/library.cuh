@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "cuda/network/convolution.cuh"
+#include "cuda/network/maps.cuh"
+#include "cuda/network/table.h"
+
+namespace cutout::cuda {
+
+/// One image of a batch.
+inline DeviceMap image_of(DeviceMap map, int image, std::size_t element) {
+  map.data = static_cast<unsigned char*>(map.data) +
+             image * map.image * static_cast<std::ptrdiff_t>(element);
+  map.images = 1;
+  return map;
+}
+
+inline NetworkTable network_table() {
+  const auto of = [](void* stream) { return static_cast<cudaStream_t>(stream); };
+  static const auto as_stream = of;
+  NetworkTable table{};
+  table.take_planes = [](const float* planes, int channels, int image, DeviceMap output,
+                         void* stream) {
+    const int blocks = (output.width * output.height + kMapThreads - 1) / kMapThreads;
+    take_planes<<<static_cast<unsigned>(blocks), kMapThreads, 0, as_stream(stream)>>>(
+        planes, channels, image_of(output, image, sizeof(__half)));
+    return static_cast<int>(cudaGetLastError());
+  };
+  table.convolve = [](Convolution what, void* stream) {
+    return static_cast<int>(convolve(what, as_stream(stream)));
+  };
+  table.max_pool = [](DeviceMap input, int side, int stride, DeviceMap output, void* stream) {
+    return static_cast<int>(
+        over_eights(output, MaxPoolBody{input, output, side, stride}, as_stream(stream)));
+  };
+  table.enlarge_map = [](DeviceMap input, int factor, DeviceMap output, void* stream) {
+    return static_cast<int>(
+        over_eights(output, EnlargeMapBody{input, output, factor}, as_stream(stream)));
+  };
+  table.add_maps = [](DeviceMap a, DeviceMap b, bool relu, DeviceMap output, void* stream) {
+    return static_cast<int>(over_eights(output, AddMapsBody{a, b, output, relu}, as_stream(stream)));
+  };
+  table.copy_map = [](DeviceMap input, DeviceMap output, void* stream) {
+    return static_cast<int>(over_eights(input, CopyMapBody{input, output}, as_stream(stream)));
+  };
+  table.give_plane = [](DeviceMap input, int image, int factor, float* plane, void* stream) {
+    const int size = input.width * input.height * factor * factor;
+    give_plane<<<static_cast<unsigned>((size + kMapThreads - 1) / kMapThreads), kMapThreads, 0,
+                 as_stream(stream)>>>(image_of(input, image, sizeof(float)), factor, plane);
+    return static_cast<int>(cudaGetLastError());
+  };
+  table.begin_graph = [](void* stream) {
+    return static_cast<int>(
+        cudaStreamBeginCapture(as_stream(stream), cudaStreamCaptureModeThreadLocal));
+  };
+  table.end_graph = [](void** graph, void* stream) {
+    cudaGraph_t recorded = nullptr;
+    cudaError_t error = cudaStreamEndCapture(as_stream(stream), &recorded);
+    cudaGraphExec_t made = nullptr;
+    if (error == cudaSuccess) error = cudaGraphInstantiate(&made, recorded, 0);
+    if (recorded != nullptr) (void)cudaGraphDestroy(recorded);
+    *graph = made;
+    return static_cast<int>(error);
+  };
+  table.launch_graph = [](void* graph, void* stream) {
+    return static_cast<int>(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), as_stream(stream)));
+  };
+  table.destroy_graph = [](void* graph) {
+    return static_cast<int>(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)));
+  };
+  return table;
+}
+
+}  // namespace cutout::cuda

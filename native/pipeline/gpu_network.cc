@@ -1,0 +1,404 @@
+#include "pipeline/gpu_network.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <fstream>
+#include <limits>
+
+#include "core/cancel.h"
+
+namespace cutout {
+
+namespace {
+
+using cuda::DeviceMap;
+using cuda::NetworkTable;
+using low_precision::Conv;
+using low_precision::Kind;
+using low_precision::Operation;
+using low_precision::Type;
+
+/// The head of a file: this magic, then numbers of 32 bits; the arrays follow, each aligned to 8
+/// bytes.
+constexpr std::array<char, 8> kMagic = {'C', 'U', 'T', 'O', 'U', 'T', 'G', '1'};
+struct Head {
+  std::uint32_t code = 0;     // numbers of 64 bits
+  std::uint32_t floats = 0;   // of 32 bits
+  std::uint32_t weights = 0;  // bytes, float16
+  std::uint32_t factor = 1;   // by which the plane that comes out is enlarged
+};
+
+constexpr int kImageChannels = 3;
+constexpr int kTimedRuns = 3;
+/// Of a convolution's window (cuda/network/convolution.cuh).
+constexpr int kMostTaps = 32;
+
+std::size_t aligned(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
+
+Status unusable(const std::string& path, const std::string& why) {
+  return {Code::kModel, "The network '" + path + "' cannot be used on the GPU: " + why + "."};
+}
+
+/// The weights of a convolution as [output][tap][channel], from the order of low_precision::Conv.
+void unpack_weights(const Conv& conv, std::uint16_t* to) {
+  using low_precision::kChunkBytes;
+  using low_precision::kLanes;
+  const int row = conv.kernel_height * conv.kernel_width * conv.channels;
+  const auto* from = reinterpret_cast<const std::uint16_t*>(conv.weights.data());
+  for (int group = 0; group < conv.groups(); ++group) {
+    for (const low_precision::Chunk& chunk : conv.chunks) {
+      for (int i = 0; i < chunk.bytes / 2; ++i) {
+        const int at = chunk.offset / 2 + i;
+        const int tap = chunk.row * conv.kernel_width + chunk.column + at / conv.channels;
+        std::uint16_t* const place = to + tap * conv.channels + at % conv.channels;
+        for (int lane = 0; lane < kLanes; ++lane) {
+          place[static_cast<std::ptrdiff_t>(group * kLanes + lane) * row] =
+              from[(i / 2 * kLanes + lane) * 2 + i % 2];
+        }
+      }
+      from += kChunkBytes / 2;
+    }
+  }
+}
+
+/// Whether an operation is one that cuda/network/table.h has.
+bool is_supported(const Operation& operation, const std::vector<low_precision::Value>& values) {
+  const auto type = [&](int value) { return values[static_cast<std::size_t>(value)].type; };
+  const bool half =
+      std::ranges::all_of(operation.inputs, [&](int value) { return type(value) == Type::kBf16; });
+  switch (operation.kind) {
+    case Kind::kInput:
+    case Kind::kMaxPool:
+    case Kind::kResize:
+    case Kind::kConcat:
+      return half && type(operation.output) == Type::kBf16;
+    case Kind::kConv: {
+      const Conv& conv = operation.conv;
+      const bool image = conv.channels == 4 && type(operation.output) == Type::kBf16;
+      return half && (image || conv.channels % 16 == 0) && conv.channel % 8 == 0 &&
+             conv.kernel_height * conv.kernel_width <= kMostTaps &&
+             (conv.activation == low_precision::Activation::kNone ||
+              conv.activation == low_precision::Activation::kRelu);
+    }
+    case Kind::kCombine:
+      return half && operation.inputs.size() == 2 && type(operation.output) == Type::kBf16;
+    case Kind::kPlanes:
+      return operation.channels == 1 && type(operation.inputs.front()) == Type::kFloats;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Status GpuNetwork::open(const GpuNetworkOptions& options, Device& device, const CancelToken& token,
+                        std::unique_ptr<Network>& network) {
+  const Clock::time_point start = Clock::now();
+  std::unique_ptr<GpuNetwork> opened(new GpuNetwork(device));
+  opened->width_ = options.width;
+  opened->height_ = options.height;
+  CUTOUT_RETURN_IF_ERROR(opened->read(options.path));
+  CUTOUT_RETURN_IF_ERROR(
+      low_precision::Plan::make(opened->program_, options.width, options.height, opened->plan_));
+  std::uint8_t none = 0;  // only the size is asked for
+  const low_precision::Map plane = opened->plan_.map(opened->output_value_, &none);
+  opened->output_width_ = plane.width * opened->output_factor_;
+  opened->output_height_ = plane.height * opened->output_factor_;
+  CUTOUT_RETURN_IF_ERROR(opened->upload_constants());
+  opened->slots_.resize(static_cast<std::size_t>(options.slots));
+  CUTOUT_RETURN_IF_ERROR(opened->open_slot(0));
+  CUTOUT_RETURN_IF_ERROR(token.check());
+  opened->load_ms_ = milliseconds(start, Clock::now());
+  const Clock::time_point loaded = Clock::now();
+  CUTOUT_RETURN_IF_ERROR(opened->open_batches(options, token));
+  opened->warm_up_ms_ = milliseconds(loaded, Clock::now());
+  network = std::move(opened);
+  return {};
+}
+
+GpuNetwork::~GpuNetwork() {
+  for (void* const graph : graphs_) (void)device_.table().network.destroy_graph(graph);
+}
+
+Status GpuNetwork::read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return {Code::kModel, "The network file '" + path + "' does not exist."};
+  file_.resize(static_cast<std::size_t>(file.tellg()));
+  file.seekg(0);
+  file.read(reinterpret_cast<char*>(file_.data()), static_cast<std::streamsize>(file_.size()));
+  Head head;
+  const std::size_t before = kMagic.size() + sizeof head;
+  if (!file || file_.size() < before ||
+      std::memcmp(file_.data(), kMagic.data(), kMagic.size()) != 0) {
+    return unusable(path, "it is no program for a GPU");
+  }
+  std::memcpy(&head, file_.data() + kMagic.size(), sizeof head);
+  std::size_t at = before;
+  const auto take = [&]<typename T>(std::size_t count, std::span<const T>& values) {
+    const std::size_t bytes = count * sizeof(T);
+    if (bytes > file_.size() - at) return false;
+    values = {reinterpret_cast<const T*>(file_.data() + at), count};
+    at = std::min(aligned(at + bytes, 8), file_.size());
+    return true;
+  };
+  std::span<const std::int64_t> code;
+  std::span<const float> floats;
+  std::span<const std::int8_t> weights;
+  if (!take(head.code, code) || !take(head.floats, floats) || !take(head.weights, weights) ||
+      head.factor < 1 || head.factor > 64) {
+    return unusable(path, "it is cut short");
+  }
+  CUTOUT_RETURN_IF_ERROR(low_precision::Program::read(code, floats, {}, weights, program_));
+  if (program_.outputs() != 1 || program_.input_channels() != kImageChannels) {
+    return unusable(path, "it has not one output for an image");
+  }
+  for (const Operation& operation : program_.operations()) {
+    if (!is_supported(operation, program_.values()))
+      return unusable(path, "it has an operation that these kernels lack");
+    if (operation.outward()) output_value_ = operation.inputs.front();
+  }
+  output_factor_ = static_cast<int>(head.factor);
+  program_.join_sums();
+  return {};
+}
+
+Status GpuNetwork::upload_constants() {
+  const std::vector<Operation>& operations = program_.operations();
+  std::vector<std::size_t> places;  // of weights and bias of each convolution
+  std::size_t bytes = 0;
+  const auto place = [&](std::size_t size) {
+    places.push_back(bytes);
+    bytes = aligned(bytes + size, 256);
+  };
+  for (const Operation& operation : operations) {
+    if (operation.kind != Kind::kConv) continue;
+    const Conv& conv = operation.conv;
+    place(sizeof(std::uint16_t) * static_cast<std::size_t>(conv.outputs) *
+          static_cast<std::size_t>(conv.kernel_height * conv.kernel_width * conv.channels));
+    place(sizeof(float) * static_cast<std::size_t>(conv.outputs));
+  }
+  std::vector<std::byte> all(bytes);
+  DeviceCall call(device_);
+  auto* const memory = call.allocate<std::byte>(bytes, constants_);
+  of_operation_.resize(operations.size());
+  auto next = places.begin();
+  for (std::size_t i = 0; i < operations.size() && memory != nullptr; ++i) {
+    if (operations[i].kind != Kind::kConv) continue;
+    const Conv& conv = operations[i].conv;
+    const std::size_t weights = *next++;
+    const std::size_t bias = *next++;
+    unpack_weights(conv, reinterpret_cast<std::uint16_t*>(all.data() + weights));
+    std::memcpy(all.data() + bias, conv.float_bias.data(), conv.float_bias.size_bytes());
+    of_operation_[i] = {reinterpret_cast<const std::uint16_t*>(memory + weights),
+                        reinterpret_cast<const float*>(memory + bias)};
+  }
+  call.run<&cuda::Table::copy_to_device>(static_cast<void*>(memory),
+                                         static_cast<const void*>(all.data()), bytes);
+  CUTOUT_RETURN_IF_ERROR(call.finish());
+  file_ = {};  // what of the program lies in it is not read any longer
+  return {};
+}
+
+Status GpuNetwork::open_batches(const GpuNetworkOptions& options, const CancelToken& token) {
+  // The largest batch whose maps fit.
+  int largest = options.largest_batch;
+  for (;; largest /= 2) {
+    const Status status =
+        device_.allocate(static_cast<std::size_t>(largest) * plan_.bytes(), maps_);
+    if (status.ok()) break;
+    if (status.code() != Code::kDeviceMemory || largest == 1) return status;
+  }
+  for (int images = 1; images <= largest; ++images) {
+    if (options.opening && std::has_single_bit(static_cast<unsigned>(images)))
+      options.opening(images);
+    CUTOUT_RETURN_IF_ERROR(record(images));
+    CUTOUT_RETURN_IF_ERROR(token.check());
+  }
+  std::vector<int> slots;
+  for (int images = 1; images <= largest; ++images) {
+    slots.push_back(0);
+    if (!std::has_single_bit(static_cast<unsigned>(images)) && images != largest) continue;
+    // The fastest of some, because a size that seems slow is never chosen and thus never corrected.
+    double fastest = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < kTimedRuns; ++i) {
+      const Clock::time_point start = Clock::now();
+      CUTOUT_RETURN_IF_ERROR(run_images(slots));
+      fastest = std::min(fastest, milliseconds(start, Clock::now()));
+    }
+    timings_.push_back({static_cast<std::size_t>(images), fastest});
+  }
+  return {};
+}
+
+Status GpuNetwork::record(int images) {
+  DeviceCall call(device_);
+  {
+    // Kernels are loaded when they are launched for the first time, which cannot be recorded.
+    if (images == 1) queue(call, images);
+    CUTOUT_RETURN_IF_ERROR(call.finish());
+  }
+  void* graph = nullptr;
+  call.run_network<&NetworkTable::begin_graph>();
+  queue(call, images);
+  call.run_network<&NetworkTable::end_graph>(&graph);
+  CUTOUT_RETURN_IF_ERROR(call.finish());
+  graphs_.push_back(graph);
+  return {};
+}
+
+DeviceMap GpuNetwork::map(int value, int images) const {
+  const low_precision::Map of_image = plan_.map(value, static_cast<std::uint8_t*>(maps_.get()));
+  const int element = bytes_of(program_.values()[static_cast<std::size_t>(value)].type);
+  DeviceMap map;
+  map.data = of_image.data;
+  map.images = images;
+  map.width = of_image.width;
+  map.height = of_image.height;
+  map.channels = of_image.channels;
+  map.pixel = static_cast<int>(of_image.stride / element);
+  map.row = static_cast<int>(of_image.pitch / element);
+  map.image = static_cast<std::ptrdiff_t>(plan_.bytes()) / element;
+  return map;
+}
+
+void GpuNetwork::queue_convolution(DeviceCall& call, std::size_t at, int images) const {
+  const Operation& operation = program_.operations()[at];
+  const Conv& conv = operation.conv;
+  cuda::Convolution what{};
+  what.input = map(operation.inputs.front(), images);
+  what.input.data = static_cast<std::uint16_t*>(what.input.data) + conv.channel;
+  what.input.channels = conv.channels;
+  what.weights = of_operation_[at].weights;
+  what.bias = of_operation_[at].bias;
+  what.window = {conv.kernel_height, conv.kernel_width, conv.stride,
+                 conv.dilation,      conv.top,          conv.left};
+  what.relu = conv.relu;
+  what.output = map(operation.output, images);
+  what.to_floats =
+      program_.values()[static_cast<std::size_t>(operation.output)].type == Type::kFloats;
+  if (operation.inputs.size() > 1) what.added = map(operation.inputs[1], images);
+  call.run_network<&NetworkTable::convolve>(what);
+}
+
+void GpuNetwork::queue(DeviceCall& call, int images) const {
+  const std::vector<Operation>& operations = program_.operations();
+  for (std::size_t at = 0; at < operations.size(); ++at) {
+    const Operation& operation = operations[at];
+    const auto input = [&](std::size_t i) { return map(operation.inputs[i], images); };
+    switch (operation.kind) {
+      case Kind::kConv:
+        queue_convolution(call, at, images);
+        break;
+      case Kind::kMaxPool:
+        call.run_network<&NetworkTable::max_pool>(
+            input(0), operation.pool.kernel, operation.pool.stride, map(operation.output, images));
+        break;
+      case Kind::kResize:
+        call.run_network<&NetworkTable::enlarge_map>(input(0), operation.resize.factor,
+                                                     map(operation.output, images));
+        break;
+      case Kind::kCombine:
+        call.run_network<&NetworkTable::add_maps>(input(0), input(1), operation.combine.relu,
+                                                  map(operation.output, images));
+        break;
+      case Kind::kConcat: {
+        DeviceMap to = map(operation.output, images);
+        for (std::size_t i = 0; i < operation.inputs.size(); ++i) {
+          const DeviceMap from = input(i);
+          const bool there = from.data == to.data && from.pixel == to.pixel;
+          if (!there) call.run_network<&NetworkTable::copy_map>(from, to);
+          to.data = static_cast<std::uint16_t*>(to.data) + from.channels;
+        }
+        break;
+      }
+      default:  // the planes that go in and come out belong to slots
+        break;
+    }
+  }
+}
+
+Status GpuNetwork::open_slot(int slot) {
+  Slot& buffers = slots_[static_cast<std::size_t>(slot)];
+  if (buffers.output != nullptr) return {};
+  DeviceCall call(device_);
+  Slot opened;
+  call.allocate<float>(input_tensor(slot, width_, height_).size(), opened.input);
+  call.allocate<float>(output_plane(slot).size(), opened.output);
+  CUTOUT_RETURN_IF_ERROR(call.finish());
+  buffers = std::move(opened);
+  return {};
+}
+
+TensorView GpuNetwork::input_tensor(int slot, int width, int height) {
+  return {slots_[static_cast<std::size_t>(slot)].input.get(),
+          kImageChannels,
+          height,
+          width,
+          ElementType::kFloat32,
+          Placement::kDevice};
+}
+
+TensorView GpuNetwork::output_plane(int slot) {
+  return {slots_[static_cast<std::size_t>(slot)].output.get(),
+          1,
+          output_height_,
+          output_width_,
+          ElementType::kFloat32,
+          Placement::kDevice};
+}
+
+Status GpuNetwork::run_images(std::span<const int> slots) {
+  const auto images = static_cast<int>(slots.size());
+  const std::lock_guard lock(run_);
+  DeviceCall call(device_);
+  const DeviceMap first = map(program_.operations().front().output, images);
+  const DeviceMap last = map(output_value_, images);
+  for (int i = 0; i < images; ++i) {
+    const Slot& slot = slots_[static_cast<std::size_t>(slots[static_cast<std::size_t>(i)])];
+    call.run_network<&NetworkTable::take_planes>(static_cast<const float*>(slot.input.get()),
+                                                 kImageChannels, i, first);
+  }
+  call.run_network<&NetworkTable::launch_graph>(graphs_[slots.size() - 1]);
+  for (int i = 0; i < images; ++i) {
+    const Slot& slot = slots_[static_cast<std::size_t>(slots[static_cast<std::size_t>(i)])];
+    call.run_network<&NetworkTable::give_plane>(last, i, output_factor_,
+                                                static_cast<float*>(slot.output.get()));
+  }
+  return call.finish();
+}
+
+Status GpuNetwork::run(int slot, int width, int height, const CancelToken& token,
+                       TensorView& plane) {
+  if (!takes(width, height)) {
+    return {Code::kModel, "The network cannot run an image of " + std::to_string(width) + " x " +
+                              std::to_string(height) + ": its input is " + std::to_string(width_) +
+                              " x " + std::to_string(height_) + "."};
+  }
+  CUTOUT_RETURN_IF_ERROR(run_images(std::span(&slot, 1)));
+  CUTOUT_RETURN_IF_ERROR(token.check());
+  plane = output_plane(slot);
+  return {};
+}
+
+Status GpuNetwork::run_batch(std::size_t, std::span<const int> slots, const CancelToken& token,
+                             ThreadPool&) {
+  if (slots.size() > graphs_.size()) {
+    return {Code::kDeviceMemory, "There was not enough device memory for batches of " +
+                                     std::to_string(slots.size()) + "."};
+  }
+  CUTOUT_RETURN_IF_ERROR(run_images(slots));
+  return token.check();
+}
+
+Status GpuNetwork::check(const CancelToken& token) {
+  const Slot& slot = slots_.front();
+  CUTOUT_RETURN_IF_ERROR(device_.clear(slot.input.get(), input_tensor(0, width_, height_).bytes()));
+  const std::vector<int> all(graphs_.size(), 0);
+  CUTOUT_RETURN_IF_ERROR(run_images(std::span(all).first(1)));
+  CUTOUT_RETURN_IF_ERROR(run_images(all));
+  return token.check();
+}
+
+}  // namespace cutout
