@@ -153,6 +153,16 @@ class DeviceCall {
     note(network(kFunction, stream_.handle, arguments...));
   }
 
+  /// The same, where this error is no failure of the call: false.
+  template <auto kFunction, typename... Arguments>
+  bool try_network(int expected, Arguments... arguments) {
+    if (!status_.ok()) return false;
+    queued_ = true;
+    const int error = network(kFunction, stream_.handle, arguments...);
+    if (error != expected) note(error);
+    return error != expected && status_.ok();
+  }
+
   /// Waits for the work; the first error of the call.
   Status finish();
 

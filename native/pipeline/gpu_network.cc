@@ -157,10 +157,12 @@ Status GpuNetwork::read(const std::string& path) {
   for (const Operation& operation : program_.operations()) {
     if (!is_supported(operation, program_.values()))
       return unusable(path, "it has an operation that these kernels lack");
-    if (operation.outward()) output_value_ = operation.inputs.front();
   }
   output_factor_ = static_cast<int>(head.factor);
   program_.join_sums();
+  for (const Operation& operation : program_.operations()) {
+    if (operation.outward()) output_value_ = operation.inputs.front();
+  }
   return {};
 }
 
@@ -211,8 +213,10 @@ Status GpuNetwork::open_batches(const GpuNetworkOptions& options, const CancelTo
     if (status.code() != Code::kDeviceMemory || largest == 1) return status;
   }
   for (int images = 1; images <= largest; ++images) {
-    if (options.opening && std::has_single_bit(static_cast<unsigned>(images)))
-      options.opening(images);
+    if (std::has_single_bit(static_cast<unsigned>(images))) {
+      if (options.opening) options.opening(images);
+      CUTOUT_RETURN_IF_ERROR(choose_tiles(images));
+    }
     CUTOUT_RETURN_IF_ERROR(record(images));
     CUTOUT_RETURN_IF_ERROR(token.check());
   }
@@ -234,11 +238,9 @@ Status GpuNetwork::open_batches(const GpuNetworkOptions& options, const CancelTo
 
 Status GpuNetwork::record(int images) {
   DeviceCall call(device_);
-  {
-    // Kernels are loaded when they are launched for the first time, which cannot be recorded.
-    if (images == 1) queue(call, images);
-    CUTOUT_RETURN_IF_ERROR(call.finish());
-  }
+  // Kernels are loaded when they are launched for the first time, which cannot be recorded.
+  if (images == 1) queue(call, images);
+  CUTOUT_RETURN_IF_ERROR(call.finish());
   void* graph = nullptr;
   call.run_network<&NetworkTable::begin_graph>();
   queue(call, images);
@@ -263,7 +265,7 @@ DeviceMap GpuNetwork::map(int value, int images) const {
   return map;
 }
 
-void GpuNetwork::queue_convolution(DeviceCall& call, std::size_t at, int images) const {
+cuda::Convolution GpuNetwork::convolution(std::size_t at, int images) const {
   const Operation& operation = program_.operations()[at];
   const Conv& conv = operation.conv;
   cuda::Convolution what{};
@@ -272,6 +274,7 @@ void GpuNetwork::queue_convolution(DeviceCall& call, std::size_t at, int images)
   what.input.channels = conv.channels;
   what.weights = of_operation_[at].weights;
   what.bias = of_operation_[at].bias;
+  what.tile = of_operation_[at].tile;
   what.window = {conv.kernel_height, conv.kernel_width, conv.stride,
                  conv.dilation,      conv.top,          conv.left};
   what.relu = conv.relu;
@@ -279,7 +282,37 @@ void GpuNetwork::queue_convolution(DeviceCall& call, std::size_t at, int images)
   what.to_floats =
       program_.values()[static_cast<std::size_t>(operation.output)].type == Type::kFloats;
   if (operation.inputs.size() > 1) what.added = map(operation.inputs[1], images);
-  call.run_network<&NetworkTable::convolve>(what);
+  return what;
+}
+
+Status GpuNetwork::fastest_tile(const cuda::Convolution& convolution, int& fastest) {
+  const NetworkTable& table = device_.table().network;
+  float least = std::numeric_limits<float>::infinity();
+  for (int tile = 0; tile < table.tiles; ++tile) {
+    cuda::Convolution tried = convolution;
+    tried.tile = tile;
+    DeviceCall call(device_);
+    // Alone first: it may not fit, and code is loaded when it is launched for the first time.
+    if (!call.try_network<&NetworkTable::convolve>(NetworkTable::kWrongTile, tried)) continue;
+    void* clock = nullptr;
+    float ms = 0;
+    call.run_network<&NetworkTable::start_clock>(&clock);
+    for (int i = 0; i < kTimedRuns; ++i) call.run_network<&NetworkTable::convolve>(tried);
+    call.run_network<&NetworkTable::stop_clock>(clock, &ms);
+    CUTOUT_RETURN_IF_ERROR(call.finish());
+    if (ms >= least) continue;
+    least = ms;
+    fastest = tile;
+  }
+  return {};
+}
+
+Status GpuNetwork::choose_tiles(int images) {
+  for (std::size_t at = 0; at < of_operation_.size(); ++at) {
+    if (program_.operations()[at].kind != Kind::kConv) continue;
+    CUTOUT_RETURN_IF_ERROR(fastest_tile(convolution(at, images), of_operation_[at].tile));
+  }
+  return {};
 }
 
 void GpuNetwork::queue(DeviceCall& call, int images) const {
@@ -289,7 +322,7 @@ void GpuNetwork::queue(DeviceCall& call, int images) const {
     const auto input = [&](std::size_t i) { return map(operation.inputs[i], images); };
     switch (operation.kind) {
       case Kind::kConv:
-        queue_convolution(call, at, images);
+        call.run_network<&NetworkTable::convolve>(convolution(at, images));
         break;
       case Kind::kMaxPool:
         call.run_network<&NetworkTable::max_pool>(

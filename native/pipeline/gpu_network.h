@@ -67,6 +67,7 @@ class GpuNetwork final : public Network {
   struct Constants {
     const std::uint16_t* weights = nullptr;
     const float* bias = nullptr;
+    int tile = 0;  // for the size of batch that is being recorded
   };
 
   explicit GpuNetwork(Device& device) : device_(device) {}
@@ -74,9 +75,12 @@ class GpuNetwork final : public Network {
   Status upload_constants();
   Status open_batches(const GpuNetworkOptions& options, const CancelToken& token);
   Status record(int images);
+  /// Finds the fastest tile of each convolution for so many images. What it writes is of no use.
+  Status choose_tiles(int images);
+  Status fastest_tile(const cuda::Convolution& convolution, int& fastest);
+  [[nodiscard]] cuda::Convolution convolution(std::size_t at, int images) const;
   /// Queues every operation between the planes that go in and those that come out.
   void queue(DeviceCall& call, int images) const;
-  void queue_convolution(DeviceCall& call, std::size_t at, int images) const;
   Status run_images(std::span<const int> slots);
   [[nodiscard]] cuda::DeviceMap map(int value, int images) const;
 

@@ -1,6 +1,7 @@
 import type { Provider } from '../engine/types.ts';
 import { ModelError } from './error.ts';
 import type { Form, Precision } from './layout.ts';
+import { floatFormFor } from './locate.ts';
 import type { Manifest } from './manifest.ts';
 
 /** Values of CUTOUT_PRECISION. */
@@ -44,6 +45,8 @@ export interface PrecisionChoice {
   readonly precision: Precision;
   /** Instruction set of Cutout's operators for the part in 8 bits or bf16; undefined: ONNX Runtime's operators. */
   readonly operators?: string;
+  /** What the network is prepared as for a GPU. */
+  readonly form?: Form;
   /** The reason in a word, for example "avx512_vnni". */
   readonly because: string;
   /** What the operator should know about an explicit choice. */
@@ -61,8 +64,12 @@ export interface PrecisionQuestion {
 }
 
 /** What a network is prepared as for a choice. */
-export const formFor = ({ precision, operators }: Pick<PrecisionChoice, 'precision' | 'operators'>): Form =>
-  precision === 'int8' && operators !== undefined ? 'int8-operators' : precision;
+export const formFor = ({
+  precision,
+  operators,
+  form,
+}: Pick<PrecisionChoice, 'precision' | 'operators' | 'form'>): Form =>
+  form ?? (precision === 'int8' && operators !== undefined ? 'int8-operators' : precision);
 
 /** Who computes the part in 8 bits or bf16, for a person; undefined where there is none. */
 export function operatorsText({ precision, operators }: PrecisionChoice): string | undefined {
@@ -143,7 +150,10 @@ const replacesDotProducts = ({ requestedOperators }: PrecisionQuestion): boolean
 export function choosePrecision(manifest: Manifest, question: PrecisionQuestion): PrecisionChoice {
   const { device, requested, instructionSets } = question;
   if (device !== 'cpu') {
-    if (requested === 'auto') return { precision: manifest.file.precision, because: `the device ${device}` };
+    if (requested === 'auto') {
+      const form = floatFormFor(manifest, device);
+      return { precision: manifest.file.precision, form, because: `the device ${device}` };
+    }
     throw new ModelError(
       'model_unsupported',
       `CUTOUT_PRECISION=${requested} is for the device cpu: on ${device}, leave it at auto.`,
@@ -192,7 +202,7 @@ export function chooseSelectorPrecision(manifest: Manifest, question: PrecisionQ
 
 /** Forms a network can be prepared in for a device, the default first. */
 export function formsOf(manifest: Manifest, device: Provider, operators: readonly string[]): readonly Form[] {
-  if (device !== 'cpu') return [manifest.file.precision];
+  if (device !== 'cpu') return [floatFormFor(manifest, device)];
   const has = (precision: Precision) => operatorsOf(precision, operators).length > 0;
   return [
     'fp32',

@@ -29,7 +29,12 @@ export async function openOnGpu(
   signal.throwIfAborted();
   const gpus = engine.gpus();
   const [gpu] = gpus;
-  if (device !== 'tensorrt' || !gpu) return engine.load(network);
+  if (device !== 'tensorrt' || !gpu) {
+    const info = await engine.load(network);
+    const how = network.gpuProgram ? "Cutout's own kernels" : "ONNX Runtime's provider for CUDA";
+    observer.notice(`${located.name} runs by ${how} on ${gpus.map(({ id, name }) => `GPU ${id} (${name})`).join(', ')}.`);
+    return info;
+  }
   const other = gpus.find((each) => engineFor(each) !== engineFor(gpu));
   if (other)
     throw new EngineError(

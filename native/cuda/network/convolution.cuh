@@ -3,6 +3,7 @@
 #include <cuda_fp16.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "cuda/network/table.h"
 #include "cuda/network/tensor_cores.cuh"
@@ -11,6 +12,8 @@
 /// of pixel m, column n of the right one the weights of output n. A block computes kPixels pixels
 /// of kOutputs outputs, kDepth products at a time, and copies the next ones meanwhile.
 namespace cutout::cuda {
+
+inline constexpr int kLeastOutputs = 16;
 
 template <int kPixels_, int kOutputs_, int kDepth_, int kWarpPixels_, int kWarpOutputs_,
           int kStages_>
@@ -368,10 +371,17 @@ __global__ void __launch_bounds__(ImageTile::kThreads) convolve_image(const Conv
 
 template <typename T>
 cudaError_t launch_tile(const Convolution& what, cudaStream_t stream) {
+  const DeviceMap& to = what.output;
+  // No more outputs than are wanted, but for the smallest tiles; whole steps of channels.
+  const bool fits = (T::kOutputs <= to.channels || T::kOutputs == kLeastOutputs) &&
+                    what.input.channels % T::kDepth == 0;
+  if (!fits) return cudaErrorInvalidValue;
   static const cudaError_t prepared = cudaFuncSetAttribute(
       convolve_tile<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, T::kSharedBytes);
-  if (prepared != cudaSuccess) return prepared;
-  const DeviceMap& to = what.output;
+  if (prepared != cudaSuccess) {  // a GPU with less shared memory
+    (void)cudaGetLastError();
+    return cudaErrorInvalidValue;
+  }
   constexpr int kRows = T::kPixels / BlockPixels::kColumns;
   BlockPixels pixels{to.width, to.height, to.images * to.width * to.height, false, 0, 0};
   pixels.across = (to.width + BlockPixels::kColumns - 1) / BlockPixels::kColumns;
@@ -385,46 +395,43 @@ cudaError_t launch_tile(const Convolution& what, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
-/// Larger blocks use what they copy more often, smaller ones keep all processors of the GPU busy.
-template <int kDepth, int kMostDepth>
-cudaError_t convolve_at(const Convolution& what, cudaStream_t stream) {
-  const int outputs = what.output.channels;
-  const std::ptrdiff_t pixels =
-      static_cast<std::ptrdiff_t>(what.output.images) * what.output.width * what.output.height;
-  constexpr std::ptrdiff_t kProcessors = 132;
-  const auto fills = [&](std::ptrdiff_t of_pixels, int of_outputs) {
-    return pixels / of_pixels * (outputs / of_outputs) >= kProcessors;
-  };
-  if (outputs >= 64) {
-    if (outputs % 128 == 0 && pixels / 128 * (outputs / 128) >= 2 * kProcessors)
-      return launch_tile<ConvTile<128, 128, kMostDepth, 64, 64, kMostDepth == 64 ? 3 : 4>>(what, stream);
-    if (pixels / 256 * (outputs / 64) >= 2 * kProcessors)
-      return launch_tile<ConvTile<256, 64, kDepth, 64, 64, 4>>(what, stream);
-    if (fills(128, 64))
-      return launch_tile<ConvTile<128, 64, kMostDepth, 64, 32, kMostDepth == 64 ? 3 : 4>>(what, stream);
-    return launch_tile<ConvTile<64, 64, kMostDepth, 32, 32, 4>>(what, stream);
-  }
-  const bool many = pixels / 256 >= 2 * kProcessors;
-  if (outputs >= 32) {
-    if (many) return launch_tile<ConvTile<256, 32, kDepth, 64, 32, 4>>(what, stream);
-    return launch_tile<ConvTile<64, 32, kDepth, 32, 16, 4>>(what, stream);
-  }
-  if (many) return launch_tile<ConvTile<256, 16, kDepth, 64, 16, 4>>(what, stream);
-  return launch_tile<ConvTile<64, 16, kDepth, 16, 16, 4>>(what, stream);
-}
+using LaunchTile = cudaError_t (*)(const Convolution& what, cudaStream_t stream);
+
+/// Larger tiles use what they copy more often, smaller ones keep all processors of the GPU busy, and
+/// more warps of a tile hide what each waits for. The first fits every convolution.
+inline constexpr LaunchTile kTiles[] = {
+    launch_tile<ConvTile<64, kLeastOutputs, 16, 16, 16, 4>>,
+    launch_tile<ConvTile<256, 64, 16, 64, 64, 4>>,
+    launch_tile<ConvTile<128, 32, 16, 32, 32, 4>>,
+    launch_tile<ConvTile<256, 128, 32, 64, 64, 3>>,
+    launch_tile<ConvTile<128, 128, 64, 64, 64, 3>>,
+    launch_tile<ConvTile<128, 128, 32, 64, 64, 4>>,
+    launch_tile<ConvTile<128, 128, 32, 64, 32, 4>>,
+    launch_tile<ConvTile<256, 64, 32, 64, 64, 4>>,
+    launch_tile<ConvTile<256, 64, 64, 64, 32, 2>>,
+    launch_tile<ConvTile<128, 64, 64, 64, 32, 3>>,
+    launch_tile<ConvTile<128, 64, 32, 32, 32, 4>>,
+    launch_tile<ConvTile<64, 64, 64, 32, 32, 4>>,
+    launch_tile<ConvTile<64, 64, 32, 32, 32, 4>>,
+    launch_tile<ConvTile<256, 32, 32, 64, 32, 4>>,
+    launch_tile<ConvTile<128, 32, 32, 32, 32, 4>>,
+    launch_tile<ConvTile<64, 32, 64, 32, 16, 4>>,
+    launch_tile<ConvTile<64, 32, 32, 32, 16, 4>>,
+    launch_tile<ConvTile<256, kLeastOutputs, 32, 64, 16, 4>>,
+    launch_tile<ConvTile<64, kLeastOutputs, 32, 16, 16, 4>>,
+};
+inline constexpr int kTileCount = static_cast<int>(std::size(kTiles));
 
 inline cudaError_t convolve(const Convolution& what, cudaStream_t stream) {
-  if (what.input.channels == 4) {
-    const std::ptrdiff_t across = (what.output.width + ImageTile::kPixels - 1) / ImageTile::kPixels;
-    const std::ptrdiff_t threads = across * what.output.height * what.output.images;
-    const dim3 grid(static_cast<unsigned>((threads + ImageTile::kThreads - 1) / ImageTile::kThreads),
-                    static_cast<unsigned>(what.output.channels / ImageTile::kOutputs));
-    convolve_image<<<grid, ImageTile::kThreads, ImageTile::shared_bytes(what.window), stream>>>(what);
-    return cudaGetLastError();
-  }
-  if (what.input.channels % 64 == 0) return convolve_at<32, 64>(what, stream);
-  if (what.input.channels % 32 == 0) return convolve_at<32, 32>(what, stream);
-  return convolve_at<16, 16>(what, stream);
+  if (what.tile < 0 || what.tile >= kTileCount) return cudaErrorInvalidValue;
+  if (what.input.channels != 4) return kTiles[what.tile](what, stream);
+  if (what.tile > 0) return cudaErrorInvalidValue;
+  const std::ptrdiff_t across = (what.output.width + ImageTile::kPixels - 1) / ImageTile::kPixels;
+  const std::ptrdiff_t threads = across * what.output.height * what.output.images;
+  const dim3 grid(static_cast<unsigned>((threads + ImageTile::kThreads - 1) / ImageTile::kThreads),
+                  static_cast<unsigned>(what.output.channels / ImageTile::kOutputs));
+  convolve_image<<<grid, ImageTile::kThreads, ImageTile::shared_bytes(what.window), stream>>>(what);
+  return cudaGetLastError();
 }
 
 }  // namespace cutout::cuda

@@ -30,6 +30,7 @@ inline NetworkTable network_table() {
   table.convolve = [](Convolution what, void* stream) {
     return static_cast<int>(convolve(what, as_stream(stream)));
   };
+  table.tiles = kTileCount;
   table.max_pool = [](DeviceMap input, int side, int stride, DeviceMap output, void* stream) {
     return static_cast<int>(
         over_eights(output, MaxPoolBody{input, output, side, stride}, as_stream(stream)));
@@ -65,6 +66,24 @@ inline NetworkTable network_table() {
   };
   table.launch_graph = [](void* graph, void* stream) {
     return static_cast<int>(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), as_stream(stream)));
+  };
+  table.start_clock = [](void** clock, void* stream) {
+    cudaEvent_t start = nullptr;
+    cudaError_t error = cudaEventCreate(&start);
+    if (error == cudaSuccess) error = cudaEventRecord(start, as_stream(stream));
+    *clock = start;
+    return static_cast<int>(error);
+  };
+  table.stop_clock = [](void* clock, float* ms, void* stream) {
+    auto* const start = static_cast<cudaEvent_t>(clock);
+    cudaEvent_t end = nullptr;
+    cudaError_t error = cudaEventCreate(&end);
+    if (error == cudaSuccess) error = cudaEventRecord(end, as_stream(stream));
+    if (error == cudaSuccess) error = cudaEventSynchronize(end);
+    if (error == cudaSuccess) error = cudaEventElapsedTime(ms, start, end);
+    if (end != nullptr) (void)cudaEventDestroy(end);
+    (void)cudaEventDestroy(start);
+    return static_cast<int>(error);
   };
   table.destroy_graph = [](void* graph) {
     return static_cast<int>(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)));

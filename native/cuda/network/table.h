@@ -39,6 +39,7 @@ struct Convolution {
   DeviceMap output;
   bool to_floats;
   DeviceMap added;  // float16, of the output's size; without data nothing is added
+  int tile;         // how it is divided among the GPU's processors: one of NetworkTable::tiles
 };
 
 /// The operations of a convolutional network on maps of float16, with sums in float32, of
@@ -46,10 +47,14 @@ struct Convolution {
 /// stream. Each function returns 0 or an error of CUDA. In the tests the same functions are loops
 /// on the host.
 struct NetworkTable {
+  static constexpr int kWrongTile = 1;  // cudaErrorInvalidValue
+
   /// Planes of float32 [channels][height][width] of one image as one of the maps of `output`, whose
   /// further channels become 0.
   int (*take_planes)(const float* planes, int channels, int image, DeviceMap output, void* stream);
+  /// kWrongTile for a tile that does not fit the convolution; at least one does.
   int (*convolve)(Convolution what, void* stream);
+  int tiles;  // ways to divide a convolution, from 0 on; which is the fastest depends on the GPU
   /// The largest value of each window of side * side pixels inside the map.
   int (*max_pool)(DeviceMap input, int side, int stride, DeviceMap output, void* stream);
   /// Bilinear enlargement by a whole factor, at the pixels' centres.
@@ -67,6 +72,11 @@ struct NetworkTable {
   int (*end_graph)(void** graph, void* stream);
   int (*launch_graph)(void* graph, void* stream);
   int (*destroy_graph)(void* graph);
+
+  /// The time that work between the two takes on the device, in milliseconds; stop_clock() waits for
+  /// it and ends the clock.
+  int (*start_clock)(void** clock, void* stream);
+  int (*stop_clock)(void* clock, float* ms, void* stream);
 };
 
 }  // namespace cutout::cuda

@@ -215,6 +215,17 @@ int launch_graph(void* graph, void* stream) {
   return 0;
 }
 
+/// All tiles take equally long: the device does nothing before its stream is waited for.
+int start_clock(void** clock, void*) {
+  *clock = nullptr;
+  return error_of();
+}
+
+int stop_clock(void*, float* ms, void*) {
+  *ms = 1;
+  return error_of();
+}
+
 int destroy_graph(void* graph) {
   hold(-1);
   delete static_cast<Graph*>(graph);
@@ -319,7 +330,11 @@ Table make() {
   queue<&Table::full_size>(table);
   queue<&Table::apply_matte>(table);
   queue<&cuda::NetworkTable::take_planes>(table.network);
-  queue<&cuda::NetworkTable::convolve>(table.network);
+  table.network.convolve = [](cuda::Convolution what, void* stream) {
+    // Which tiles fit is known before the work is done.
+    if (what.tile != 0) return cuda::NetworkTable::kWrongTile;
+    return Queued<&cuda::NetworkTable::convolve, decltype(&cuda::NetworkTable::convolve)>::call(what, stream);
+  };
   queue<&cuda::NetworkTable::max_pool>(table.network);
   queue<&cuda::NetworkTable::enlarge_map>(table.network);
   queue<&cuda::NetworkTable::add_maps>(table.network);
@@ -329,6 +344,9 @@ Table make() {
   table.network.end_graph = end_graph;
   table.network.launch_graph = launch_graph;
   table.network.destroy_graph = destroy_graph;
+  table.network.tiles = executor().network.tiles;
+  table.network.start_clock = start_clock;
+  table.network.stop_clock = stop_clock;
   return table;
 }
 

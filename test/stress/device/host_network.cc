@@ -88,6 +88,7 @@ int take_planes(const float* planes, int channels, int image, DeviceMap output, 
 }
 
 int convolve(Convolution what, void*) {
+  if (what.tile != 0) return cuda::NetworkTable::kWrongTile;
   const cuda::Window& window = what.window;
   return over(what.output, [&](int image, int x, int y, int output) {
     double sum = what.bias[output];
@@ -170,6 +171,7 @@ cuda::NetworkTable host_network() {
   cuda::NetworkTable table{};
   table.take_planes = take_planes;
   table.convolve = convolve;
+  table.tiles = 2;
   table.max_pool = max_pool;
   table.enlarge_map = enlarge_map;
   table.add_maps = add_maps;
