@@ -1,6 +1,7 @@
 import sharp, { type Sharp } from 'sharp';
 import { forDecoder } from './container/check.ts';
 import { maxPixelBytes } from './container/tiff.ts';
+import { forConversion } from './embeddedProfile.ts';
 import { ImageError, imageErrorFrom } from './errors.ts';
 import { decodeHeic, heicBytes } from './heif/decodeHeic.ts';
 import { runJob } from './job.ts';
@@ -9,12 +10,16 @@ import type { Dimensions, JobLimits, Probe, Raster } from './types.ts';
 
 function pipeline(bytes: Uint8Array, probe: Probe, target: Dimensions): Sharp {
   const reduced = target.width !== probe.width || target.height !== probe.height;
-  let image = sharp(forDecoder(bytes, probe.format), {
+  // The values of RGB stay as they are: its profile is not looked at.
+  const source = probe.convertsProfile
+    ? forConversion(bytes, probe)
+    : { bytes: forDecoder(bytes, probe.format), ignoreIcc: true };
+  let image = sharp(source.bytes, {
     // Truncated files fail either way; `warning` also refuses JPEGs with too little data for their header.
     failOn: probe.format === 'jpeg' && hasHarmlessFaults(bytes) ? 'error' : 'warning',
     limitInputPixels: probe.width * probe.height,
     autoOrient: true,
-    ignoreIcc: !probe.convertsProfile,
+    ignoreIcc: source.ignoreIcc,
   });
   // libvips reads profiles of 8-bit gray, but not of 16-bit gray.
   if (probe.convertsProfile && probe.colour === 'gray' && probe.depth === 16) {

@@ -1,5 +1,5 @@
 import sharp, { type Sharp } from 'sharp';
-import { forDecoder } from './container/check.ts';
+import { forConversion } from './embeddedProfile.ts';
 import { ImageError, imageErrorFrom } from './errors.ts';
 import { decodeHeic } from './heif/decodeHeic.ts';
 import { runJob } from './job.ts';
@@ -18,11 +18,8 @@ async function openMask(bytes: Uint8Array, probe: Probe, jobLimits: JobLimits): 
     const { data, width, height } = await decodeHeic(bytes, probe, jobLimits);
     return () => sharp(data, { raw: { width, height, channels: 4 } });
   }
-  return () =>
-    sharp(forDecoder(bytes, probe.format), {
-      limitInputPixels: probe.width * probe.height,
-      autoOrient: true,
-    });
+  const { bytes: file, ignoreIcc } = forConversion(bytes, probe);
+  return () => sharp(file, { limitInputPixels: probe.width * probe.height, autoOrient: true, ignoreIcc });
 }
 
 async function channel(

@@ -2,8 +2,9 @@ import sharp, { type Metadata } from 'sharp';
 import { checkParts, forDecoder } from './container/check.ts';
 import { readDensity } from './density.ts';
 import { assertDimensions } from './dimensions.ts';
+import { checkProfile } from './embeddedProfile.ts';
 import { CUT_SHORT, DIMENSIONS_UNREADABLE, ImageError } from './errors.ts';
-import { readHeicHeader } from './heif/heicHeader.ts';
+import { checkAvif, readHeicHeader } from './heif/heicHeader.ts';
 import { usableRgbProfile } from './iccTags.ts';
 import { isInputFormat, sniff } from './sniff.ts';
 import type { InputFormat, Probe, ProbeLimits } from './types.ts';
@@ -64,6 +65,7 @@ export async function probe(bytes: Uint8Array, limits: ProbeLimits): Promise<Pro
   const format = inputFormat(bytes, limits);
   await checkParts(bytes, format);
   if (format === 'heic') return probeHeic(bytes, limits);
+  if (format === 'avif') checkAvif(bytes, limits);
   const needed = forDecoder(bytes, format);
   let metadata: Metadata;
   try {
@@ -81,7 +83,8 @@ export async function probe(bytes: Uint8Array, limits: ProbeLimits): Promise<Pro
 
   const kind = colour(metadata);
   const becomesSrgb = kind === 'cmyk' || kind === 'gray';
-  const icc = becomesSrgb || !metadata.icc ? undefined : usableRgbProfile(metadata.icc);
+  const { bounded, embedded } = metadata.icc ? await checkProfile(needed, format, metadata.icc) : {};
+  const icc = becomesSrgb || !bounded ? undefined : usableRgbProfile(bounded);
   const density = readDensity(needed, format, metadata.exif);
   return {
     format,
@@ -93,6 +96,7 @@ export async function probe(bytes: Uint8Array, limits: ProbeLimits): Promise<Pro
     hasAlpha: metadata.hasAlpha,
     convertsProfile: becomesSrgb && metadata.hasProfile,
     ...(metadata.isProgressive && { progressive: true as const }),
+    ...(embedded && { embedded }),
     ...(icc && { icc }),
     ...(density && { density }),
   };

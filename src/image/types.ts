@@ -20,6 +20,12 @@ export interface Dimensions {
   readonly height: number;
 }
 
+/**
+ * What becomes of a profile that may not reach the colour library as it is: nothing, or the beginning of the profile,
+ * header and table of tags, is replaced by one of the same length that names fewer tags.
+ */
+export type EmbeddedProfile = 'unusable' | { readonly from: Uint8Array; readonly to: Uint8Array };
+
 /** What the header states, before any pixel is decoded. */
 export interface Probe extends Dimensions {
   readonly format: InputFormat;
@@ -35,7 +41,9 @@ export interface Probe extends Dimensions {
   readonly premultiplied?: true;
   /** Whether decoding converts the colours to sRGB through the embedded profile (CMYK, gray). */
   readonly convertsProfile: boolean;
-  /** RGB profile of the source, to be written into the result. Absent if the colours become sRGB. */
+  /** Absent: there is no profile, or it may be read as it is. */
+  readonly embedded?: EmbeddedProfile;
+  /** RGB profile of the source, bounded, to be written into the result. Absent if the colours become sRGB. */
   readonly icc?: Uint8Array;
   readonly density?: Density;
 }
