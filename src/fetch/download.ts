@@ -1,4 +1,4 @@
-import { isIP, type LookupFunction } from 'node:net';
+import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { Agent, buildConnector, request } from 'undici';
 import { MAX_FILE_BYTES } from '../inputLimits.ts';
 import { UploadBuffer } from '../uploadBuffer.ts';
@@ -44,6 +44,19 @@ export const downloadRules: DownloadOptions = {
 /** Bytes that memory is asked for at a time. */
 const step = 256 * 1024;
 
+/** Informational answers that may precede an answer, of which each takes work and no time. */
+const maxInformational = 10;
+
+/** Pieces of a body: some, and one for so many bytes. Servers send kilobytes at a time. */
+const somePieces = 10_000;
+const bytesPerPiece = 256;
+
+/** Bytes that a connection may receive for each byte of the largest file: heads, and the frames of chunks. */
+const maxWireFactor = 1.5;
+const headBytes = 256 * 1024;
+/** Milliseconds between two looks at what a connection has received. */
+const trafficMs = 100;
+
 const notAllowed = (fault: 'blocked' | 'port' | 'dns', cause?: unknown) =>
   new DownloadError('failed', fault, 'Not an address to fetch.', cause);
 
@@ -88,6 +101,15 @@ function lookupWith(resolve: Resolve, isAllowed: (address: string) => boolean): 
   };
 }
 
+/** Ends the connection when it has received more than any file needs, whatever it is parsed as. */
+function boundTraffic(socket: Socket, maxBytes: number): void {
+  const most = maxBytes * maxWireFactor + headBytes;
+  const timer = setInterval(() => {
+    if (socket.bytesRead > most) socket.destroy(new Error(`more than ${most} bytes`));
+  }, trafficMs);
+  socket.once('close', () => clearInterval(timer));
+}
+
 /**
  * Connects only where the rules allow, for the first address and for every redirect. A numeric host is never
  * looked up, hence the check before connecting; the check afterwards verifies the address the socket is
@@ -99,8 +121,13 @@ function guardedConnector(options: DownloadOptions): buildConnector.connector {
   const common = { timeout, autoSelectFamily: true };
   const guardedConnector = buildConnector({ ...common, lookup: lookupWith(resolve, isAllowedAddress) });
   const trusted = buildConnector({ ...common, lookup: lookupWith(resolveBySystem, () => true) });
-  return (target, callback) => {
+  return (target, connected) => {
     const { hostname } = target;
+    const callback: buildConnector.Callback = (...[error, socket]) => {
+      if (error) return connected(error, null);
+      boundTraffic(socket, options.maxBytes);
+      connected(null, socket);
+    };
     const rule = ruleOf(hostname, portOf(target));
     if (rule === 'listed') return trusted(target, callback);
     if (rule !== 'public') return callback(notAllowed(rule === 'denied-port' ? 'port' : 'blocked'), null);
@@ -143,9 +170,13 @@ async function collect(
   // A buffer of unknown length is copied as it grows, and then exists twice.
   const times = announced > 0 ? 1 : 2;
   let granted = 0;
+  let pieces = 0;
   for await (const piece of body) {
     const size = upload.size + piece.length;
     if (size > maxBytes) throw tooLarge();
+    pieces += 1;
+    if (pieces > somePieces + size / bytesPerPiece)
+      throw new DownloadError('failed', 'connection', 'The file arrives in too many pieces.');
     for (; granted < times * size; granted += step)
       if (!room(step))
         throw new DownloadError('memory', 'memory', 'There is not enough memory for the file now.');
@@ -162,10 +193,18 @@ async function follow(
 ): Promise<Buffer> {
   const { maxRedirects, totalTimeoutMs } = options;
   let url = start;
+  let informational = 0;
+  const flooded = new AbortController();
+  const onInfo = () => {
+    informational += 1;
+    if (informational > maxInformational)
+      flooded.abort(new DownloadError('failed', 'connection', 'Too many informational answers.'));
+  };
   for (let hop = 0; ; hop++) {
     const response = await request(url, {
       dispatcher: agent,
-      signal,
+      signal: AbortSignal.any([signal, flooded.signal]),
+      onInfo,
       headersTimeout: totalTimeoutMs,
       bodyTimeout: totalTimeoutMs,
       headers: { accept: 'image/*,*/*;q=0.5', 'accept-encoding': 'identity', 'user-agent': 'Cutout' },
