@@ -58,7 +58,7 @@ async function charge(
     signal,
     telemetry,
     onCharge,
-  }: Omit<PipelineCall, 'accountId' | 'imageId'> & Pick<ResultParts, 'onCharge'>,
+  }: Omit<PipelineCall, 'accountId' | 'imageId' | 'watch'> & Pick<ResultParts, 'onCharge'>,
 ): Promise<Charged<CachedResult>> {
   signal.throwIfAborted();
   const { payment, ...settlement } = await telemetry
@@ -82,7 +82,8 @@ export function createMakeResult(parts: ResultParts): MakeResult {
   return async (request, downloads, { accountId, requestId, deadline, telemetry }, content) => {
     const { loaded, repeat, imageId, signal } = content;
     // 3. Plan.
-    const inputs = await probeInputs(request, loaded, parts, telemetry);
+    const watch = await admission.begin(accountId);
+    const inputs = await probeInputs(request, loaded, { ...parts, watch }, telemetry);
     const plans = makePlans(request, inputs, parts);
     // 4. Admit. From here on everything that was acquired is settled or released, however this ends.
     const size = tierToReserve(request, inputs.image.probe);
@@ -101,7 +102,7 @@ export function createMakeResult(parts: ResultParts): MakeResult {
     try {
       // 5. Pipeline.
       const { plan, reservation } = admitted;
-      const result = await pipeline(plan, { accountId, imageId, signal, telemetry });
+      const result = await pipeline(plan, { accountId, imageId, signal, telemetry, watch: admitted.watch });
       // 6. Settle: only now is anything charged.
       const charged = await charge(reservation, plan, result, { signal, telemetry, onCharge });
       admitted.done(result.stages, result);

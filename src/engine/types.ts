@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const ABI = 17;
+export const ABI = 18;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -592,6 +592,11 @@ export interface NativeModule {
     readonly operators: readonly string[];
     readonly refusedOperators: readonly string[];
   };
+  /**
+   * Ends the process after `ms` milliseconds with exit status `code`, whatever its threads do: a usual exit waits for those
+   * that a library holds. Whatever is not written by then is lost.
+   */
+  exitAfter(ms: number, code: number): void;
   /** GPUs that the driver shows to this process; 0 without a usable driver. */
   gpuCount(): number;
   /**

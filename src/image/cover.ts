@@ -53,7 +53,8 @@ export async function decodeCover(
       .toColourspace('srgb')
       .ensureAlpha()
       .raw();
-    const { data } = await runJob(image, jobLimits);
+    const larger = { width: probe.width + width, height: probe.height + height };
+    const { data } = await runJob(image, larger, jobLimits);
     if (data.length === width * height * 4) {
       const raster = { data: new Uint8Array(data.buffer, data.byteOffset, data.length), width, height };
       if (icc && !same) await fromSrgb(icc)?.raster(raster, jobLimits.signal);

@@ -82,7 +82,7 @@ export async function decode(
   try {
     // sharp throws some errors synchronously.
     const image = decoded ? reducedRaster(decoded, target) : pipeline(bytes, probe, target);
-    result = await runJob(image, jobLimits);
+    result = await runJob(image, probe, jobLimits);
   } catch (error) {
     jobLimits.signal?.throwIfAborted();
     throw imageErrorFrom(error);

@@ -24,6 +24,7 @@ async function openMask(bytes: Uint8Array, probe: Probe, jobLimits: JobLimits): 
 
 async function channel(
   image: Sharp,
+  probe: Dimensions,
   { width, height }: Dimensions,
   which: 'gray' | 'alpha',
   jobLimits: JobLimits,
@@ -35,6 +36,7 @@ async function channel(
   // The kernel has no negative lobes: no gray where the mask is black or white.
   const { data } = await runJob(
     plane.resize({ width, height, fit: 'fill', kernel: 'linear' }).raw({ depth: 'uchar' }),
+    probe,
     jobLimits,
   );
   if (data.length !== width * height)
@@ -55,10 +57,10 @@ export async function decodeMask(
   const open = await openMask(bytes, probe, jobLimits);
   try {
     if (probe.hasAlpha) {
-      const alpha = await channel(open(), target, 'alpha', jobLimits);
+      const alpha = await channel(open(), probe, target, 'alpha', jobLimits);
       if (alpha.some((value) => value < opaque)) return { data: alpha, ...target };
     }
-    const gray = await channel(open(), target, 'gray', jobLimits);
+    const gray = await channel(open(), probe, target, 'gray', jobLimits);
     return { data: gray, ...target };
   } catch (error) {
     jobLimits.signal?.throwIfAborted();

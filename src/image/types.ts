@@ -68,10 +68,15 @@ export interface Raster extends Dimensions {
   readonly data: Uint8Array;
 }
 
-/** Time limit and cancellation of a job. */
+/** Time limit and cancellation of a job, and who watches over its time. */
 export interface JobLimits {
   /** Checked before and after the work, which libvips cannot interrupt. Throws the signal's reason. */
   readonly signal?: AbortSignal;
   /** Whole seconds after which libvips gives up (ImageError `timeout`); 0 or absent: no limit. */
   readonly timeoutSeconds?: number;
+  /**
+   * Called when a library begins to decode or encode; `ms` is what that may take at most. The returned function is called
+   * when it has ended.
+   */
+  readonly watch?: ((ms: number) => () => void) | undefined;
 }

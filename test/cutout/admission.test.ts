@@ -174,3 +174,11 @@ test('a request that has its permit already acquires no other, and releases it i
   await leave();
   t.like(await taken(), { places: 0 });
 });
+
+test('the rate is paid once work with the pixels has begun, whatever comes of it; credits are not', async (t) => {
+  const { admit, taken } = start();
+  const admitted = await admit();
+  admitted.watch(1000)();
+  await admitted.end();
+  t.deepEqual(await taken(), { ...nothingTaken, released: 1, megapixels: 3 });
+});

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { ImageError } from '../errors.ts';
+import { overdueAfter } from '../job.ts';
 import type { JobLimits, Probe, Raster } from '../types.ts';
 import type { HeicOutcome, HeicTask } from './heicWorker.ts';
 
@@ -32,7 +33,7 @@ export const heicBytes = (coded: Coded, file: Uint8Array): number =>
 export async function decodeHeic(
   file: Uint8Array,
   probe: Coded & Pick<Probe, 'premultiplied'>,
-  { signal, timeoutSeconds = 0 }: JobLimits,
+  { signal, timeoutSeconds = 0, watch }: JobLimits,
 ): Promise<Raster> {
   signal?.throwIfAborted();
   const { width, height, premultiplied = false } = probe;
@@ -45,6 +46,7 @@ export async function decodeHeic(
     premultiplied,
   };
   const deadline = AbortSignal.timeout(1000 * (timeoutSeconds || maxSeconds));
+  const done = watch?.(overdueAfter(probe));
   const worker = new Worker(new URL('./heicWorker.js', import.meta.url), {
     workerData: task,
     transferList: [copy.buffer],
@@ -66,6 +68,7 @@ export async function decodeHeic(
     outcome = { failure: error.message };
   } finally {
     await worker.terminate();
+    done?.();
   }
   if ('failure' in outcome)
     throw new ImageError(
