@@ -56,7 +56,7 @@ export interface Admitted {
 export interface Admission {
   /**
    * Checks concurrent requests (429), rate (429) and credits (402), waits until what the plan needs is loaded, then for a
-   * slot (503). If it rejects, everything that was acquired is released.
+   * slot (503). If it rejects, everything that was acquired is released; the rate not if the caller left.
    */
   admit(call: AdmissionCall): Promise<Admitted>;
   /** The first check alone: a permit of the account's concurrent requests (429). Resolves with a function that releases it. */
@@ -197,7 +197,9 @@ export function createAdmission({
           end: () => release(acquired, progress),
         };
       } catch (error) {
-        await release(acquired, { begun: false, done: false });
+        // A caller who leaves once credits are reserved has made the ledger work, and pays its rate.
+        const left = call.signal.aborted && acquired.reservation !== undefined;
+        await release(acquired, { begun: left, done: false });
         throw error;
       }
     },

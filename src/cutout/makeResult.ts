@@ -3,6 +3,7 @@ import type { QuarterCredits } from '../billing/price.ts';
 import { InsufficientCredits, type Payment, type Reservation } from '../billing/types.ts';
 import type { ContentNames } from '../idempotency/idempotency.ts';
 import type { Charged } from '../idempotency/sharedResult.ts';
+import { assertFits } from '../image/encode.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import type { Admission } from './admission.ts';
@@ -76,6 +77,11 @@ async function charge(
   return { value: { ...encoded, ...rest, max: plan.max, ...settlement }, chargeHandle: reservation };
 }
 
+/** Refuses, before anything is reserved, a result whose size is known and which no file of the format can hold. */
+function assertFormatFits({ format, geometry, result }: Plan): void {
+  if (!geometry.crop) assertFits(format, result);
+}
+
 export function createMakeResult(parts: ResultParts): MakeResult {
   const { admission, onCharge } = parts;
   const pipeline = createPipeline(parts);
@@ -87,6 +93,7 @@ export function createMakeResult(parts: ResultParts): MakeResult {
     const plans = makePlans(request, inputs, parts);
     // 4. Admit. From here on everything that was acquired is settled or released, however this ends.
     const size = tierToReserve(request, inputs.image.probe);
+    assertFormatFits(plans[size === 'auto' ? 'preview' : size]);
     const admitted = await admission.admit({
       accountId,
       hasPermit: downloads.hasPermit,
