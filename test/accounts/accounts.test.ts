@@ -126,7 +126,7 @@ test('an account has a bounded number of keys; of revoked ones the oldest are fo
   await database.run(
     `INSERT INTO api_key (id, account_id, bucket, hash, prefix, label, created_at, revoked_at)
      WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 1000)
-     SELECT 'key_' || n, @id, n, CAST('hash' || n AS BLOB), 'p', '', n, iif(n > 998, n, NULL) FROM number`,
+     SELECT 'key_' || n, @id, n, CAST(printf('%032d', n) AS BLOB), 'p', '', n, iif(n > 998, n, NULL) FROM number`,
     { id },
   );
   await accounts.createKey(id);
