@@ -48,7 +48,7 @@ const step = 256 * 1024;
 const maxInformational = 10;
 
 /** Pieces of a body: some, and one for so many bytes. Servers send kilobytes at a time. */
-const somePieces = 10_000;
+const somePieces = 2000;
 const bytesPerPiece = 256;
 
 /** Bytes that a connection may receive for each byte of the largest file: heads, and the frames of chunks. */
