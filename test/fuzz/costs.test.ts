@@ -4,6 +4,8 @@ import anyTest, { type TestFn } from 'ava';
 import sharp from 'sharp';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
+import { probe } from '../../src/image/probe.ts';
+import { CONTRACT_LIMITS } from '../../src/image/types.ts';
 import { MAX_FILE_BYTES } from '../../src/inputLimits.ts';
 import { root } from '../fixtures/cli.ts';
 import { engineOptions } from '../fixtures/engineSetup.ts';
@@ -15,8 +17,9 @@ import { grown } from './growth.ts';
 /**
  * Searches for files that cost more processor time than their pixels: grows profiles, scans, chunks, frames and boxes, and
  * goes on from those that cost most. `npm run fuzz -- --only costs` searches longer, with the seed it prints, and leaves the
- * worst files in build/fuzz/costs.
+ * worst files in build/fuzz/costs, and the one that a crash ended with.
  */
+const folder = path.join(root, 'build', 'fuzz', 'costs');
 const seconds = Number(process.env['CUTOUT_FUZZ_SECONDS'] ?? Number.NaN);
 const seed = Number(process.env['CUTOUT_FUZZ_SEED'] ?? 20_261_127);
 const count = 60;
@@ -27,6 +30,9 @@ const [parents, reported] = [25, 5] as const;
 const networkSeconds = 0.1;
 /** How much more than a plain image of as many pixels a file may cost. */
 const mostTimes = 5;
+
+const inputFormats = ['gif', 'tiff', 'avif', 'heic'] as const;
+const limits = { ...CONTRACT_LIMITS, formats: [...CONTRACT_LIMITS.formats, ...inputFormats] };
 
 const test = anyTest as TestFn<{ engine: Engine }>;
 test.before((t) => {
@@ -71,7 +77,7 @@ test('no file that the search finds costs several times as much as its pixels', 
     engine: t.context.engine,
     credits: 1e6,
     rate: 0,
-    inputFormats: ['gif', 'tiff', 'avif', 'heic'],
+    inputFormats,
   });
   const start = await corpus();
   const small = await plainImage(96, 71);
@@ -79,15 +85,16 @@ test('no file that the search finds costs several times as much as its pixels', 
   const best: Found[] = [];
   const end = performance.now() + seconds * 1000;
   let done = 0;
-  for (; Number.isNaN(seconds) ? done < count : done === 0 || performance.now() < end; done++) {
+  const isLong = !Number.isNaN(seconds);
+  if (isLong) mkdirSync(folder, { recursive: true });
+  for (; !isLong ? done < count : done === 0 || performance.now() < end; done++) {
     const dice = new Dice(seed + done);
     const known = best[dice.below(best.length)];
     const file = grown(dice, known && dice.oneIn(2) ? known.file : dice.of(start));
     if (file.length > MAX_FILE_BYTES) continue;
     const role = dice.of(['image_file', 'image_file', 'bg_image_file', 'mask_file']);
-    const header = await sharp(file, { limitInputPixels: false })
-      .metadata()
-      .catch(() => undefined);
+    if (isLong) writeFileSync(path.join(folder, 'last'), file);
+    const header = await probe(file, limits).catch(() => undefined);
     const { width, height } = header ?? { width: 96, height: 71 };
     if (width * height > 25e6 || Math.max(width, height) > 16_000) continue;
     const size = `${role} ${width}x${height}`;
@@ -109,10 +116,7 @@ test('no file that the search finds costs several times as much as its pixels', 
   }
   const worst = best.slice(0, reported);
   t.log(`${done} files from seed ${seed} on; the worst:\n${worst.map(({ line }) => line).join('\n')}`);
-  if (!Number.isNaN(seconds)) {
-    const folder = path.join(root, 'build', 'fuzz', 'costs');
-    mkdirSync(folder, { recursive: true });
+  if (isLong)
     for (const [i, { file }] of worst.entries()) writeFileSync(path.join(folder, `worst-${i + 1}`), file);
-  }
   for (const { times, line } of worst) t.true(times <= mostTimes, line);
 });
