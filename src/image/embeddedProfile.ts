@@ -5,6 +5,27 @@ import { findChunk } from './container/png.ts';
 import { boundedProfile, changedBytes } from './iccBounds.ts';
 import type { EmbeddedProfile, InputFormat, Probe } from './types.ts';
 
+/** Where every profile has `acsp`; a file of more than so many is no image with a profile. */
+const signatureAt = 36;
+const maxSignatures = 100;
+
+/**
+ * Where the beginning of a profile lies in a file. Looked for by its signature: a search for all of it takes as many steps as
+ * the file has bytes, times its length, where both are nearly all zeros.
+ */
+function placesOf(bytes: Buffer, from: Uint8Array): readonly number[] {
+  const signature = Buffer.from('acsp');
+  const found: number[] = [];
+  let at = bytes.indexOf(signature);
+  for (let looks = 0; at !== -1; at = bytes.indexOf(signature, at + 1), looks++) {
+    if (looks === maxSignatures) return [];
+    const begin = at - signatureAt;
+    if (begin >= 0 && Buffer.compare(bytes.subarray(begin, begin + from.length), from) === 0)
+      found.push(begin);
+  }
+  return found;
+}
+
 /** An `iCCP` chunk of the same name, its profile's beginning replaced; undefined if it has another beginning. */
 function pngChunk(data: Buffer, { from, to }: Exclude<EmbeddedProfile, 'unusable'>): Buffer | undefined {
   const at = data.indexOf(0) + 2;
@@ -31,10 +52,10 @@ function replaced(
     const chunk = found && pngChunk(bytes.subarray(found.from + 8, found.end - 4), profile);
     return chunk && Buffer.concat([bytes.subarray(0, found.from), chunk, bytes.subarray(found.end)]);
   }
+  const places = placesOf(bytes, profile.from);
+  if (places.length === 0) return;
   const copy = Buffer.from(bytes);
-  let at = copy.indexOf(profile.from);
-  if (at === -1) return;
-  for (; at !== -1; at = copy.indexOf(profile.from, at + 1)) copy.set(profile.to, at);
+  for (const at of places) copy.set(profile.to, at);
   return copy;
 }
 

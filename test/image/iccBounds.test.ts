@@ -208,3 +208,15 @@ test('a profile without a conversion, of another kind, or of tags over each othe
   }
   t.is(boundedProfile(icc), undefined);
 });
+
+test('a file that is nearly a profile everywhere is looked through in linear time', async (t) => {
+  const file = tagJpeg(await plainCmyk(), { icc: withElements(2)(await pressProfile()) });
+  const comment = (data: Buffer) => Buffer.concat([Buffer.from([0xff, 0xfe, 0xff, 0xff]), data]);
+  const zeros = Array.from({ length: 300 }, () => comment(Buffer.alloc(65_533)));
+  const header = await probe(Buffer.concat([file.subarray(0, 2), ...zeros, file.subarray(2)]), limits);
+  t.not(header.embedded, undefined);
+  t.not(header.embedded, 'unusable');
+  const signatures = Array.from({ length: 300 }, () => comment(Buffer.alloc(65_533, 'acsp')));
+  const many = await probe(Buffer.concat([file.subarray(0, 2), ...signatures, file.subarray(2)]), limits);
+  t.is(many.embedded, 'unusable');
+});

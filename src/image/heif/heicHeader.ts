@@ -15,6 +15,8 @@ export interface HeicHeader extends Dimensions {
 
 /** Pixels of all tiles together, for each pixel of the image: those at its borders reach beyond it. */
 const maxTilePixels = 4;
+/** Bytes that describe a grid: 12, and some that later versions may add. */
+const maxGridBytes = 64;
 /** A tile has at least 64 x 64. */
 const leastTilePixels = 4096;
 
@@ -60,6 +62,7 @@ function codedImages({ items, references }: Items, id: number, codec: Codec, lim
     );
 
   // Grids of anything but coded images are refused, so grids do not nest.
+  if (item.bytes > maxGridBytes) throw cannotRead('The grid of the image is longer than any.');
   const grid = item.data();
   const wide = (grid.readUInt8(1) & 1) === 1;
   const [rows, columns] = [grid.readUInt8(2) + 1, grid.readUInt8(3) + 1];
