@@ -36,9 +36,9 @@ interface Stop {
 }
 
 /** Ends the process after `ms` milliseconds, whatever a library does with its threads. */
-async function exitAfter(ms: number): Promise<void> {
+async function exitAfter(ms: number, code = Number(process.exitCode ?? 0)): Promise<void> {
   const { loadAddon } = await import('../engine/addon.ts');
-  loadAddon().exitAfter(ms, Number(process.exitCode ?? 0));
+  loadAddon().exitAfter(ms, code);
 }
 
 /** `signal` is aborted by the first stop signal, after the drain period. */
@@ -60,10 +60,13 @@ function stopSignal({ drainSeconds, stopTimeout }: Config['http'], health: Healt
       stopping.abort();
     }
   };
-  onStopSignal((signal) => {
-    // There is no load balancer to wait for after Ctrl-C.
-    if (!begun) stop({ signal }, signal === 'SIGTERM' && health.phase === 'ready' ? drainSeconds : 0);
-  });
+  onStopSignal(
+    (signal) => {
+      // There is no load balancer to wait for after Ctrl-C.
+      if (!begun) stop({ signal }, signal === 'SIGTERM' && health.phase === 'ready' ? drainSeconds : 0);
+    },
+    () => void exitAfter(0, 1),
+  );
   const stuck = () => {
     if (begun) return;
     process.exitCode = stuckStatus;
