@@ -40,7 +40,16 @@ const reducedRaster = ({ data, width, height }: Raster, target: Dimensions): Sha
 export function decodeBytes(probe: Probe, target: Dimensions, file: Uint8Array): number {
   if (probe.format === 'heic') return heicBytes(probe, file) + target.width * target.height * 4.6;
   const { format, progressive, orientation, hasAlpha, width, height } = probe;
-  const several = { jpeg: 6, png: 4, webp: 0, avif: 0, tiff: 0, gif: 0, jxl: 0 } as const;
+  // Two bytes for each coefficient, of up to four components.
+  const several = {
+    jpeg: probe.colour === 'cmyk' ? 8 : 6,
+    png: 4,
+    webp: 0,
+    avif: 0,
+    tiff: 0,
+    gif: 0,
+    jxl: 0,
+  } as const;
   const whole = {
     jpeg: 0,
     png: 0,
@@ -62,7 +71,7 @@ export function decodeBytes(probe: Probe, target: Dimensions, file: Uint8Array):
  *
  * `target` is the size in `probe` (bit-exact) or less (`decodeSize`). Peak memory beside the file, at full
  * size: 4.6 bytes per pixel, 4 of them the raster. In addition per pixel: 3 (4 with alpha) for an orientation
- * other than 1 or an interlaced PNG, 3 to 6 for the coefficients of a progressive JPEG, 7 for a WebP.
+ * other than 1 or an interlaced PNG, 3 to 8 for the coefficients of a JPEG in several scans, 7 for a WebP.
  *
  * Throws ImageError `failed_to_read_image` for truncated and damaged files, `timeout`, or the signal's
  * reason.

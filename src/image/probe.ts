@@ -1,5 +1,6 @@
 import sharp, { type Metadata } from 'sharp';
 import { checkParts, forDecoder } from './container/check.ts';
+import { isCodedInParts } from './container/jpeg.ts';
 import { readDensity } from './density.ts';
 import { assertDimensions } from './dimensions.ts';
 import { checkProfile } from './embeddedProfile.ts';
@@ -104,7 +105,9 @@ export async function probe(
     depth: metadata.depth === 'uchar' ? 8 : 16,
     hasAlpha: metadata.hasAlpha,
     convertsProfile: becomesSrgb && metadata.hasProfile,
-    ...(metadata.isProgressive && { progressive: true as const }),
+    ...((metadata.isProgressive || (format === 'jpeg' && isCodedInParts(bytes))) && {
+      progressive: true as const,
+    }),
     ...(embedded && { embedded }),
     ...(icc && { icc }),
     ...(density && { density }),

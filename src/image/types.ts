@@ -35,7 +35,7 @@ export interface Probe extends Dimensions {
   /** Bits per sample as stored; 16 for anything above 8. */
   readonly depth: 8 | 16;
   readonly hasAlpha: boolean;
-  /** Coded in several passes over the image (progressive JPEG, interlaced PNG). Absent: in one. */
+  /** Coded in several passes over the image (JPEG in several scans, interlaced PNG). Absent: in one. */
   readonly progressive?: true;
   /** The colours of a HEIC are multiplied by its alpha. Absent: they are not. */
   readonly premultiplied?: true;

@@ -23,6 +23,25 @@ const isRestart = (marker: number): boolean => marker >= RST0 && marker < SOI;
 const isFrame = (marker: number): boolean =>
   marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
 
+/**
+ * Whether the first scan of a JPEG lacks some of its components, as in progressive files and some sequential ones: libjpeg then holds
+ * the coefficients of the whole image.
+ */
+export function isCodedInParts(jpeg: Uint8Array): boolean {
+  let components = 0;
+  for (let at = 2; at + 9 < jpeg.length && jpeg[at] === 0xff; ) {
+    const marker = jpeg[at + 1] ?? 0;
+    if (marker === 0xff) {
+      at += 1;
+      continue;
+    }
+    if (isFrame(marker)) components = jpeg[at + 9] ?? 0;
+    if (marker === SOS) return (jpeg[at + 4] ?? 0) < components;
+    at += 2 + Math.max(2, (jpeg[at + 2] ?? 0) * 256 + (jpeg[at + 3] ?? 0));
+  }
+  return false;
+}
+
 /** Counts the scans of a file and the samples that they go through. */
 class Scans {
   /** Samples for each eight by eight of the image, by component. */

@@ -15,11 +15,15 @@ const maxTileBytes = 64 * 1024 * 1024;
 /** Bytes of all strips or tiles, for each byte of the file: several may be the same. */
 const maxStripBytes = 2;
 
+/** Pixels of all tiles, for each pixel of the image, and beside: tiles at its borders reach beyond it. */
+const maxTilePixels = 4;
+const spareTilePixels = 4 * 1024 * 1024;
+
 /** Bytes of a value, by its type (TIFF 6.0, section 2; BigTIFF: 16 to 18). */
 const typeBytes = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8] as const;
 
-const [BITS, SAMPLES, STRIPS, STRIP_BYTES, TILE_WIDTH, TILE_LENGTH, TILES, TILE_BYTES] = [
-  258, 277, 273, 279, 322, 323, 324, 325,
+const [WIDTH, LENGTH, BITS, SAMPLES, STRIPS, STRIP_BYTES, TILE_WIDTH, TILE_LENGTH, TILES, TILE_BYTES] = [
+  256, 257, 258, 277, 273, 279, 322, 323, 324, 325,
 ] as const;
 const stripTags: ReadonlySet<number> = new Set([STRIPS, STRIP_BYTES, TILES, TILE_BYTES]);
 
@@ -89,6 +93,11 @@ function checkSizes(values: ReadonlyMap<number, number>): void {
     throw cannotRead(`A pixel of the image has ${pixelBytes} bytes, at most ${maxPixelBytes} are read.`);
   if (of(TILE_WIDTH) * of(TILE_LENGTH) * pixelBytes > maxTileBytes)
     throw cannotRead(`A tile of the image has more than ${maxTileBytes / 2 ** 20} MB.`);
+  if (!values.has(TILE_WIDTH)) return;
+  const reached = (side: number, tile: number) => Math.ceil(of(side) / Math.max(1, of(tile))) * of(tile);
+  const tilePixels = reached(WIDTH, TILE_WIDTH) * reached(LENGTH, TILE_LENGTH);
+  if (tilePixels > maxTilePixels * of(WIDTH) * of(LENGTH) + spareTilePixels)
+    throw cannotRead('The tiles of the image are larger than the image.');
 }
 
 /**

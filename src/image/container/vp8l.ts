@@ -1,14 +1,11 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { tooManyParts, tooMuchWork } from './scanLimits.ts';
+import { tooMuchWork } from './scanLimits.ts';
 
 /**
  * Groups of prefix codes that an image may have: one for each pixel of its entropy image (RFC 9649, section 3.7.2.2). For each group that is
  * used libwebp builds tables of six kilobytes. Encoders in use write at most some thousands, on images of any size.
  */
 const maxGroups = 8192;
-
-/** Pixels of the images that parametrise a transform; the finest of an encoder in use has one for 256 pixels of the image. */
-const maxTransformPixels = 262_144;
 
 /** Pixels that are read before the event loop gets a turn: some milliseconds. */
 const pixelsPerTurn = 4096;
@@ -31,10 +28,15 @@ class Bits {
     return this.#at > this.#bytes.length * 8;
   }
 
+  bit(): number {
+    const bit = ((this.#bytes[this.#at >> 3] ?? 0) >> (this.#at & 7)) & 1;
+    this.#at += 1;
+    return bit;
+  }
+
   read(count: number): number {
     let value = 0;
-    for (let i = 0; i < count; i++, this.#at++)
-      value += (((this.#bytes[this.#at >> 3] ?? 0) >> (this.#at & 7)) & 1) * 2 ** i;
+    for (let i = 0; i < count; i++) value += this.bit() * 2 ** i;
     return value;
   }
 }
@@ -58,7 +60,7 @@ class PrefixCode {
     if (this.#symbols.length < 2) return this.#symbols[0] ?? 0;
     let [code, first, index] = [0, 0, 0];
     for (let length = 1; length <= longestCode; length++) {
-      code += bits.read(1);
+      code += bits.bit();
       const count = this.#counts[length] ?? 0;
       if (code - first < count) return this.#symbols[index + code - first] ?? 0;
       index += count;
@@ -109,8 +111,6 @@ const readCacheSize = (bits: Bits): number => (bits.read(1) === 1 ? 2 ** bits.re
 
 /** Reads over an image that is coded without an entropy image. */
 async function skipImage(bits: Bits, pixels: number): Promise<void> {
-  if (pixels > maxTransformPixels)
-    throw tooManyParts('pixels in the image of a transform', maxTransformPixels);
   const cache = readCacheSize(bits);
   const green = readCode(bits, literals + lengthCodes + cache);
   const others = [readCode(bits, literals), readCode(bits, literals), readCode(bits, literals)];

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { ImageError } from '../errors.ts';
-import { overdueAfter } from '../job.ts';
 import type { JobLimits, Probe, Raster } from '../types.ts';
 import type { HeicOutcome, HeicTask } from './heicWorker.ts';
 
@@ -18,6 +17,9 @@ function memoryBytes({ width, height, depth, hasAlpha }: Coded, file: Uint8Array
   const perPixel = (depth === 8 ? 18 : 28) + (hasAlpha ? 8 : 0);
   return fixedBytes + file.length + width * height * perPixel;
 }
+
+/** Milliseconds that ending a worker may take. */
+const killMs = 10_000;
 
 /** Upper bound of the bytes that decoding takes beside the file, the pixels included. */
 export const heicBytes = (coded: Coded, file: Uint8Array): number =>
@@ -46,7 +48,7 @@ export async function decodeHeic(
     premultiplied,
   };
   const deadline = AbortSignal.timeout(1000 * (timeoutSeconds || maxSeconds));
-  const done = watch?.(overdueAfter(probe));
+  const done = watch?.(1000 * (timeoutSeconds || maxSeconds) + killMs);
   const worker = new Worker(new URL('./heicWorker.js', import.meta.url), {
     workerData: task,
     transferList: [copy.buffer],

@@ -79,3 +79,19 @@ test('many scans are refused, and few that go through all pixels again and again
   const unknown = Buffer.concat(Array.from({ length: 91 }, () => chrominance.subarray(0, 12)));
   await t.throwsAsync(probe(behind(jpeg, end, unknown), CONTRACT_LIMITS), { message: /more than 100 scans/ });
 });
+
+test('a sequential JPEG whose components have scans of their own counts as coded in parts', async (t) => {
+  const whole = await noise.clone().jpeg().toBuffer();
+  t.is((await probe(whole, CONTRACT_LIMITS)).progressive, undefined);
+  t.is(
+    (await probe(await noise.clone().jpeg({ progressive: true }).toBuffer(), CONTRACT_LIMITS)).progressive,
+    true,
+  );
+  const gray = await noise.clone().toColourspace('b-w').jpeg().toBuffer();
+  t.is((await probe(gray, CONTRACT_LIMITS)).progressive, undefined);
+  // The scan of the first component, of three.
+  const scan = whole.indexOf(Buffer.from([0xff, 0xda]));
+  const own = Buffer.from([0xff, 0xda, 0, 8, 1, 1, 0, 0, 63, 0]);
+  const parts = Buffer.concat([whole.subarray(0, scan), own, whole.subarray(scan + 14)]);
+  t.is((await probe(parts, CONTRACT_LIMITS)).progressive, true);
+});
