@@ -11,6 +11,9 @@ export interface PixelJobsOptions {
   readonly onStuck: (overdue: number) => void;
 }
 
+/** A time is counted in so many parts: a pause of the machine, in which libraries stand still too, counts as one of them. */
+const ticksOf = 10;
+
 /**
  * Jobs that decode or encode pixels, each timed against what its size should take. Every part of a file that multiplies
  * work is bounded before it is decoded (docs/threat-model.md); this holds where a bound was forgotten. A library cannot be
@@ -38,9 +41,15 @@ export class PixelJobs {
   watch(account: string): JobWatch {
     return (ms) => {
       const job = Symbol(account);
-      const timer = setTimeout(() => this.#isLate(job, account), ms).unref();
+      let ticks = 0;
+      const timer = setInterval(() => {
+        ticks += 1;
+        if (ticks < ticksOf) return;
+        clearInterval(timer);
+        this.#isLate(job, account);
+      }, ms / ticksOf).unref();
       return () => {
-        clearTimeout(timer);
+        clearInterval(timer);
         this.#overdue.delete(job);
       };
     };

@@ -32,3 +32,14 @@ test('when overdue jobs hold more than half of the threads, that is told once', 
   await eventually(() => jobs.overdue === 4);
   t.deepEqual(told, [3]);
 });
+
+test('a pause of the machine makes no job overdue', async (t) => {
+  const jobs = new PixelJobs({ threads: 1, onStuck: () => t.fail() });
+  const ended = jobs.watch('a')(2000);
+  // As a pause does: no timer runs, and time passes.
+  const end = performance.now() + 2500;
+  while (performance.now() < end);
+  await sleep(1);
+  t.is(jobs.overdue, 0);
+  ended();
+});
