@@ -44,18 +44,20 @@ export const downloadRules: DownloadOptions = {
 /** Bytes that memory is asked for at a time. */
 const step = 256 * 1024;
 
-/** Informational answers that may precede an answer, of which each takes work and no time. */
-const maxInformational = 10;
-
-/** Pieces of a body: some, and one for so many bytes. Servers send kilobytes at a time. */
-const somePieces = 2000;
-const bytesPerPiece = 256;
-
-/** Bytes that a connection may receive for each byte of the largest file: heads, and the frames of chunks. */
+/**
+ * Bytes of a connection for each byte of the body, and beside: heads and the frames of chunks. What has more is informational
+ * answers, headers or tiny chunks without end, of which each takes work and brings nothing.
+ */
 const maxWireFactor = 1.5;
-const headBytes = 256 * 1024;
-/** Milliseconds between two looks at what a connection has received. */
-const trafficMs = 100;
+const maxHeadBytes = 160 * 1024;
+
+/** What has arrived of a body, and of the connection. */
+interface Arrived {
+  /** Bytes that were taken from the body. */
+  taken: number;
+  /** The body that is being received. */
+  body?: { readonly readableLength: number };
+}
 
 const notAllowed = (fault: 'blocked' | 'port' | 'dns', cause?: unknown) =>
   new DownloadError('failed', fault, 'Not an address to fetch.', cause);
@@ -101,13 +103,19 @@ function lookupWith(resolve: Resolve, isAllowed: (address: string) => boolean): 
   };
 }
 
-/** Ends the connection when it has received more than any file needs, whatever it is parsed as. */
-function boundTraffic(socket: Socket, maxBytes: number): void {
-  const most = maxBytes * maxWireFactor + headBytes;
-  const timer = setInterval(() => {
-    if (socket.bytesRead > most) socket.destroy(new Error(`more than ${most} bytes`));
-  }, trafficMs);
-  socket.once('close', () => clearInterval(timer));
+/** Ends a connection, before more of it is parsed, that has received much more than it brought. */
+function boundOverhead(socket: Socket, arrived: Arrived): void {
+  const read = socket.read.bind(socket) as (size?: number) => Buffer | null;
+  let parsed = 0;
+  socket.read = (size?: number) => {
+    if (parsed > maxHeadBytes + maxWireFactor * (arrived.taken + (arrived.body?.readableLength ?? 0))) {
+      socket.destroy(new Error(`${parsed} bytes brought ${arrived.taken} of the file`));
+      return null;
+    }
+    const piece = read(size);
+    parsed += piece?.length ?? 0;
+    return piece;
+  };
 }
 
 /**
@@ -115,7 +123,7 @@ function boundTraffic(socket: Socket, maxBytes: number): void {
  * looked up, hence the check before connecting; the check afterwards verifies the address the socket is
  * connected to.
  */
-function guardedConnector(options: DownloadOptions): buildConnector.connector {
+function guardedConnector(options: DownloadOptions, arrived: Arrived): buildConnector.connector {
   const { connectTimeoutMs: timeout, resolve, isAllowedAddress } = options;
   const ruleOf = createHostRule(options);
   const common = { timeout, autoSelectFamily: true };
@@ -125,7 +133,7 @@ function guardedConnector(options: DownloadOptions): buildConnector.connector {
     const { hostname } = target;
     const callback: buildConnector.Callback = (...[error, socket]) => {
       if (error) return connected(error, null);
-      boundTraffic(socket, options.maxBytes);
+      boundOverhead(socket, arrived);
       connected(null, socket);
     };
     const rule = ruleOf(hostname, portOf(target));
@@ -162,6 +170,7 @@ async function collect(
   body: AsyncIterable<Buffer>,
   announced: number,
   room: Room,
+  arrived: Arrived,
   { maxBytes }: DownloadOptions,
 ): Promise<Buffer> {
   const tooLarge = () => new DownloadError('large', 'large', 'The file is too large.');
@@ -170,17 +179,14 @@ async function collect(
   // A buffer of unknown length is copied as it grows, and then exists twice.
   const times = announced > 0 ? 1 : 2;
   let granted = 0;
-  let pieces = 0;
   for await (const piece of body) {
     const size = upload.size + piece.length;
     if (size > maxBytes) throw tooLarge();
-    pieces += 1;
-    if (pieces > somePieces + size / bytesPerPiece)
-      throw new DownloadError('failed', 'connection', 'The file arrives in too many pieces.');
     for (; granted < times * size; granted += step)
       if (!room(step))
         throw new DownloadError('memory', 'memory', 'There is not enough memory for the file now.');
     upload.add(piece);
+    arrived.taken = size;
   }
   return upload.take();
 }
@@ -188,23 +194,15 @@ async function collect(
 async function follow(
   start: URL,
   agent: Agent,
-  { signal, room }: { readonly signal: AbortSignal; readonly room: Room },
+  { signal, room, arrived }: { readonly signal: AbortSignal; readonly room: Room; readonly arrived: Arrived },
   options: DownloadOptions,
 ): Promise<Buffer> {
   const { maxRedirects, totalTimeoutMs } = options;
   let url = start;
-  let informational = 0;
-  const flooded = new AbortController();
-  const onInfo = () => {
-    informational += 1;
-    if (informational > maxInformational)
-      flooded.abort(new DownloadError('failed', 'connection', 'Too many informational answers.'));
-  };
   for (let hop = 0; ; hop++) {
     const response = await request(url, {
       dispatcher: agent,
-      signal: AbortSignal.any([signal, flooded.signal]),
-      onInfo,
+      signal,
       headersTimeout: totalTimeoutMs,
       bodyTimeout: totalTimeoutMs,
       headers: { accept: 'image/*,*/*;q=0.5', 'accept-encoding': 'identity', 'user-agent': 'Cutout' },
@@ -225,7 +223,8 @@ async function follow(
       throw new DownloadError('failed', 'status', `HTTP Status ${statusCode}`);
     }
     try {
-      return await collect(body, Number(headers['content-length'] ?? 0), room, options);
+      arrived.body = body;
+      return await collect(body, Number(headers['content-length'] ?? 0), room, arrived, options);
     } catch (error) {
       drop();
       throw error;
@@ -269,10 +268,11 @@ export function createDownloader(options: DownloadOptions): Downloader {
     async download(url, signal, room) {
       signal.throwIfAborted();
       // One agent a download: no connection, and so no earlier check, is used twice.
-      const agent = new Agent({ connect: guardedConnector(options) });
+      const arrived: Arrived = { taken: 0 };
+      const agent = new Agent({ connect: guardedConnector(options, arrived) });
       const limit = AbortSignal.timeout(options.totalTimeoutMs);
       try {
-        return await follow(url, agent, { signal: AbortSignal.any([signal, limit]), room }, options);
+        return await follow(url, agent, { signal: AbortSignal.any([signal, limit]), room, arrived }, options);
       } catch (error) {
         signal.throwIfAborted();
         throw publicly(error);
