@@ -100,7 +100,7 @@ const known: ReadonlyMap<string, (tag: DataView) => boolean> = new Map<string, (
   ...['targ', 'vcgt', 'vcgp', 'mmod', 'ndin', 'cicp', 'ciis', 'rig0', 'rig2', 'pseq', 'psid'].map(
     (name) => [name, describes] as const,
   ),
-  ...['aarg', 'aagg', 'aabg', 'arts', 'bfd ', 'ps2s', 'ps2i', 'psvm', 'CIED', 'DevD', 'clrt'].map(
+  ...['aarg', 'aagg', 'aabg', 'arts', 'bfd ', 'ps2s', 'ps2i', 'psvm', 'CIED', 'DevD', 'clrt', 'meta'].map(
     (name) => [name, describes] as const,
   ),
 ]);
