@@ -7,6 +7,8 @@ export type JobWatch = (ms: number) => () => void;
 export interface PixelJobsOptions {
   /** Jobs that run at the same time. */
   readonly threads: number;
+  /** Called for each job that becomes overdue, with how many are. */
+  readonly onOverdue?: (overdue: number) => void;
   /** Called once, when more than half of the threads are held by overdue jobs. */
   readonly onStuck: (overdue: number) => void;
 }
@@ -57,6 +59,7 @@ export class PixelJobs {
 
   #isLate(job: symbol, account: string): void {
     this.#overdue.set(job, account);
+    this.#options.onOverdue?.(this.#overdue.size);
     if (this.#stuck || this.#overdue.size * 2 <= this.#options.threads) return;
     this.#stuck = true;
     this.#options.onStuck(this.#overdue.size);

@@ -118,6 +118,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
     const running = options.running ?? threadsOf(config.engine).workers + 2;
     const pixelJobs = new PixelJobs({
       threads: running,
+      onOverdue: (overdue) => logger.warn({ overdue, threads: running }, 'an image job takes too long'),
       onStuck: (overdue) => {
         logger.error({ overdue, threads: running }, 'image jobs do not end');
         options.onStuck?.();

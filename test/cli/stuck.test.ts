@@ -95,6 +95,7 @@ test.serial('SIGTERM ends the process although a library does not; others work m
   t.regex(await refused.text(), /An earlier image of this account takes too long/);
   t.true(Number(refused.headers.get('X-RateLimit-Remaining')) < 500);
   t.is((await post(running, other, usual)).status, 200);
+  t.true(server.stdout().includes('"overdue":1,"threads":3,"msg":"an image job takes too long"'));
   t.is((await fetch(`${server.url}/health/ready`)).status, 200);
 
   server.child.kill('SIGTERM');
