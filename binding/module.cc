@@ -1,5 +1,9 @@
 #include "module.h"
 
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
 #include "core/cpu.h"
 #include "core/simd.h"
 #include "engine.h"
@@ -43,6 +47,17 @@ Napi::Value take_log(const Napi::CallbackInfo& info) {
   return from_log(info.Env(), ort::take_log());
 }
 
+/// `exitAfter(ms, code)`: ends the process after that time, whatever its other threads do. The
+/// destructors of a usual exit join threads that a library may hold for as long as it likes.
+void exit_after(const Napi::CallbackInfo& info) {
+  const std::chrono::milliseconds delay(info[0].As<Napi::Number>().Int64Value());
+  const int code = info[1].As<Napi::Number>().Int32Value();
+  std::thread([delay, code] {
+    std::this_thread::sleep_for(delay);
+    std::_Exit(code);
+  }).detach();
+}
+
 }  // namespace
 
 Napi::Object init(Napi::Env env, Napi::Object exports) {
@@ -51,6 +66,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("versions", Napi::Function::New<&versions>(env, "versions"));
   exports.Set("gpuCount", Napi::Function::New<&gpu_count>(env, "gpuCount"));
   exports.Set("takeLog", Napi::Function::New<&take_log>(env, "takeLog"));
+  exports.Set("exitAfter", Napi::Function::New<&exit_after>(env, "exitAfter"));
   exports.Set("Engine", EngineObject::define(env));
   return exports;
 }

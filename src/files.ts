@@ -10,6 +10,7 @@ export const codeOf = (error: unknown): string | undefined =>
 const writeFaults: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
   EDQUOT: 'the disk quota is used up',
+  EFBIG: 'files of this size are not allowed',
   ENOSPC: 'the disk is full',
   ENOTDIR: 'a part of its path is not a folder',
   EROFS: 'the file system is read-only',

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { printSafely } from './cli/printable.ts';
 import { serve } from './cli/serve.ts';
 import { type Config, InvalidSettings, loadConfig, withModel } from './config/readConfig.ts';
 import { EngineError } from './engine/types.ts';
@@ -9,6 +10,7 @@ import { release, version } from './server/installation.ts';
 import { StoreError } from './store/error.ts';
 
 const { argv, stderr, stdout } = process;
+for (const stream of [stdout, stderr]) printSafely(stream);
 
 /** Errors whose message is a sentence for the user; all others are bugs and are printed with their stack. */
 const isForPeople = (error: unknown): error is Error =>

@@ -1,4 +1,4 @@
-import { type AccountRow, AccountTable, type KeyRow } from '../store/accountTable.ts';
+import { type AccountRow, AccountTable, type KeyRow, maxKeys } from '../store/accountTable.ts';
 import type { Sql } from '../store/database.ts';
 import { StoreError } from '../store/error.ts';
 import { QueryCache } from '../store/queryCache.ts';
@@ -77,7 +77,7 @@ export class Accounts {
     return found ?? named[0] ?? this.get(idOrName);
   }
 
-  /** Adds a key; undefined if it exists already. Throws STORE_UNKNOWN_ACCOUNT, also for a deleted account. */
+  /** Adds a key; undefined if it exists already. Throws STORE_UNKNOWN_ACCOUNT, also for a deleted account, and STORE_KEYS. */
   async addKey(accountId: string, label: string, key: string): Promise<CreatedKey | undefined> {
     const hash = hashKey(key);
     const row = {
@@ -92,11 +92,16 @@ export class Accounts {
       await this.get(accountId);
       throw new StoreError('STORE_UNKNOWN_ACCOUNT', `The account ${accountId} was deleted by its owner.`);
     }
+    if (inserted === 'full')
+      throw new StoreError(
+        'STORE_KEYS',
+        `The account has ${maxKeys} keys, which is the most. Revoke one that is not used any more.`,
+      );
     if (inserted === 'known') return undefined;
     return { id: row.id, key, prefix: row.prefix };
   }
 
-  /** Adds a new random key. Throws STORE_UNKNOWN_ACCOUNT. */
+  /** Adds a new random key. Throws STORE_UNKNOWN_ACCOUNT and STORE_KEYS. */
   async createKey(accountId: string, label = ''): Promise<CreatedKey> {
     const created = await this.addKey(accountId, label, newKey());
     if (!created) throw new Error('Two random keys of 160 bits were equal: the random source is broken.');

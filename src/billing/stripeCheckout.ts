@@ -43,8 +43,11 @@ type WebhookOutcome =
     }
   /** Correctly signed, but of no concern here. */
   | { readonly outcome: 'ignored'; readonly type: string }
-  /** Not signed by Stripe, or too old. */
+  /** Not signed by Stripe, or at another time. */
   | { readonly outcome: 'refused' };
+
+/** By how many milliseconds Stripe's clock may be ahead of this one; the library's tolerance for old signatures. */
+const clockToleranceMs = 300_000;
 
 /**
  * Credit packs bought through Stripe Checkout. Credits are posted when Stripe reports, signed, that the
@@ -118,6 +121,9 @@ export class Purchases {
   }
 
   #verify(body: Buffer, signature: string): Stripe.Event | undefined {
+    // Stripe's library checks the age of a signature only: one that is dated ahead would be valid for longer.
+    const dated = Number(/(?:^|,)t=(\d{1,12})(?:,|$)/.exec(signature)?.[1]);
+    if (!(dated * 1000 < Date.now() + clockToleranceMs)) return undefined;
     try {
       return this.#stripe.webhooks.constructEvent(body, signature, this.#options.webhookSecret);
     } catch (error) {

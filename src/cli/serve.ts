@@ -16,13 +16,42 @@ const flushMs = 2000;
  */
 const heapGrowth = '--heap-growing-percent=200';
 
-/** Aborted by the first stop signal, after the drain period. */
-function stopSignal({ drainSeconds }: Config['http'], health: Health, logger: Logger): AbortSignal {
+/**
+ * Exit status after image jobs that do not end held more than half of the threads for pixels: EX_TEMPFAIL of sysexits.h,
+ * with which a supervisor starts the server again.
+ */
+const stuckStatus = 75;
+
+/**
+ * Milliseconds behind the last request after which the process ends whatever is still to be closed, and which it gets to
+ * exit when everything is.
+ */
+const closeMs = 5000;
+const exitMs = 1000;
+
+interface Stop {
+  readonly signal: AbortSignal;
+  /** Stops as SIGTERM does, with an exit status of its own. */
+  readonly stuck: () => void;
+}
+
+/** Ends the process after `ms` milliseconds, whatever a library does with its threads. */
+async function exitAfter(ms: number, code = Number(process.exitCode ?? 0)): Promise<void> {
+  const { loadAddon } = await import('../engine/addon.ts');
+  loadAddon().exitAfter(ms, code);
+}
+
+/** `signal` is aborted by the first stop signal, after the drain period. */
+function stopSignal({ drainSeconds, stopTimeout }: Config['http'], health: Health, logger: Logger): Stop {
   const stopping = new AbortController();
-  onStopSignal((signal) => {
-    // There is no load balancer to wait for after Ctrl-C.
-    const drain = signal === 'SIGTERM' && health.phase === 'ready' ? drainSeconds : 0;
-    logger.info({ signal, drain }, 'stopping');
+  let begun = false;
+  const stop = (reason: object, drain: number) => {
+    begun = true;
+    logger.info({ ...reason, drain }, 'stopping');
+    // Nothing that hangs, here or in a library, outlasts this.
+    exitAfter(1000 * (drain + stopTimeout) + closeMs).catch((error: unknown) =>
+      logger.error({ err: error }, 'stopping'),
+    );
     if (drain > 0) {
       health.draining();
       setTimeout(() => stopping.abort(), drain * 1000);
@@ -30,8 +59,20 @@ function stopSignal({ drainSeconds }: Config['http'], health: Health, logger: Lo
       health.stopping();
       stopping.abort();
     }
-  });
-  return stopping.signal;
+  };
+  onStopSignal(
+    (signal) => {
+      // There is no load balancer to wait for after Ctrl-C.
+      if (!begun) stop({ signal }, signal === 'SIGTERM' && health.phase === 'ready' ? drainSeconds : 0);
+    },
+    () => void exitAfter(0, 1),
+  );
+  const stuck = () => {
+    if (begun) return;
+    process.exitCode = stuckStatus;
+    stop({ exitCode: stuckStatus }, health.phase === 'ready' ? drainSeconds : 0);
+  };
+  return { signal: stopping.signal, stuck };
 }
 
 const aborted = (signal: AbortSignal) =>
@@ -50,11 +91,11 @@ export async function serve(config: Config, { pull, out }: { pull: boolean; out:
   const log = openLog(config.observe.logLevel);
   const { logger } = log;
   const health = createHealth();
-  const signal = stopSignal(config.http, health, logger);
+  const { signal, stuck } = stopSignal(config.http, health, logger);
   const observer = progressOn(out, config.engine.model);
   let server: Server | undefined;
   try {
-    server = await openServer(config, { log, health, pull, observer, signal });
+    server = await openServer(config, { log, health, pull, observer, signal, onStuck: stuck });
     const { banner, openLocalAccount } = await import('./banner.ts');
     const local = await openLocalAccount(config, server);
     const opened = await server.ready();
@@ -70,5 +111,6 @@ export async function serve(config: Config, { pull, out }: { pull: boolean; out:
     const inTime = (await server?.close(config.http.stopTimeout * 1000)) ?? true;
     if (signal.aborted) logger.info({ inTime }, 'stopped');
     await log.flush(flushMs);
+    if (signal.aborted) await exitAfter(exitMs);
   }
 }

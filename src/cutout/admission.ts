@@ -4,8 +4,9 @@ import type { Dimensions } from '../image/types.ts';
 import type { ConcurrencyLimit } from '../limits/concurrency.ts';
 import type { DurationEstimate } from '../limits/durationEstimate.ts';
 import type { FairScheduler } from '../limits/fairScheduler.ts';
+import type { JobWatch, PixelJobs } from '../limits/pixelJobs.ts';
 import { type RateLimit, type RateTicket, rateCost } from '../limits/rate.ts';
-import { overloaded, tooLarge, tooMany } from '../limits/refuse.ts';
+import { jobOverdue, overloaded, tooLarge, tooMany } from '../limits/refuse.ts';
 import type { RequestTelemetry, Stages } from '../ops/telemetry.ts';
 import type { Plan, Plans } from './plan.ts';
 import { estimateResources, finishedWork, type ResourceEstimate } from './resourceEstimate.ts';
@@ -17,6 +18,8 @@ interface AdmissionParts {
   readonly scheduler: FairScheduler;
   /** Predicts how long work takes; learns from finished work. */
   readonly estimate: DurationEstimate;
+  /** Times the work with pixels; absent: nobody does. */
+  readonly pixelJobs?: PixelJobs | undefined;
 }
 
 interface AdmissionCall {
@@ -39,11 +42,13 @@ export interface Admitted {
   readonly plan: Plan;
   readonly reservation: Reservation;
   /**
-   * The plan was executed, in these stages, with a result of this size, and the reservation settled: `end` releases neither
-   * credits nor rate.
+   * Times the work with the pixels. From its first call on, `end` returns nothing to the rate: that is paid for work,
+   * whatever its outcome.
    */
+  readonly watch: JobWatch;
+  /** The plan was executed, in these stages, with a result of this size, and the reservation settled: `end` releases no credits. */
   done(stages: Stages, size: Dimensions): void;
-  /** Releases slot and permit; without `done` before, also the reservation and the rate. */
+  /** Releases slot and permit; without `done` before, also the reservation, and the rate if no work with pixels began. */
   end(): Promise<void>;
 }
 
@@ -51,11 +56,16 @@ export interface Admitted {
 export interface Admission {
   /**
    * Checks concurrent requests (429), rate (429) and credits (402), waits until what the plan needs is loaded, then for a
-   * slot (503). If it rejects, everything that was acquired is released.
+   * slot (503). If it rejects, everything that was acquired is released; the rate not if the caller left.
    */
   admit(call: AdmissionCall): Promise<Admitted>;
   /** The first check alone: a permit of the account's concurrent requests (429). Resolves with a function that releases it. */
   acquirePermit(accountId: string): Promise<() => Promise<void>>;
+  /**
+   * Before anything of a request is read: rejects with 429 while an earlier job of the account takes longer than it may.
+   * Resolves with what times the reading of headers.
+   */
+  begin(accountId: string): Promise<JobWatch>;
 }
 
 /** What a request has acquired so far. */
@@ -66,16 +76,23 @@ interface Acquired {
   releaseSlot?: (done: boolean) => void;
 }
 
-/** Releases what was acquired, last first; of work that is done, only slot and permit. */
+/** How far the work came. */
+interface Progress {
+  /** A library began with the pixels. */
+  readonly begun: boolean;
+  readonly done: boolean;
+}
+
+/** Releases what was acquired, last first: always slot and permit, the others as `Admitted.end` says. */
 async function release(
   { releasePermit, ticket, reservation, releaseSlot }: Acquired,
-  done: boolean,
+  { begun, done }: Progress,
 ): Promise<void> {
   releaseSlot?.(done);
   try {
     if (!done) await reservation?.release();
   } finally {
-    if (!done) await ticket?.release();
+    if (!begun) await ticket?.release();
     await releasePermit?.();
   }
 }
@@ -99,6 +116,7 @@ export function createAdmission({
   reservations,
   scheduler,
   estimate,
+  pixelJobs,
 }: AdmissionParts): Admission {
   async function acquirePermit(accountId: string): Promise<() => Promise<void>> {
     const leave = await concurrency.enter(accountId);
@@ -108,6 +126,11 @@ export function createAdmission({
       'Too many requests of this account are in progress. Try again when one is answered.',
       { reason: 'concurrency', retryAfter: 1 },
     );
+  }
+
+  async function begin(accountId: string): Promise<JobWatch> {
+    if (pixelJobs?.isOverdue(accountId)) throw jobOverdue(await rate.state(accountId));
+    return pixelJobs?.watch(accountId) ?? (() => () => {});
   }
 
   async function takeRate({ accountId, plans }: AdmissionCall): Promise<RateTicket> {
@@ -145,9 +168,11 @@ export function createAdmission({
 
   return {
     acquirePermit,
+    begin,
     async admit(call) {
       const acquired: Acquired = {};
       try {
+        const watch = await begin(call.accountId);
         if (!call.hasPermit) acquired.releasePermit = await acquirePermit(call.accountId);
         acquired.ticket = await takeRate(call);
         const reservation = await takeCredits(call);
@@ -156,19 +181,25 @@ export function createAdmission({
         const plan = call.plans[reservation.tier];
         const resources = estimateResources(plan);
         acquired.releaseSlot = await takeSlot(call, resources);
-        let done = false;
+        let progress: Progress = { begun: false, done: false };
         return {
           plan,
           reservation,
+          watch(ms) {
+            progress = { ...progress, begun: true };
+            return watch(ms);
+          },
           done(stages, size) {
             // Networks that find a subject take a time of their own.
             if (!plan.prompt) estimate.learn(finishedWork(plan, resources, size), timesOf(stages));
-            done = true;
+            progress = { begun: true, done: true };
           },
-          end: () => release(acquired, done),
+          end: () => release(acquired, progress),
         };
       } catch (error) {
-        await release(acquired, false);
+        // A caller who leaves once credits are reserved has made the ledger work, and pays its rate.
+        const left = call.signal.aborted && acquired.reservation !== undefined;
+        await release(acquired, { begun: left, done: false });
         throw error;
       }
     },

@@ -63,7 +63,8 @@ export function createCutout(parts: CutoutParts): Cutout {
     try {
       const result = await idempotency.onceForKey(caller, async (keySignal) => {
         // Step 1.
-        const loaded = await load(request, downloads, parts, keySignal);
+        const watch = await parts.admission.begin(accountId);
+        const loaded = await load(request, downloads, { ...parts, watch }, keySignal);
         // Step 2: an earlier result for the same content, or else a new one.
         const make = (names: ContentNames, sharedSignal: AbortSignal) => {
           made = true;

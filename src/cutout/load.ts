@@ -1,5 +1,6 @@
 import type { Content } from '../idempotency/idempotency.ts';
 import type { Probe, ProbeLimits } from '../image/types.ts';
+import type { JobWatch } from '../limits/pixelJobs.ts';
 import type { ImageDownloads } from './imageDownloads.ts';
 import { withMaskErrors } from './maskError.ts';
 import { probeImage } from './probeImage.ts';
@@ -14,6 +15,8 @@ export interface Loaded extends Content {
 
 interface LoadParts {
   readonly limits: ProbeLimits;
+  /** Times the reading of headers. */
+  readonly watch: JobWatch;
   /** Name of the second network; results with and without one differ. */
   readonly second?: string | undefined;
 }
@@ -25,7 +28,7 @@ interface LoadParts {
 export async function load(
   request: CutoutRequest,
   downloads: ImageDownloads,
-  { limits, second }: LoadParts,
+  { limits, second, watch }: LoadParts,
   signal: AbortSignal,
 ): Promise<Loaded> {
   const { source, mask } = request;
@@ -36,7 +39,7 @@ export async function load(
   const from = { downloads, maxBytes: limits.maxBytes, signal };
   const image = await readSource(source, from);
   // Nothing is fetched for an image that is refused (docs/contract.md section 6).
-  const probed = background?.kind === 'url' ? await probeImage(request, image, limits) : undefined;
+  const probed = background?.kind === 'url' ? await probeImage(request, image, limits, watch) : undefined;
   return {
     image,
     background: background && (await readSource(background, from, 'bg_image_url')),

@@ -3,6 +3,7 @@ import type { QuarterCredits } from '../billing/price.ts';
 import { InsufficientCredits, type Payment, type Reservation } from '../billing/types.ts';
 import type { ContentNames } from '../idempotency/idempotency.ts';
 import type { Charged } from '../idempotency/sharedResult.ts';
+import { assertFits } from '../image/encode.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import type { Admission } from './admission.ts';
@@ -58,7 +59,7 @@ async function charge(
     signal,
     telemetry,
     onCharge,
-  }: Omit<PipelineCall, 'accountId' | 'imageId'> & Pick<ResultParts, 'onCharge'>,
+  }: Omit<PipelineCall, 'accountId' | 'imageId' | 'watch'> & Pick<ResultParts, 'onCharge'>,
 ): Promise<Charged<CachedResult>> {
   signal.throwIfAborted();
   const { payment, ...settlement } = await telemetry
@@ -76,16 +77,23 @@ async function charge(
   return { value: { ...encoded, ...rest, max: plan.max, ...settlement }, chargeHandle: reservation };
 }
 
+/** Refuses, before anything is reserved, a result whose size is known and which no file of the format can hold. */
+function assertFormatFits({ format, geometry, result }: Plan): void {
+  if (!geometry.crop) assertFits(format, result);
+}
+
 export function createMakeResult(parts: ResultParts): MakeResult {
   const { admission, onCharge } = parts;
   const pipeline = createPipeline(parts);
   return async (request, downloads, { accountId, requestId, deadline, telemetry }, content) => {
     const { loaded, repeat, imageId, signal } = content;
     // 3. Plan.
-    const inputs = await probeInputs(request, loaded, parts, telemetry);
+    const watch = await admission.begin(accountId);
+    const inputs = await probeInputs(request, loaded, { ...parts, watch }, telemetry);
     const plans = makePlans(request, inputs, parts);
     // 4. Admit. From here on everything that was acquired is settled or released, however this ends.
     const size = tierToReserve(request, inputs.image.probe);
+    assertFormatFits(plans[size === 'auto' ? 'preview' : size]);
     const admitted = await admission.admit({
       accountId,
       hasPermit: downloads.hasPermit,
@@ -101,7 +109,7 @@ export function createMakeResult(parts: ResultParts): MakeResult {
     try {
       // 5. Pipeline.
       const { plan, reservation } = admitted;
-      const result = await pipeline(plan, { accountId, imageId, signal, telemetry });
+      const result = await pipeline(plan, { accountId, imageId, signal, telemetry, watch: admitted.watch });
       // 6. Settle: only now is anything charged.
       const charged = await charge(reservation, plan, result, { signal, telemetry, onCharge });
       admitted.done(result.stages, result);

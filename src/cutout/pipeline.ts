@@ -9,6 +9,7 @@ import { assertFits, type Encoded, encode, resolveFormat } from '../image/encode
 import { fromSrgb } from '../image/icc.ts';
 import { decodeMask } from '../image/mask.ts';
 import type { Dimensions, JobLimits, Raster } from '../image/types.ts';
+import type { JobWatch } from '../limits/pixelJobs.ts';
 import type { RequestTelemetry, Stages } from '../ops/telemetry.ts';
 import { resultAttributes } from './cachedResult.ts';
 import { withMaskErrors } from './maskError.ts';
@@ -35,6 +36,8 @@ export interface PipelineCall {
   /** Name of the image; undefined where nothing is cached. */
   readonly imageId: string | undefined;
   readonly signal: AbortSignal;
+  /** Times the work with the pixels. */
+  readonly watch: JobWatch;
   /** Gets the stages as they end, so it also has those of work that fails. */
   readonly telemetry: RequestTelemetry;
 }
@@ -86,7 +89,7 @@ const namedSubject = ({ subject }: Plan): SubjectType | undefined =>
 
 export const createPipeline =
   ({ engine, network, second, profile, subjectTypes, selection, timeout }: PipelineParts): Pipeline =>
-  async (plan, { accountId, imageId, signal, telemetry }) => {
+  async (plan, { accountId, imageId, signal, watch, telemetry }) => {
     let stages: Stages = {};
     const add = (more: Stages) => {
       stages = { ...stages, ...more };
@@ -99,7 +102,7 @@ export const createPipeline =
     const { result, hiddenColour, input, roi } = plan;
     const { pngEffort, refine } = profile;
     if (!plan.geometry.crop) assertFits(plan.format, result);
-    const jobLimits = { signal, timeoutSeconds: timeout };
+    const jobLimits = { signal, timeoutSeconds: timeout, watch };
 
     // Decode into one straight RGBA8 buffer, in which everything below works.
     let started = performance.now();

@@ -2,6 +2,7 @@ import { fail } from '../errors.ts';
 import { promptFault, type SubjectPrompt } from '../geometry/subjectPrompt.ts';
 import { probe } from '../image/probe.ts';
 import type { Dimensions, ProbeLimits } from '../image/types.ts';
+import type { JobWatch } from '../limits/pixelJobs.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import type { Loaded } from './load.ts';
 import { withMaskErrors } from './maskError.ts';
@@ -13,13 +14,20 @@ import type { SubjectSelection } from './subjectSelection.ts';
 
 interface InputParts {
   readonly limits: ProbeLimits;
+  /** Times the reading of headers. */
+  readonly watch: JobWatch;
   /** Absent: points and boxes are refused. */
   readonly selection?: Pick<SubjectSelection, 'available'> | undefined;
 }
 
 /** Rejects with `mask_shape_mismatch` for a mask that does not have the proportions of the image. */
-async function probeMask(bytes: Uint8Array, image: Dimensions, limits: ProbeLimits): Promise<EncodedImage> {
-  const probed = await withMaskErrors(probe(bytes, limits));
+async function probeMask(
+  bytes: Uint8Array,
+  image: Dimensions,
+  limits: ProbeLimits,
+  watch: JobWatch,
+): Promise<EncodedImage> {
+  const probed = await withMaskErrors(probe(bytes, limits, watch));
   if (!hasShapeOf(image, probed)) {
     const size = ({ width, height }: Dimensions) => `${width} x ${height}`;
     throw fail('mask_shape_mismatch', {
@@ -46,11 +54,11 @@ const guidanceBy = ({ box }: SubjectPrompt) => (box ? 'box' : 'points');
 export async function probeInputs(
   request: CutoutRequest,
   loaded: Loaded,
-  { limits, selection }: InputParts,
+  { limits, selection, watch }: InputParts,
   telemetry: RequestTelemetry,
 ): Promise<Inputs> {
   const { image: sent, background: bytes, mask, probed } = loaded;
-  const image = { bytes: sent, probe: probed ?? (await probeImage(request, sent, limits)) };
+  const image = { bytes: sent, probe: probed ?? (await probeImage(request, sent, limits, watch)) };
   const { width, height, format } = image.probe;
   telemetry.add({
     input: `${width}x${height} ${format}`,
@@ -60,6 +68,6 @@ export async function probeInputs(
     ...(request.prompt && { guidance: guidanceBy(request.prompt) }),
   });
   if (request.prompt) await checkPrompt(request.prompt, image.probe, selection);
-  const background = bytes && { bytes, probe: await probe(bytes, limits) };
-  return { image, background, mask: mask && (await probeMask(mask, image.probe, limits)) };
+  const background = bytes && { bytes, probe: await probe(bytes, limits, watch) };
+  return { image, background, mask: mask && (await probeMask(mask, image.probe, limits, watch)) };
 }

@@ -594,6 +594,11 @@ export interface NativeModule {
     readonly operators: readonly string[];
     readonly refusedOperators: readonly string[];
   };
+  /**
+   * Ends the process after `ms` milliseconds with exit status `code`, whatever its threads do: a usual exit waits for those
+   * that a library holds. Whatever is not written by then is lost.
+   */
+  exitAfter(ms: number, code: number): void;
   /** GPUs that the driver shows to this process; 0 without a usable driver. */
   gpuCount(): number;
   /**

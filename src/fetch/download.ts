@@ -1,4 +1,4 @@
-import { isIP, type LookupFunction } from 'node:net';
+import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { Agent, buildConnector, request } from 'undici';
 import { MAX_FILE_BYTES } from '../inputLimits.ts';
 import { UploadBuffer } from '../uploadBuffer.ts';
@@ -44,6 +44,21 @@ export const downloadRules: DownloadOptions = {
 /** Bytes that memory is asked for at a time. */
 const step = 256 * 1024;
 
+/**
+ * Bytes of a connection for each byte of the body, and beside: heads and the frames of chunks. What has more is informational
+ * answers, headers or tiny chunks without end, of which each takes work and brings nothing.
+ */
+const maxWireFactor = 1.5;
+const maxHeadBytes = 160 * 1024;
+
+/** What has arrived of a body, and of the connection. */
+interface Arrived {
+  /** Bytes that were taken from the body. */
+  taken: number;
+  /** The body that is being received. */
+  body?: { readonly readableLength: number };
+}
+
 const notAllowed = (fault: 'blocked' | 'port' | 'dns', cause?: unknown) =>
   new DownloadError('failed', fault, 'Not an address to fetch.', cause);
 
@@ -88,19 +103,39 @@ function lookupWith(resolve: Resolve, isAllowed: (address: string) => boolean): 
   };
 }
 
+/** Ends a connection, before more of it is parsed, that has received much more than it brought. */
+function boundOverhead(socket: Socket, arrived: Arrived): void {
+  const read = socket.read.bind(socket) as (size?: number) => Buffer | null;
+  let parsed = 0;
+  socket.read = (size?: number) => {
+    if (parsed > maxHeadBytes + maxWireFactor * (arrived.taken + (arrived.body?.readableLength ?? 0))) {
+      socket.destroy(new Error(`${parsed} bytes brought ${arrived.taken} of the file`));
+      return null;
+    }
+    const piece = read(size);
+    parsed += piece?.length ?? 0;
+    return piece;
+  };
+}
+
 /**
  * Connects only where the rules allow, for the first address and for every redirect. A numeric host is never
  * looked up, hence the check before connecting; the check afterwards verifies the address the socket is
  * connected to.
  */
-function guardedConnector(options: DownloadOptions): buildConnector.connector {
+function guardedConnector(options: DownloadOptions, arrived: Arrived): buildConnector.connector {
   const { connectTimeoutMs: timeout, resolve, isAllowedAddress } = options;
   const ruleOf = createHostRule(options);
   const common = { timeout, autoSelectFamily: true };
   const guardedConnector = buildConnector({ ...common, lookup: lookupWith(resolve, isAllowedAddress) });
   const trusted = buildConnector({ ...common, lookup: lookupWith(resolveBySystem, () => true) });
-  return (target, callback) => {
+  return (target, connected) => {
     const { hostname } = target;
+    const callback: buildConnector.Callback = (...[error, socket]) => {
+      if (error) return connected(error, null);
+      boundOverhead(socket, arrived);
+      connected(null, socket);
+    };
     const rule = ruleOf(hostname, portOf(target));
     if (rule === 'listed') return trusted(target, callback);
     if (rule !== 'public') return callback(notAllowed(rule === 'denied-port' ? 'port' : 'blocked'), null);
@@ -135,6 +170,7 @@ async function collect(
   body: AsyncIterable<Buffer>,
   announced: number,
   room: Room,
+  arrived: Arrived,
   { maxBytes }: DownloadOptions,
 ): Promise<Buffer> {
   const tooLarge = () => new DownloadError('large', 'large', 'The file is too large.');
@@ -150,6 +186,7 @@ async function collect(
       if (!room(step))
         throw new DownloadError('memory', 'memory', 'There is not enough memory for the file now.');
     upload.add(piece);
+    arrived.taken = size;
   }
   return upload.take();
 }
@@ -157,7 +194,7 @@ async function collect(
 async function follow(
   start: URL,
   agent: Agent,
-  { signal, room }: { readonly signal: AbortSignal; readonly room: Room },
+  { signal, room, arrived }: { readonly signal: AbortSignal; readonly room: Room; readonly arrived: Arrived },
   options: DownloadOptions,
 ): Promise<Buffer> {
   const { maxRedirects, totalTimeoutMs } = options;
@@ -186,7 +223,8 @@ async function follow(
       throw new DownloadError('failed', 'status', `HTTP Status ${statusCode}`);
     }
     try {
-      return await collect(body, Number(headers['content-length'] ?? 0), room, options);
+      arrived.body = body;
+      return await collect(body, Number(headers['content-length'] ?? 0), room, arrived, options);
     } catch (error) {
       drop();
       throw error;
@@ -230,10 +268,11 @@ export function createDownloader(options: DownloadOptions): Downloader {
     async download(url, signal, room) {
       signal.throwIfAborted();
       // One agent a download: no connection, and so no earlier check, is used twice.
-      const agent = new Agent({ connect: guardedConnector(options) });
+      const arrived: Arrived = { taken: 0 };
+      const agent = new Agent({ connect: guardedConnector(options, arrived) });
       const limit = AbortSignal.timeout(options.totalTimeoutMs);
       try {
-        return await follow(url, agent, { signal: AbortSignal.any([signal, limit]), room }, options);
+        return await follow(url, agent, { signal: AbortSignal.any([signal, limit]), room, arrived }, options);
       } catch (error) {
         signal.throwIfAborted();
         throw publicly(error);

@@ -7,13 +7,16 @@ import { deferContinue } from './deferContinue.ts';
 import { type Handler, RunningRequests } from './runningRequests.ts';
 import { timeSlice } from './timeSlice.ts';
 
+/** Milliseconds that requests which were cut off get to settle their charge. */
+const settleMs = 2000;
+
 export interface HttpServer {
   readonly server: Server;
   readonly address: AddressInfo;
   /**
    * Accepts no new connections and resolves when the last request is processed, its charge settled: true if
    * all were answered and the system has taken their answers, false if `graceMs` milliseconds were over and
-   * the rest was cut off.
+   * the rest was cut off; work of these that does not end within two seconds more is not waited for.
    */
   close(graceMs: number): Promise<boolean>;
 }
@@ -162,7 +165,11 @@ export async function listen(
     address,
     close: async (graceMs) => {
       const inTime = await closed(server, connections, graceMs);
-      await running.done();
+      // A library that cannot be interrupted may hold requests whose connection is cut off.
+      const late = new Promise<void>((resolve) => {
+        if (!inTime) setTimeout(resolve, settleMs).unref();
+      });
+      await Promise.race([running.done(), late]);
       return inTime;
     },
   };

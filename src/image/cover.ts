@@ -1,5 +1,5 @@
 import sharp from 'sharp';
-import { forDecoder } from './container/check.ts';
+import { forConversion } from './embeddedProfile.ts';
 import { ImageError, imageErrorFrom } from './errors.ts';
 import { decodeHeic } from './heif/decodeHeic.ts';
 import { fromSrgb, toSrgb } from './icc.ts';
@@ -38,9 +38,10 @@ export async function decodeCover(
   if (decoded && probe.icc && !same) await toSrgb(probe.icc)?.raster(decoded, jobLimits.signal);
   try {
     const limitInputPixels = probe.width * probe.height;
+    const file = forConversion(bytes, probe);
     const source = decoded
       ? sharp(decoded.data, { raw: { width: decoded.width, height: decoded.height, channels: 4 } })
-      : sharp(forDecoder(bytes, probe.format), { limitInputPixels, autoOrient: true, ignoreIcc: same });
+      : sharp(file.bytes, { limitInputPixels, autoOrient: true, ignoreIcc: same || file.ignoreIcc });
     // sharp turns after scaling, the whole image in memory. With a part cut out it turns before both, so what is not
     // seen is never enlarged.
     const scale = Math.max(width / probe.width, height / probe.height);
@@ -52,7 +53,8 @@ export async function decodeCover(
       .toColourspace('srgb')
       .ensureAlpha()
       .raw();
-    const { data } = await runJob(image, jobLimits);
+    const larger = { width: probe.width + width, height: probe.height + height };
+    const { data } = await runJob(image, larger, jobLimits);
     if (data.length === width * height * 4) {
       const raster = { data: new Uint8Array(data.buffer, data.byteOffset, data.length), width, height };
       if (icc && !same) await fromSrgb(icc)?.raster(raster, jobLimits.signal);

@@ -1,6 +1,7 @@
 import sharp, { type Sharp } from 'sharp';
 import { forDecoder } from './container/check.ts';
 import { maxPixelBytes } from './container/tiff.ts';
+import { forConversion } from './embeddedProfile.ts';
 import { ImageError, imageErrorFrom } from './errors.ts';
 import { decodeHeic, heicBytes } from './heif/decodeHeic.ts';
 import { runJob } from './job.ts';
@@ -9,12 +10,16 @@ import type { Dimensions, JobLimits, Probe, Raster } from './types.ts';
 
 function pipeline(bytes: Uint8Array, probe: Probe, target: Dimensions): Sharp {
   const reduced = target.width !== probe.width || target.height !== probe.height;
-  let image = sharp(forDecoder(bytes, probe.format), {
+  // The values of RGB stay as they are: its profile is not looked at.
+  const source = probe.convertsProfile
+    ? forConversion(bytes, probe)
+    : { bytes: forDecoder(bytes, probe.format), ignoreIcc: true };
+  let image = sharp(source.bytes, {
     // Truncated files fail either way; `warning` also refuses JPEGs with too little data for their header.
     failOn: probe.format === 'jpeg' && hasHarmlessFaults(bytes) ? 'error' : 'warning',
     limitInputPixels: probe.width * probe.height,
     autoOrient: true,
-    ignoreIcc: !probe.convertsProfile,
+    ignoreIcc: source.ignoreIcc,
   });
   // libvips reads profiles of 8-bit gray, but not of 16-bit gray.
   if (probe.convertsProfile && probe.colour === 'gray' && probe.depth === 16) {
@@ -35,7 +40,16 @@ const reducedRaster = ({ data, width, height }: Raster, target: Dimensions): Sha
 export function decodeBytes(probe: Probe, target: Dimensions, file: Uint8Array): number {
   if (probe.format === 'heic') return heicBytes(probe, file) + target.width * target.height * 4.6;
   const { format, progressive, orientation, hasAlpha, width, height } = probe;
-  const several = { jpeg: 6, png: 4, webp: 0, avif: 0, tiff: 0, gif: 0, jxl: 0 } as const;
+  // Two bytes for each coefficient, of up to four components.
+  const several = {
+    jpeg: probe.colour === 'cmyk' ? 8 : 6,
+    png: 4,
+    webp: 0,
+    avif: 0,
+    tiff: 0,
+    gif: 0,
+    jxl: 0,
+  } as const;
   const whole = {
     jpeg: 0,
     png: 0,
@@ -57,7 +71,7 @@ export function decodeBytes(probe: Probe, target: Dimensions, file: Uint8Array):
  *
  * `target` is the size in `probe` (bit-exact) or less (`decodeSize`). Peak memory beside the file, at full
  * size: 4.6 bytes per pixel, 4 of them the raster. In addition per pixel: 3 (4 with alpha) for an orientation
- * other than 1 or an interlaced PNG, 3 to 6 for the coefficients of a progressive JPEG, 7 for a WebP.
+ * other than 1 or an interlaced PNG, 3 to 8 for the coefficients of a JPEG in several scans, 7 for a WebP.
  *
  * Throws ImageError `failed_to_read_image` for truncated and damaged files, `timeout`, or the signal's
  * reason.
@@ -77,7 +91,7 @@ export async function decode(
   try {
     // sharp throws some errors synchronously.
     const image = decoded ? reducedRaster(decoded, target) : pipeline(bytes, probe, target);
-    result = await runJob(image, jobLimits);
+    result = await runJob(image, probe, jobLimits);
   } catch (error) {
     jobLimits.signal?.throwIfAborted();
     throw imageErrorFrom(error);

@@ -110,7 +110,8 @@ export async function encode(raster: Raster, options: EncodeOptions, engine: Png
   const image = () => sharp(raster.data, { raw: { width, height, channels: 4 } });
   const matte = () => image().extractChannel(3).toColourspace('b-w');
 
-  const finish = async (pipeline: Sharp) => (await runJob(pipeline, options)).data;
+  const slow = format === 'webp' || format === 'avif';
+  const finish = async (pipeline: Sharp) => (await runJob(pipeline, { width, height, slow }, options)).data;
   const encodePng = (wanted: PngOptions['channels'], { icc: profile, density: pixels }: Tags) =>
     engine.encodePng(
       raster,

@@ -1,3 +1,4 @@
+import { boundedProfile } from './iccBounds.ts';
 import type { Density, Dimensions } from './types.ts';
 
 /**
@@ -18,12 +19,12 @@ const ICC_PER_SEGMENT = 65_519;
  */
 const MAX_ICC_BYTES = 1024 * 1024;
 
-/** The profile if it is complete and for RGB images (ICC.1:2022, section 7.2), else undefined. */
+/** The bounded profile if it is complete and for RGB images (ICC.1:2022, section 7.2), else undefined. */
 export function usableRgbProfile(icc: Uint8Array): Uint8Array | undefined {
   if (icc.length < 128 || icc.length > MAX_ICC_BYTES) return;
   const header = Buffer.from(icc.buffer, icc.byteOffset, 128);
   const whole = header.readUInt32BE(0) === icc.length && header.toString('latin1', 36, 40) === 'acsp';
-  return whole && header.toString('latin1', 16, 20) === 'RGB ' ? icc : undefined;
+  return whole && header.toString('latin1', 16, 20) === 'RGB ' ? boundedProfile(icc) : undefined;
 }
 
 function segment(marker: number, body: Uint8Array): Buffer {

@@ -1,6 +1,21 @@
 import type { OutputInfo, Sharp } from 'sharp';
 import { ImageError, orNoThread } from './errors.ts';
-import type { JobLimits } from './types.ts';
+import type { Dimensions, JobLimits } from './types.ts';
+
+/** Milliseconds that a job may take whatever its size, and for each megapixel: some tens of times what it should. */
+const allowedMs = 10_000;
+const allowedPerMegapixel = 500;
+/** Encoders of these formats take that many times as long as decoders and other encoders. */
+const slowFactor = 5;
+
+/** The pixels of a job; `slow`: it encodes WebP or AVIF. */
+export interface JobSize extends Dimensions {
+  readonly slow?: boolean;
+}
+
+/** Milliseconds after which a job of this size counts as overdue. */
+export const overdueAfter = ({ width, height, slow = false }: JobSize): number =>
+  allowedMs + ((width * height) / 1e6) * allowedPerMegapixel * (slow ? slowFactor : 1);
 
 /**
  * Runs one libvips job on libuv's pool. A job cannot be interrupted, so an abort is noticed before and after
@@ -9,10 +24,12 @@ import type { JobLimits } from './types.ts';
  */
 export async function runJob(
   image: Sharp,
-  { signal, timeoutSeconds = 0 }: JobLimits,
+  size: JobSize,
+  { signal, timeoutSeconds = 0, watch }: JobLimits,
 ): Promise<{ data: Buffer; info: OutputInfo }> {
   signal?.throwIfAborted();
   const started = performance.now();
+  const ended = watch?.(overdueAfter(size));
   const result = await image
     .timeout({ seconds: timeoutSeconds })
     .toBuffer({ resolveWithObject: true })
@@ -23,7 +40,8 @@ export async function runJob(
       throw expired
         ? new ImageError('timeout', 'The image could not be processed in time.', error)
         : orNoThread(error);
-    });
+    })
+    .finally(ended);
   signal?.throwIfAborted();
   return result;
 }

@@ -49,5 +49,6 @@ export function configureLibvips(options: LibvipsOptions): LibvipsState {
  * that it started. Rejects with NoThreadError.
  */
 export async function tryLibvips(): Promise<void> {
-  await runJob(sharp({ create: { width: 512, height: 512, channels: 3, background: 'gray' } }).raw(), {});
+  const size = { width: 512, height: 512 };
+  await runJob(sharp({ create: { ...size, channels: 3, background: 'gray' } }).raw(), size, {});
 }

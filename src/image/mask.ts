@@ -1,5 +1,5 @@
 import sharp, { type Sharp } from 'sharp';
-import { forDecoder } from './container/check.ts';
+import { forConversion } from './embeddedProfile.ts';
 import { ImageError, imageErrorFrom } from './errors.ts';
 import { decodeHeic } from './heif/decodeHeic.ts';
 import { runJob } from './job.ts';
@@ -18,15 +18,13 @@ async function openMask(bytes: Uint8Array, probe: Probe, jobLimits: JobLimits): 
     const { data, width, height } = await decodeHeic(bytes, probe, jobLimits);
     return () => sharp(data, { raw: { width, height, channels: 4 } });
   }
-  return () =>
-    sharp(forDecoder(bytes, probe.format), {
-      limitInputPixels: probe.width * probe.height,
-      autoOrient: true,
-    });
+  const { bytes: file, ignoreIcc } = forConversion(bytes, probe);
+  return () => sharp(file, { limitInputPixels: probe.width * probe.height, autoOrient: true, ignoreIcc });
 }
 
 async function channel(
   image: Sharp,
+  probe: Dimensions,
   { width, height }: Dimensions,
   which: 'gray' | 'alpha',
   jobLimits: JobLimits,
@@ -38,6 +36,7 @@ async function channel(
   // The kernel has no negative lobes: no gray where the mask is black or white.
   const { data } = await runJob(
     plane.resize({ width, height, fit: 'fill', kernel: 'linear' }).raw({ depth: 'uchar' }),
+    probe,
     jobLimits,
   );
   if (data.length !== width * height)
@@ -58,10 +57,10 @@ export async function decodeMask(
   const open = await openMask(bytes, probe, jobLimits);
   try {
     if (probe.hasAlpha) {
-      const alpha = await channel(open(), target, 'alpha', jobLimits);
+      const alpha = await channel(open(), probe, target, 'alpha', jobLimits);
       if (alpha.some((value) => value < opaque)) return { data: alpha, ...target };
     }
-    const gray = await channel(open(), target, 'gray', jobLimits);
+    const gray = await channel(open(), probe, target, 'gray', jobLimits);
     return { data: gray, ...target };
   } catch (error) {
     jobLimits.signal?.throwIfAborted();

@@ -1,14 +1,18 @@
 import sharp, { type Metadata } from 'sharp';
 import { checkParts, forDecoder } from './container/check.ts';
+import { isCodedInParts } from './container/jpeg.ts';
 import { readDensity } from './density.ts';
 import { assertDimensions } from './dimensions.ts';
+import { checkProfile } from './embeddedProfile.ts';
 import { CUT_SHORT, DIMENSIONS_UNREADABLE, ImageError } from './errors.ts';
-import { readHeicHeader } from './heif/heicHeader.ts';
+import { checkAvif, readHeicHeader } from './heif/heicHeader.ts';
 import { usableRgbProfile } from './iccTags.ts';
 import { isInputFormat, sniff } from './sniff.ts';
-import type { InputFormat, Probe, ProbeLimits } from './types.ts';
+import type { InputFormat, JobLimits, Probe, ProbeLimits } from './types.ts';
 
 const MEBIBYTE = 1024 * 1024;
+/** Milliseconds that a library may take for a header: a thousand times what it should. */
+const headerMs = 10_000;
 
 function refuseType(received: string, { formats, unavailable = [] }: ProbeLimits): ImageError {
   const expected = formats.map((format) => (format === 'jpeg' ? 'jpg' : format)).join('/');
@@ -53,19 +57,25 @@ function probeHeic(bytes: Uint8Array, limits: ProbeLimits): Probe {
 }
 
 /**
- * Detects the type from the bytes and reads the header; decodes no pixel. Throws ImageError, checking in this
+ * Detects the type from the bytes and reads the header; decodes no pixel. `watch` times the library. Throws ImageError, checking in this
  * order: `file_too_large`, `invalid_file_type`, `failed_to_read_image` (too many parts), `invalid_dimensions`
  * (or `failed_to_read_image` for a truncated WebP), `resolution_too_high`.
  */
-export async function probe(bytes: Uint8Array, limits: ProbeLimits): Promise<Probe> {
+export async function probe(
+  bytes: Uint8Array,
+  limits: ProbeLimits,
+  watch?: JobLimits['watch'],
+): Promise<Probe> {
   if (bytes.length > limits.maxBytes) {
     throw new ImageError('file_too_large', `File exceeds limit of ${limits.maxBytes / MEBIBYTE}MB`);
   }
   const format = inputFormat(bytes, limits);
   await checkParts(bytes, format);
   if (format === 'heic') return probeHeic(bytes, limits);
+  if (format === 'avif') checkAvif(bytes, limits);
   const needed = forDecoder(bytes, format);
   let metadata: Metadata;
+  const ended = watch?.(headerMs);
   try {
     // The limit is checked below, where the error can state the number of pixels.
     metadata = await sharp(needed, { limitInputPixels: false }).metadata();
@@ -75,13 +85,16 @@ export async function probe(bytes: Uint8Array, limits: ProbeLimits): Promise<Pro
       throw new ImageError('failed_to_read_image', CUT_SHORT, error);
     }
     throw new ImageError('invalid_dimensions', DIMENSIONS_UNREADABLE, error);
+  } finally {
+    ended?.();
   }
   const { width, height } = metadata.autoOrient;
   assertDimensions({ width, height }, limits);
 
   const kind = colour(metadata);
   const becomesSrgb = kind === 'cmyk' || kind === 'gray';
-  const icc = becomesSrgb || !metadata.icc ? undefined : usableRgbProfile(metadata.icc);
+  const { bounded, embedded } = metadata.icc ? await checkProfile(needed, format, metadata.icc) : {};
+  const icc = becomesSrgb || !bounded ? undefined : usableRgbProfile(bounded);
   const density = readDensity(needed, format, metadata.exif);
   return {
     format,
@@ -92,7 +105,10 @@ export async function probe(bytes: Uint8Array, limits: ProbeLimits): Promise<Pro
     depth: metadata.depth === 'uchar' ? 8 : 16,
     hasAlpha: metadata.hasAlpha,
     convertsProfile: becomesSrgb && metadata.hasProfile,
-    ...(metadata.isProgressive && { progressive: true as const }),
+    ...((metadata.isProgressive || (format === 'jpeg' && isCodedInParts(bytes))) && {
+      progressive: true as const,
+    }),
+    ...(embedded && { embedded }),
     ...(icc && { icc }),
     ...(density && { density }),
   };

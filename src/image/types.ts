@@ -20,6 +20,12 @@ export interface Dimensions {
   readonly height: number;
 }
 
+/**
+ * What becomes of a profile that may not reach the colour library as it is: nothing, or the beginning of the profile,
+ * header and table of tags, is replaced by one of the same length that names fewer tags.
+ */
+export type EmbeddedProfile = 'unusable' | { readonly from: Uint8Array; readonly to: Uint8Array };
+
 /** What the header states, before any pixel is decoded. */
 export interface Probe extends Dimensions {
   readonly format: InputFormat;
@@ -29,13 +35,15 @@ export interface Probe extends Dimensions {
   /** Bits per sample as stored; 16 for anything above 8. */
   readonly depth: 8 | 16;
   readonly hasAlpha: boolean;
-  /** Coded in several passes over the image (progressive JPEG, interlaced PNG). Absent: in one. */
+  /** Coded in several passes over the image (JPEG in several scans, interlaced PNG). Absent: in one. */
   readonly progressive?: true;
   /** The colours of a HEIC are multiplied by its alpha. Absent: they are not. */
   readonly premultiplied?: true;
   /** Whether decoding converts the colours to sRGB through the embedded profile (CMYK, gray). */
   readonly convertsProfile: boolean;
-  /** RGB profile of the source, to be written into the result. Absent if the colours become sRGB. */
+  /** Absent: there is no profile, or it may be read as it is. */
+  readonly embedded?: EmbeddedProfile;
+  /** RGB profile of the source, bounded, to be written into the result. Absent if the colours become sRGB. */
   readonly icc?: Uint8Array;
   readonly density?: Density;
 }
@@ -60,10 +68,15 @@ export interface Raster extends Dimensions {
   readonly data: Uint8Array;
 }
 
-/** Time limit and cancellation of a job. */
+/** Time limit and cancellation of a job, and who watches over its time. */
 export interface JobLimits {
   /** Checked before and after the work, which libvips cannot interrupt. Throws the signal's reason. */
   readonly signal?: AbortSignal;
   /** Whole seconds after which libvips gives up (ImageError `timeout`); 0 or absent: no limit. */
   readonly timeoutSeconds?: number;
+  /**
+   * Called when a library begins to decode or encode; `ms` is what that may take at most. The returned function is called
+   * when it has ended.
+   */
+  readonly watch?: ((ms: number) => () => void) | undefined;
 }

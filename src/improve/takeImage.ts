@@ -2,7 +2,8 @@ import type { DownloadsFor } from '../cutout/imageDownloads.ts';
 import { publicError } from '../cutout/publicError.ts';
 import { readSource } from '../cutout/readSource.ts';
 import type { Source } from '../cutout/request.ts';
-import { fail } from '../errors.ts';
+import { type AppError, fail } from '../errors.ts';
+import { writeFault } from '../files.ts';
 import { probe } from '../image/probe.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import { limitReached } from '../limits/refuse.ts';
@@ -31,6 +32,20 @@ interface TakeImageParts {
   readonly limits: ProbeLimits;
 }
 
+/** 503 where the folder of the images cannot be written, on a full disk for example; undefined for another error. */
+const withoutRoom = (error: unknown): AppError | undefined =>
+  writeFault(error) === undefined
+    ? undefined
+    : fail('service_unavailable', {
+        reason: 'store',
+        detail: 'The image cannot be stored at the moment. Try again.',
+        cause: error,
+        retryAfter: storeRetrySeconds,
+      });
+
+/** Seconds after which there may be room again. */
+const storeRetrySeconds = 10;
+
 const usedUp = (retryAfter: number) =>
   limitReached('The daily limit of submitted images is reached.', { retryAfter });
 
@@ -56,7 +71,7 @@ export const createTakeImage =
       await downloads.end();
       return kept.id;
     } catch (error) {
-      const failure = publicError(error, signal);
+      const failure = withoutRoom(error) ?? publicError(error, signal);
       await downloads.end(failure);
       throw failure;
     }

@@ -6,6 +6,8 @@ export interface FairSchedulerOptions {
   /** Longest wait for a slot in milliseconds; Infinity: no bound. */
   readonly waitMs: number;
   readonly memory: MemoryBudget;
+  /** Running jobs that take much longer than they may, so that their slots are lost; absent: never any. */
+  readonly overdue?: () => number;
 }
 
 /** A job that asks for a slot. */
@@ -20,7 +22,7 @@ export interface Job {
   readonly deadline: number;
 }
 
-/** The wait would exceed the bound, or the job its deadline. */
+/** The wait would exceed the bound, or did so, or the job its deadline. */
 export interface Busy {
   readonly outcome: 'busy';
   readonly why: 'queue' | 'deadline';
@@ -92,7 +94,8 @@ const lengthOf = (queue: readonly Waiting[]): number => sum(queue.map(({ job }) 
  *   jobs leave one slot to others. Ageing guarantees that every job runs.
  *
  * The wait is predicted from the work ahead and the measured service rate of the machine: a job that would wait too
- * long, or beyond its deadline, is refused at once.
+ * long, or beyond its deadline, is refused at once. Where the prediction was wrong, it is refused when it has waited for
+ * that long.
  */
 export class FairScheduler {
   readonly #options: FairSchedulerOptions;
@@ -184,10 +187,19 @@ export class FairScheduler {
   #predictBusy(job: Job): Busy | undefined {
     // An idle machine accepts a job that seems hopeless: only by running it can the estimate be corrected.
     if (this.#running.size === 0) return undefined;
-    const wait = this.#isFreeFor(job) ? 0 : this.#workAhead(job) / this.#serviceRate;
-    const late = this.#now() + Math.max(job.ms, wait + job.ms / this.#serviceRate) > job.deadline;
+    const usable = this.#usableShare;
+    if (usable === 0) return busyFor(Number.POSITIVE_INFINITY, 'queue');
+    const rate = this.#serviceRate * usable;
+    const wait = this.#isFreeFor(job) ? 0 : this.#workAhead(job) / rate;
+    const late = this.#now() + Math.max(job.ms, wait + job.ms / rate) > job.deadline;
     if (!late && wait <= this.#options.waitMs) return undefined;
     return busyFor(wait, late ? 'deadline' : 'queue');
+  }
+
+  /** Slots that no overdue job holds, of all. */
+  get #usableShare(): number {
+    const { running, overdue = () => 0 } = this.#options;
+    return Math.max(0, running - overdue()) / running;
   }
 
   /** Whether one more heavy job may run. */
@@ -213,16 +225,22 @@ export class FairScheduler {
   #enqueue(job: Job, signal: AbortSignal): Promise<FairSchedulerOutcome> {
     return new Promise((resolve, reject) => {
       const account = this.#accountOf(job.account);
-      const abort = () => {
+      const leave = () => {
         account.queue.splice(account.queue.indexOf(waiting), 1);
-        reject(signal.reason);
         // Jobs behind it may fit where it did not.
         this.#dispatch();
       };
+      const abort = () => {
+        clearTimeout(timer);
+        reject(signal.reason);
+        leave();
+      };
+      let timer: NodeJS.Timeout | undefined;
       const waiting: Waiting = {
         job,
         virtualDeadline: this.#virtualDeadlineOf(job.ms),
         resolve: (outcome) => {
+          clearTimeout(timer);
           signal.removeEventListener('abort', abort);
           resolve(outcome);
         },
@@ -233,6 +251,12 @@ export class FairScheduler {
       account.queue.splice(behind === -1 ? account.queue.length : behind, 0, waiting);
       signal.addEventListener('abort', abort, { once: true });
       this.#dispatch();
+      if (!account.queue.includes(waiting) || this.#options.waitMs === Number.POSITIVE_INFINITY) return;
+      timer = setTimeout(() => {
+        this.#refused.queue++;
+        waiting.resolve(busyFor(this.#workAhead(job) / this.#serviceRate, 'queue'));
+        leave();
+      }, this.#options.waitMs);
     });
   }
 

@@ -21,6 +21,13 @@ export const tooMany = (
     window: state,
   });
 
+/** 429 for an account of which a job holds a thread for much longer than its image explains. */
+export const jobOverdue = (state: RateState): AppError =>
+  tooMany(state, 'An earlier image of this account takes too long. Try again when it has ended.', {
+    reason: 'concurrency',
+    retryAfter: 10,
+  });
+
 /** 429 for an account whose window is used up. */
 export const windowUsedUp = (state: RateState): AppError =>
   tooMany(state, `All ${state.limit} megapixels of this minute are used up.`);

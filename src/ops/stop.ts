@@ -1,11 +1,14 @@
 /**
- * Calls `stop` on the first SIGTERM or SIGINT and ends the process at once on the second, until the returned function
- * is called.
+ * Calls `stop` on the first SIGTERM or SIGINT and ends the process at once on the second, by `end`, until the returned
+ * function is called.
  */
-export function onStopSignal(stop: (signal: NodeJS.Signals) => void): () => void {
+export function onStopSignal(
+  stop: (signal: NodeJS.Signals) => void,
+  end: () => void = () => process.exit(1),
+): () => void {
   let asked = false;
   const handle = (signal: NodeJS.Signals) => {
-    if (asked) process.exit(1);
+    if (asked) return end();
     asked = true;
     stop(signal);
   };

@@ -11,6 +11,7 @@ import { keepSwept, openImprove } from '../improve/open.ts';
 import { createTakeImage } from '../improve/takeImage.ts';
 import { FairScheduler } from '../limits/fairScheduler.ts';
 import { MemoryBudget } from '../limits/memoryBudget.ts';
+import { PixelJobs } from '../limits/pixelJobs.ts';
 import { assertImageThreads, configureImages } from './images.ts';
 import { pagesFolder, version } from './installation.ts';
 import { meteredCutout } from './meteredCutout.ts';
@@ -113,10 +114,20 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
       failures: shared.fetchFailures,
       rules: options.download,
     });
+    // Two more than network runs: one image is decoded and one encoded meanwhile.
+    const running = options.running ?? threadsOf(config.engine).workers + 2;
+    const pixelJobs = new PixelJobs({
+      threads: running,
+      onOverdue: (overdue) => logger.warn({ overdue, threads: running }, 'an image job takes too long'),
+      onStuck: (overdue) => {
+        logger.error({ overdue, threads: running }, 'image jobs do not end');
+        options.onStuck?.();
+      },
+    });
     const scheduler = new FairScheduler(
       {
-        // Two more than network runs: one image is decoded and one encoded meanwhile.
-        running: options.running ?? threadsOf(config.engine).workers + 2,
+        running,
+        overdue: () => pixelJobs.overdue,
         waitMs: config.limits.queueSeconds * 1000 || Number.POSITIVE_INFINITY,
         memory,
       },
@@ -139,6 +150,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
         ledger,
         shared,
         scheduler,
+        pixelJobs,
         downloadsFor,
         limits,
         estimate: options.estimate,

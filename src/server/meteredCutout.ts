@@ -14,6 +14,7 @@ import type { Selector } from '../engine/selector.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import { DurationEstimate } from '../limits/durationEstimate.ts';
 import type { FairScheduler } from '../limits/fairScheduler.ts';
+import type { PixelJobs } from '../limits/pixelJobs.ts';
 import type { Logger } from '../ops/log.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import { cutoutOver } from './openCutout.ts';
@@ -28,6 +29,7 @@ interface MeteredCutoutParts {
   readonly ledger: Ledger;
   readonly shared: SharedState;
   readonly scheduler: FairScheduler;
+  readonly pixelJobs: PixelJobs;
   readonly downloadsFor: DownloadsFor;
   readonly limits: ProbeLimits;
   /** Estimated durations; default: learnt from the warm-up and from completed work. */
@@ -75,14 +77,21 @@ export function meteredCutout(
   config: Pick<Config, 'engine' | 'cutout' | 'billing' | 'http'>,
   parts: MeteredCutoutParts,
 ): MeteredCutout {
-  const { ledger, shared, scheduler, downloadsFor, limits } = parts;
+  const { ledger, shared, scheduler, pixelJobs, downloadsFor, limits } = parts;
   const { network, info } = opened;
   const { profile } = config.cutout;
   const { timeout } = config.http;
   const warmUp = info.warmUpMs / ((network.width * network.height) / 1e6);
   const estimate = parts.estimate ?? new DurationEstimate(typicalPreview(PROFILES[profile], network), warmUp);
   const { rate, concurrency, idempotency, permitted } = shared;
-  const admission = createAdmission({ rate, concurrency, reservations: ledger, scheduler, estimate });
+  const admission = createAdmission({
+    rate,
+    concurrency,
+    reservations: ledger,
+    scheduler,
+    estimate,
+    pixelJobs,
+  });
   const { prices } = billingOf(config.billing, timeout);
   const checkCredit = createCreditCheck(ledger, prices);
   const precheck = createPrecheck({ rate, admission, checkCredit, permitted });

@@ -29,6 +29,8 @@ export interface StartOptions {
   readonly observer: Observer;
   /** Aborts the start. */
   readonly signal: AbortSignal;
+  /** Called once, when image libraries hold more than half of the threads for pixels for longer than they may. */
+  readonly onStuck?: () => void;
 }
 
 /** Replacements for the outside world, for tests; everything else comes from the configuration. */

@@ -54,6 +54,14 @@ export async function holdLiving(sql: Sql, id: string): Promise<boolean> {
   return held !== undefined;
 }
 
+/** Keys of an account, so that its lists and its export are bounded. */
+export const maxKeys = 1000;
+
+const countKeys = `SELECT count(*) AS "all", count(revoked_at) AS revoked FROM api_key WHERE account_id = @accountId`;
+const forgetKeys = `DELETE FROM api_key WHERE id IN (
+  SELECT id FROM api_key WHERE account_id = @accountId AND revoked_at IS NOT NULL
+  ORDER BY revoked_at, id LIMIT @excess)`;
+
 /** Rows of `account` and `api_key`; src/accounts defines their meaning. */
 export class AccountTable {
   readonly #sql: Sql;
@@ -130,20 +138,29 @@ export class AccountTable {
     });
   }
 
-  /** 'known': this very key exists already, for any account. 'no account': unknown or deleted. */
+  /**
+   * 'known': this very key exists already, for any account. 'no account': unknown or deleted. 'full': the account has
+   * `maxKeys` keys that are not revoked. Of revoked ones the oldest are forgotten beyond as many keys in all.
+   */
   insertKey(
     row: Omit<KeyRow, 'lastUsedAt' | 'revokedAt'>,
     bucket: number,
     hash: Buffer,
-  ): Promise<'inserted' | 'known' | 'no account'> {
+  ): Promise<'inserted' | 'known' | 'no account' | 'full'> {
     return this.#sql.transaction(async (sql) => {
-      if (!(await holdLiving(sql, row.accountId))) return 'no account';
+      const { accountId } = row;
+      if (!(await holdLiving(sql, accountId))) return 'no account';
+      const counted = await sql.get<{ all: number; revoked: number }>(countKeys, { accountId });
+      const { all, revoked } = counted ?? { all: 0, revoked: 0 };
+      if (all - revoked >= maxKeys) return 'full';
       const inserted = await sql.run(
         `INSERT INTO api_key (id, account_id, bucket, hash, prefix, label, created_at)
          VALUES (@id, @accountId, @bucket, @hash, @prefix, @label, @createdAt) ON CONFLICT (hash) DO NOTHING`,
         { ...row, bucket, hash },
       );
-      return inserted === 1 ? 'inserted' : 'known';
+      if (inserted === 0) return 'known';
+      if (all >= maxKeys) await sql.run(forgetKeys, { accountId, excess: all + 1 - maxKeys });
+      return 'inserted';
     });
   }
 

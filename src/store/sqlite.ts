@@ -1,4 +1,4 @@
-import fs, { chmodSync, closeSync, openSync } from 'node:fs';
+import fs, { chmodSync, closeSync, existsSync, openSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -247,9 +247,26 @@ const unavailable = (cause: Error) =>
  * synchronous=FULL SQLite would sync, and block the thread, at every commit; with NORMAL it does so only
  * before a checkpoint, and `SqliteDatabase` syncs commits itself (docs/decisions/0170).
  */
+/** Files that a server with accounts leaves beside its database. */
+const traces = ['local-key', 'console-link'];
+
+/**
+ * Throws STORE_FILE for an empty database in a folder that had one with accounts: it was cut, by a full disk or a failed copy, and
+ * a new ledger in its place would forget every key and credit.
+ */
+function assertNotEmptied(file: string): void {
+  if (statSync(file, { throwIfNoEntry: false })?.size !== 0) return;
+  const folder = path.dirname(file);
+  const trace = traces.find((name) => existsSync(path.join(folder, name)));
+  if (trace === undefined) return;
+  const message = `The database ${file} is empty, but ${trace} beside it shows that it had accounts. Restore the backup, or remove both to begin anew.`;
+  throw new StoreError('STORE_FILE', message);
+}
+
 export function openSqlite(options: SqliteOptions): Database {
   const { file } = options;
   makeFolder('data folder', path.dirname(file), 0o700);
+  assertNotEmptied(file);
   let sqlite: Sqlite.Database | undefined;
   try {
     // Created before SQLite opens it, so that others can never read it; -wal and -shm inherit its mode.

@@ -119,3 +119,23 @@ test('an unknown account gets no key', async (t) => {
   const { accounts } = await testStores(t);
   await t.throwsAsync(accounts.createKey('acc_none'), { code: 'STORE_UNKNOWN_ACCOUNT' });
 });
+
+test('an account has a bounded number of keys; of revoked ones the oldest are forgotten', async (t) => {
+  const { accounts, database } = await testStores(t);
+  const { id } = await accounts.create('Ada');
+  await database.run(
+    `INSERT INTO api_key (id, account_id, bucket, hash, prefix, label, created_at, revoked_at)
+     WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 1000)
+     SELECT 'key_' || n, @id, n, CAST(printf('%032d', n) AS BLOB), 'p', '', n, iif(n > 998, n, NULL) FROM number`,
+    { id },
+  );
+  await accounts.createKey(id);
+  await accounts.createKey(id);
+  const keys = await accounts.keys(id);
+  t.is(keys.length, 1000);
+  t.true(keys.every(({ revokedAt }) => revokedAt === null));
+  await t.throwsAsync(accounts.createKey(id), { code: 'STORE_KEYS' });
+  await accounts.revokeKey('key_1');
+  await accounts.createKey(id);
+  t.is((await accounts.keys(id)).length, 1000);
+});

@@ -145,7 +145,8 @@ test('a refusal gives back what was taken before it', async (t) => {
   const left = start();
   const signal = AbortSignal.abort(new Error('gone'));
   await t.throwsAsync(left.admit({ signal }), { message: 'gone' });
-  t.deepEqual(await left.taken(), { ...nothingTaken, released: 1 });
+  // Who leaves is not refused.
+  t.deepEqual(await left.taken(), { ...nothingTaken, released: 1, megapixels: 3 });
 });
 
 test('the rate is not asked without a place, nor the ledger without the rate', async (t) => {
@@ -173,4 +174,12 @@ test('a request that has its permit already acquires no other, and releases it i
   t.like(await taken(), { places: 1, slots: 0 });
   await leave();
   t.like(await taken(), { places: 0 });
+});
+
+test('the rate is paid once work with the pixels has begun, whatever comes of it; credits are not', async (t) => {
+  const { admit, taken } = start();
+  const admitted = await admit();
+  admitted.watch(1000)();
+  await admitted.end();
+  t.deepEqual(await taken(), { ...nothingTaken, released: 1, megapixels: 3 });
 });

@@ -243,6 +243,45 @@ test('hosts that never answer, stall or drip are abandoned in time', async (t) =
   }
 });
 
+test('answers without end that are no file are cut off as such, long before the time limit', async (t) => {
+  const head = 'HTTP/1.1 200 OK\r\n';
+  const chunked = `${head}Transfer-Encoding: chunked\r\n\r\n`;
+  const floods: Readonly<Record<string, readonly [string, string]>> = {
+    '/hints': ['', 'HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n'],
+    '/heads': [head, `X-A: ${'a'.repeat(60_000)}\r\n`],
+    '/chunks': [chunked, '1\r\na\r\n'],
+    '/extensions': [chunked, `1;${'a'.repeat(1_000_000)}\r\na\r\n`],
+  };
+  const server = createTcpServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', (request) => {
+      const [start = '', again = ''] = floods[/^GET (\S+)/.exec(request.toString())?.[1] ?? ''] ?? [];
+      const piece = again.repeat(Math.ceil(65_536 / again.length));
+      socket.write(start);
+      const more = () => {
+        while (!socket.destroyed && socket.write(piece));
+      };
+      socket.on('drain', more);
+      more();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  ports.push(port);
+  const download = createDownload(loopback({ totalTimeoutMs: 60_000, maxBytes: 4_000_000 }));
+  for (const path of Object.keys(floods))
+    await failsWith(t, download(`http://a.test:${port}${path}`, never), 'failed', unreachable, 'connection');
+});
+
+test('a few informational answers precede a file', async (t) => {
+  const { port } = await serve(t, (_req, res) => {
+    for (let i = 0; i < 5; i++) res.writeEarlyHints({ link: '</a>; rel=preload' });
+    res.end('file');
+  });
+  t.is((await createDownload(loopback())(`http://a.test:${port}/`, never)).toString(), 'file');
+});
+
 test('a broken answer fails with a plain sentence', async (t) => {
   const server = createTcpServer((socket) => socket.end('SSH-2.0-nothing\r\n'));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -1,6 +1,6 @@
-// npm run fuzz -- [--minutes N] [--seed S] [--only pixels|requests|bodies]: random images and options through the
+// npm run fuzz -- [--minutes N] [--seed S] [--only pixels|requests|bodies|costs]: random images and options through the
 // native core under the address and undefined-behaviour sanitizers, then damaged image files through whole requests,
-// then bodies that are broken in themselves. A
+// then bodies that are broken in themselves, then a search for files that cost more than their pixels. A
 // finding names the seed that makes it again: `npm run fuzz -- --minutes 0 --seed S --only …`.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -23,9 +23,9 @@ function options() {
   const seed = Number(values.seed ?? Date.now());
   if (!(minutes >= 0) || !Number.isSafeInteger(seed) || seed < 0)
     throw new SetupError('--minutes takes a number, --seed a whole one.');
-  const parts = values.only === undefined ? ['pixels', 'requests', 'bodies'] : [values.only];
-  if (!parts.every((part) => ['pixels', 'requests', 'bodies'].includes(part)))
-    throw new SetupError('--only takes pixels, requests or bodies.');
+  const parts = values.only === undefined ? ['pixels', 'requests', 'bodies', 'costs'] : [values.only];
+  if (!parts.every((part) => ['pixels', 'requests', 'bodies', 'costs'].includes(part)))
+    throw new SetupError('--only takes pixels, requests, bodies or costs.');
   return { seconds: Math.round((minutes * 60) / parts.length), seed, parts };
 }
 
@@ -72,6 +72,8 @@ const throughService = (name, title, test, { seconds, seed }) =>
 
 const requests = (given) =>
   throughService('fuzz-requests', 'damaged images in requests', ['fuzz', 'images.test.js'], given);
+const costs = (given) =>
+  throughService('fuzz-costs', 'files that cost much', ['fuzz', 'costs.test.js'], given);
 const bodies = (given) => throughService('fuzz-bodies', 'broken bodies', ['http', 'fuzz.test.js'], given);
 
 await onSupportedNode();
@@ -82,6 +84,7 @@ try {
   if (given.parts.includes('pixels')) await pixels(given);
   if (given.parts.includes('requests')) await requests(given);
   if (given.parts.includes('bodies')) await bodies(given);
+  if (given.parts.includes('costs')) await costs(given);
   console.log('No findings.');
 } catch (error) {
   reportFailure(error);

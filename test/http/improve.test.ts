@@ -87,3 +87,16 @@ test('it needs a key and answers a preflight without one', async (t) => {
   t.is((await fetch(`${service.url}/v1.0/improve`, { method: 'OPTIONS' })).status, 204);
   t.is((await fetch(`${service.url}/v1.0/improve`)).headers.get('allow'), 'OPTIONS, POST');
 });
+
+test('without room for the image the answer is 503, and says when to try again', async (t) => {
+  const service = await startService(t);
+  for (const code of ['ENOSPC', 'EDQUOT', 'EFBIG', 'EROFS']) {
+    service.improve.handIn = async () => {
+      throw Object.assign(new Error(code), { code });
+    };
+    const answer = await handIn(service, form({ image_file: await scene() }));
+    t.is(answer.status, 503, code);
+    t.true(Number(answer.headers.get('retry-after')) > 0);
+    t.is((await errorOf(t, answer)).code, 'service_unavailable');
+  }
+});

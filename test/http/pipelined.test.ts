@@ -78,6 +78,11 @@ test("a request without Host is refused in the service's envelope; other expecta
   });
   t.is(bare.status, 400);
   t.is(JSON.parse(bare.body).errors[0].detail, 'The Host header is missing.');
+  const twice = await rawRequest(service.address.port, (socket) => {
+    socket.write('GET /v1.0/account HTTP/1.1\r\nHost: a\r\nhost: b\r\nConnection: close\r\n\r\n');
+  });
+  t.is(twice.status, 400);
+  t.is(JSON.parse(twice.body).errors[0].detail, 'There is more than one Host header.');
   const expecting = await rawRequest(service.address.port, (socket) => {
     socket.write(
       `GET /v1.0/account HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${service.key}\r\nExpect: cake\r\nConnection: close\r\n\r\n`,

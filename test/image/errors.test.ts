@@ -71,7 +71,9 @@ test('a thread that could not be started is not the fault of the image', async (
   ];
   for (const text of texts) {
     const job = { timeout: () => ({ toBuffer: () => Promise.reject(new Error(text)) }) } as unknown as Sharp;
-    const error = await t.throwsAsync(runJob(job, {}), { instanceOf: NoThreadError });
+    const error = await t.throwsAsync(runJob(job, { width: 1, height: 1 }, {}), {
+      instanceOf: NoThreadError,
+    });
     t.is(imageErrorFrom(error), error);
     t.like(toAppError(error), { id: 'service_unavailable', reason: 'threads', reported: true });
   }

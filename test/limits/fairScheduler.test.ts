@@ -339,3 +339,40 @@ test('previews among large images of one account are quick, and the large ones c
   t.true(quantile(0, 0.95) < 12_000, `${quantile(0, 0.95)}`);
   t.true((counts[1] ?? 0) > 60, `${counts}`);
 });
+
+test('what waits for longer than it may is refused then, whatever was predicted', async (t) => {
+  const { scheduler } = open({ waitMs: 50 });
+  await scheduler.acquire(work({ ms: 1 }), forever());
+  const controller = new AbortController();
+  const gone = scheduler.acquire(work({ account: 'c', ms: 1 }), controller.signal);
+  controller.abort(new Error('gone'));
+  await t.throwsAsync(gone, { message: 'gone' });
+  t.like(await scheduler.acquire(work({ account: 'b', ms: 1 }), forever()), {
+    outcome: 'busy',
+    why: 'queue',
+  });
+  t.like(scheduler.stats, { running: 1, waiting: 0, refused: { queue: 1 } });
+});
+
+test('slots of overdue jobs are lost: waits are longer, and none is waited for without any other', async (t) => {
+  let overdue = 0;
+  const { scheduler } = open({ running: 2, waitMs: 1500, overdue: () => overdue });
+  for (const account of ['a', 'b']) await scheduler.acquire(work({ account }), forever());
+  // Half of two running jobs is ahead: a second, or two with one slot.
+  const leaving = new AbortController();
+  const waiting = scheduler.acquire(work({ account: 'c' }), leaving.signal);
+  leaving.abort(new Error('gone'));
+  await t.throwsAsync(waiting, { message: 'gone' });
+  overdue = 1;
+  t.deepEqual(await scheduler.acquire(work({ account: 'c' }), forever()), {
+    outcome: 'busy',
+    why: 'queue',
+    retryAfter: 2,
+  });
+  overdue = 2;
+  t.deepEqual(await scheduler.acquire(work({ account: 'c', ms: 1 }), forever()), {
+    outcome: 'busy',
+    why: 'queue',
+    retryAfter: 60,
+  });
+});

@@ -1,4 +1,4 @@
-import fs, { statSync, writeFileSync } from 'node:fs';
+import fs, { statSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import test from 'ava';
@@ -111,4 +111,15 @@ test('a folder has one server at a time', (t) => {
   const second = lockFolder(folder);
   second.release();
   t.is(modeOf(path.join(folder, 'server.lock')), 0o600);
+});
+
+test('an emptied database beside the traces of a server is refused; one that is new is not', async (t) => {
+  const folder = testFolder(t);
+  const file = path.join(folder, 'books.db');
+  writeFileSync(file, '');
+  await (await openStore({ dataDir: folder })).close();
+  truncateSync(file);
+  writeFileSync(path.join(folder, 'local-key'), 'cutout_x');
+  const error = await t.throwsAsync(openStore({ dataDir: folder }), { code: 'STORE_FILE' });
+  t.regex(error.message, /is empty, but local-key beside it/);
 });

@@ -17,7 +17,7 @@ function isReadable(ctx: Context): boolean {
 
 /**
  * Refuses requests that node:http accepts and later middlewares cannot read: a target without a path, a
- * `Host` that is missing (RFC 9112 section 3.2) or longer than any name. Middlewares before it must not read
+ * `Host` that is missing, repeated (RFC 9112 section 3.2) or longer than any name. Middlewares before it must not read
  * `ctx.path`.
  */
 export const checkTargetAndHost: Middleware = async (ctx, next) => {
@@ -25,6 +25,9 @@ export const checkTargetAndHost: Middleware = async (ctx, next) => {
   if (!isReadable(ctx))
     throw bad('The request target is neither a path nor a URL: send one such as /v1.0/removebg.');
   if (httpVersion === '1.1' && headers.host === undefined) throw bad('The Host header is missing.');
+  // Two could be read as different names by a proxy and here.
+  if (ctx.req.rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === 'host').length > 1)
+    throw bad('There is more than one Host header.');
   if (headers.host !== undefined && headers.host.length > longestHost)
     throw bad(
       `The Host header has ${headers.host.length} characters, at most ${longestHost} are accepted: send the name of this service.`,

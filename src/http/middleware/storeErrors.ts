@@ -9,6 +9,7 @@ const answers: Partial<Record<StoreCode, ErrorId>> = {
   STORE_UNKNOWN_RESERVATION: 'not_found',
   STORE_REFERENCE_REUSED: 'malformed_request',
   STORE_NOT_CHARGED: 'malformed_request',
+  STORE_KEYS: 'malformed_request',
 };
 
 /** Answers them with the store's own sentences, which are written for operators. */

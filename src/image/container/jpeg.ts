@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { scannedBytesPerTurn, tooManyParts } from './scanLimits.ts';
+import { scannedBytesPerTurn, tooManyParts, tooMuchWork } from './scanLimits.ts';
 
 /**
  * An ICC profile has at most 255 segments; a file within the size limit has at most some hundreds of full
@@ -7,14 +7,75 @@ import { scannedBytesPerTurn, tooManyParts } from './scanLimits.ts';
  */
 const maxSegments = 10_000;
 
+/** Progressive encoders write 10 scans, those that search for the best order of them up to some tens. */
+const maxScans = 100;
+
+/**
+ * How often each sample of the image is coded, on average over its components. Encoders in use need at most 7; every
+ * scan goes through all blocks of its components, whatever few bytes it has.
+ */
+const maxPasses = 10;
+
 const [RST0, SOI, EOI, SOS, TEM] = [0xd0, 0xd8, 0xd9, 0xda, 0x01] as const;
 const isRestart = (marker: number): boolean => marker >= RST0 && marker < SOI;
 
+/** Frame headers: C0 to CF but for tables of Huffman and arithmetic coding and the extension. */
+const isFrame = (marker: number): boolean =>
+  marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
+
 /**
- * Rejects with ImageError for a JPEG of too many segments, including those between and after its scans:
- * libjpeg stores a record of each. Walks from marker to marker as libjpeg does, in damaged files too.
+ * Whether the first scan of a JPEG lacks some of its components, as in progressive files and some sequential ones: libjpeg then holds
+ * the coefficients of the whole image.
+ */
+export function isCodedInParts(jpeg: Uint8Array): boolean {
+  let components = 0;
+  for (let at = 2; at + 9 < jpeg.length && jpeg[at] === 0xff; ) {
+    const marker = jpeg[at + 1] ?? 0;
+    if (marker === 0xff) {
+      at += 1;
+      continue;
+    }
+    if (isFrame(marker)) components = jpeg[at + 9] ?? 0;
+    if (marker === SOS) return (jpeg[at + 4] ?? 0) < components;
+    at += 2 + Math.max(2, (jpeg[at + 2] ?? 0) * 256 + (jpeg[at + 3] ?? 0));
+  }
+  return false;
+}
+
+/** Counts the scans of a file and the samples that they go through. */
+class Scans {
+  /** Samples for each eight by eight of the image, by component. */
+  readonly #samples = new Map<number, number>();
+  #scans = 0;
+  #scanned = 0;
+
+  /** `at`: behind the marker. */
+  frame(jpeg: Uint8Array, at: number): void {
+    if (this.#samples.size > 0) return;
+    for (let i = 0; i < (jpeg[at + 7] ?? 0); i++) {
+      const [id = 0, factors = 0] = jpeg.subarray(at + 8 + 3 * i);
+      this.#samples.set(id, (factors >> 4) * (factors & 15));
+    }
+  }
+
+  scan(jpeg: Uint8Array, at: number): void {
+    this.#scans += 1;
+    if (this.#scans > maxScans) throw tooManyParts('scans', maxScans);
+    for (let i = 0; i < (jpeg[at + 2] ?? 0); i++)
+      this.#scanned += this.#samples.get(jpeg[at + 3 + 2 * i] ?? 0) ?? 0;
+    const all = [...this.#samples.values()].reduce((sum, samples) => sum + samples, 0);
+    if (this.#scanned > maxPasses * all)
+      throw tooMuchWork(`The scans of the JPEG code every pixel more than ${maxPasses} times.`);
+  }
+}
+
+/**
+ * Rejects with ImageError for a JPEG of too many segments, including those between and after its scans, of which
+ * libjpeg stores a record of each, and of too many scans. Walks from marker to marker as libjpeg does, in damaged files
+ * too.
  */
 export async function checkJpeg(jpeg: Uint8Array): Promise<void> {
+  const scans = new Scans();
   let segments = 0;
   let inScan = false;
   let until = scannedBytesPerTurn;
@@ -39,6 +100,8 @@ export async function checkJpeg(jpeg: Uint8Array): Promise<void> {
     if (segments > maxSegments) throw tooManyParts('segments', maxSegments);
     if (isRestart(marker) || marker === SOI || marker === TEM) continue;
     inScan = marker === SOS;
+    if (inScan) scans.scan(jpeg, at);
+    else if (isFrame(marker)) scans.frame(jpeg, at);
     at += Math.max(2, (jpeg[at] ?? 0) * 256 + (jpeg[at + 1] ?? 0));
   }
 }

@@ -1,4 +1,4 @@
-import { tooManyParts } from './scanLimits.ts';
+import { tooManyParts, tooMuchWork } from './scanLimits.ts';
 
 const signatureBytes = 8;
 /** Encoders split the image data into chunks of at least a kilobyte. */
@@ -14,6 +14,21 @@ const maxSpare = 64;
  */
 const maxTextBytes = 16 * 1024;
 
+/** Bytes of image data for each byte of its rows: packed without gain they are an eighth longer. */
+const maxPacking = 1.25;
+/** Bytes that image data may have beside, for a head and the ends of its blocks. */
+const spareBytes = 64 * 1024;
+/** Samples of a pixel by its colour type (PNG, section 11.2.1). */
+const samples: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 };
+
+/** The most bytes that the image data of a file may have: packed rows, each with its filter, in up to seven passes. */
+function mostData(header: Buffer): number {
+  if (header.length < 10) return Number.POSITIVE_INFINITY;
+  const [width, height] = [header.readUInt32BE(0), header.readUInt32BE(4)];
+  const row = (width * header.readUInt8(8) * (samples[header.readUInt8(9)] ?? 4)) / 8;
+  return maxPacking * height * (row + 4) + spareBytes;
+}
+
 const number = (type: string): number => Buffer.from(type, 'latin1').readUInt32BE();
 
 const [IDAT, IEND, ZTXT, ITXT] = [number('IDAT'), number('IEND'), number('zTXt'), number('iTXt')] as const;
@@ -24,10 +39,22 @@ const used: ReadonlySet<number> = new Set(
 /** Bit 5 of the type's first letter (PNG, section 5.4). */
 const isCritical = (type: number): boolean => (type & 0x20000000) === 0;
 
+/** The first chunk of a type: all of it, length and checksum included. */
+export function findChunk(bytes: Buffer, type: string): { from: number; end: number } | undefined {
+  const wanted = number(type);
+  for (let from = signatureBytes; from + 12 <= bytes.length; ) {
+    const end = from + 12 + bytes.readUInt32BE(from);
+    if (end > bytes.length) return;
+    if (bytes.readUInt32BE(from + 4) === wanted) return { from, end };
+    from = end;
+  }
+  return undefined;
+}
+
 /**
  * The file without superfluous and repeated chunks if it has more of them than an image needs; otherwise the
  * same bytes. The result does not depend on them, and a megabyte of file can hold gigabytes of text, or cause
- * 90 000 warnings. Throws ImageError for more chunks than an image can have.
+ * 90 000 warnings. Throws ImageError for more chunks or more data than an image can have.
  */
 export function neededChunks(file: Uint8Array): Uint8Array {
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
@@ -37,6 +64,8 @@ export function neededChunks(file: Uint8Array): Uint8Array {
   let chunks = 0;
   let spare = 0;
   let texts = 0;
+  let data = 0;
+  const most = mostData(bytes.subarray(signatureBytes + 8));
   for (let at = signatureBytes; at + 12 <= bytes.length; ) {
     chunks += 1;
     if (chunks > maxChunks) throw tooManyParts('chunks', maxChunks);
@@ -44,6 +73,8 @@ export function neededChunks(file: Uint8Array): Uint8Array {
     const next = at + 12 + length;
     const type = bytes.readUInt32BE(at + 4);
     if (type === IEND) break;
+    if (type === IDAT) data += length;
+    if (data > most) throw tooMuchWork('The PNG has more data than its pixels need.');
     const needed = type === IDAT || ((isCritical(type) || used.has(type)) && !seen.has(type));
     if (needed) {
       if (type !== IDAT) seen.add(type);

@@ -11,5 +11,9 @@ export function tooManyParts(parts: string, max: number): ImageError {
   );
 }
 
+/** Error for a file whose few bytes would keep a decoder busy for longer than its pixels explain. */
+export const tooMuchWork = (what: string): ImageError =>
+  new ImageError('failed_to_read_image', `${what} Save the image again with another program.`);
+
 /** Bytes that are scanned before the event loop gets a turn. */
 export const scannedBytesPerTurn = 4 * 1024 * 1024;

@@ -1,5 +1,5 @@
 import { ImageError } from '../errors.ts';
-import { tooManyParts } from './scanLimits.ts';
+import { tooManyParts, tooMuchWork } from './scanLimits.ts';
 
 /** Pages, one behind the other. */
 const maxImages = 1000;
@@ -12,11 +12,18 @@ export const maxPixelBytes = 16;
 /** Bytes of one tile, unpacked. */
 const maxTileBytes = 64 * 1024 * 1024;
 
+/** Bytes of all strips or tiles, for each byte of the file: several may be the same. */
+const maxStripBytes = 2;
+
+/** Pixels of all tiles, for each pixel of the image, and beside: tiles at its borders reach beyond it. */
+const maxTilePixels = 4;
+const spareTilePixels = 4 * 1024 * 1024;
+
 /** Bytes of a value, by its type (TIFF 6.0, section 2; BigTIFF: 16 to 18). */
 const typeBytes = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8] as const;
 
-const [BITS, SAMPLES, STRIPS, STRIP_BYTES, TILE_WIDTH, TILE_LENGTH, TILES, TILE_BYTES] = [
-  258, 277, 273, 279, 322, 323, 324, 325,
+const [WIDTH, LENGTH, BITS, SAMPLES, STRIPS, STRIP_BYTES, TILE_WIDTH, TILE_LENGTH, TILES, TILE_BYTES] = [
+  256, 257, 258, 277, 273, 279, 322, 323, 324, 325,
 ] as const;
 const stripTags: ReadonlySet<number> = new Set([STRIPS, STRIP_BYTES, TILES, TILE_BYTES]);
 
@@ -60,6 +67,8 @@ interface Tag {
   readonly bytes: number;
   /** Of its first value. */
   readonly value: number;
+  /** The sum of its values. */
+  readonly sum: () => number;
 }
 
 function readTag(file: Reader, at: number): Tag {
@@ -68,7 +77,12 @@ function readTag(file: Reader, at: number): Tag {
   const field = at + (file.big ? 12 : 8);
   const bytes = count * size;
   const place = bytes <= (file.big ? 8 : 4) ? field : file.word(field);
-  return { tag, count, bytes, value: file.number(place, size) };
+  const sum = () => {
+    let total = 0;
+    for (let i = 0; i < count; i++) total += file.number(place + i * size, size);
+    return total;
+  };
+  return { tag, count, bytes, value: file.number(place, size), sum };
 }
 
 /** Throws ImageError for an image of which one pixel or one tile is too large. */
@@ -79,11 +93,17 @@ function checkSizes(values: ReadonlyMap<number, number>): void {
     throw cannotRead(`A pixel of the image has ${pixelBytes} bytes, at most ${maxPixelBytes} are read.`);
   if (of(TILE_WIDTH) * of(TILE_LENGTH) * pixelBytes > maxTileBytes)
     throw cannotRead(`A tile of the image has more than ${maxTileBytes / 2 ** 20} MB.`);
+  if (!values.has(TILE_WIDTH)) return;
+  const reached = (side: number, tile: number) => Math.ceil(of(side) / Math.max(1, of(tile))) * of(tile);
+  const tilePixels = reached(WIDTH, TILE_WIDTH) * reached(LENGTH, TILE_LENGTH);
+  if (tilePixels > maxTilePixels * of(WIDTH) * of(LENGTH) + spareTilePixels)
+    throw cannotRead('The tiles of the image are larger than the image.');
 }
 
 /**
  * Throws ImageError for a TIFF of too many images, tags or strips: libtiff reads the tags of every image, with their
- * values, and stores those of the first; or of values that are longer than the file, because many tags name the same.
+ * values, and stores those of the first; or of values, strips or tiles
+ * that are longer than the file, because many tags name the same.
  */
 export function checkTiff(tiff: Uint8Array): void {
   const file = new Reader(tiff);
@@ -105,6 +125,10 @@ export function checkTiff(tiff: Uint8Array): void {
       values += tag.bytes;
       if (stripTags.has(tag.tag) && tag.count > maxStrips) throw tooManyParts('strips', maxStrips);
       if (values > length) throw cannotRead('The values of the tags are longer than the file.');
+      const lengths = tag.tag === STRIP_BYTES || tag.tag === TILE_BYTES;
+      // Only the first image is decoded.
+      if (images === 1 && lengths && tag.sum() > maxStripBytes * length)
+        throw tooMuchWork('The strips or tiles of the TIFF are longer than the file.');
       if (!sizes.has(tag.tag)) sizes.set(tag.tag, tag.value);
     }
     checkSizes(sizes);

@@ -18,6 +18,9 @@ function memoryBytes({ width, height, depth, hasAlpha }: Coded, file: Uint8Array
   return fixedBytes + file.length + width * height * perPixel;
 }
 
+/** Milliseconds that ending a worker may take. */
+const killMs = 10_000;
+
 /** Upper bound of the bytes that decoding takes beside the file, the pixels included. */
 export const heicBytes = (coded: Coded, file: Uint8Array): number =>
   // The worker has a copy of the file beside that in libheif's memory, and a small heap.
@@ -32,7 +35,7 @@ export const heicBytes = (coded: Coded, file: Uint8Array): number =>
 export async function decodeHeic(
   file: Uint8Array,
   probe: Coded & Pick<Probe, 'premultiplied'>,
-  { signal, timeoutSeconds = 0 }: JobLimits,
+  { signal, timeoutSeconds = 0, watch }: JobLimits,
 ): Promise<Raster> {
   signal?.throwIfAborted();
   const { width, height, premultiplied = false } = probe;
@@ -45,6 +48,7 @@ export async function decodeHeic(
     premultiplied,
   };
   const deadline = AbortSignal.timeout(1000 * (timeoutSeconds || maxSeconds));
+  const done = watch?.(1000 * (timeoutSeconds || maxSeconds) + killMs);
   const worker = new Worker(new URL('./heicWorker.js', import.meta.url), {
     workerData: task,
     transferList: [copy.buffer],
@@ -66,6 +70,7 @@ export async function decodeHeic(
     outcome = { failure: error.message };
   } finally {
     await worker.terminate();
+    done?.();
   }
   if ('failure' in outcome)
     throw new ImageError(

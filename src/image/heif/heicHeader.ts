@@ -15,6 +15,8 @@ export interface HeicHeader extends Dimensions {
 
 /** Pixels of all tiles together, for each pixel of the image: those at its borders reach beyond it. */
 const maxTilePixels = 4;
+/** Bytes that describe a grid: 12, and some that later versions may add. */
+const maxGridBytes = 64;
 /** A tile has at least 64 x 64. */
 const leastTilePixels = 4096;
 
@@ -43,17 +45,24 @@ function shownSize(item: Item): Dimensions {
 
 type Limits = Pick<ProbeLimits, 'maxPixels'>;
 
+/** How the images of a file are coded, as its items name it. */
+type Codec = 'hvc1' | 'av01';
+const codecNames: Readonly<Record<Codec, string>> = { hvc1: 'HEVC', av01: 'AV1' };
+
 /** Coded images that a decoder needs for an item: itself or its tiles. */
-function codedImages({ items, references }: Items, id: number, limits: Limits): Item[] {
+function codedImages({ items, references }: Items, id: number, codec: Codec, limits: Limits): Item[] {
   const item = items.get(id);
   if (!item) throw new RangeError('an item that the file lacks');
   const { width, height } = codedSize(item);
   assertDimensions({ width, height }, limits);
-  if (item.type === 'hvc1') return [item];
+  if (item.type === codec) return [item];
   if (item.type !== 'grid')
-    throw cannotRead(`The file holds an image of type "${item.type}"; only HEVC and grids of it are read.`);
+    throw cannotRead(
+      `The file holds an image of type "${item.type}"; only ${codecNames[codec]} and grids of it are read.`,
+    );
 
   // Grids of anything but coded images are refused, so grids do not nest.
+  if (item.bytes > maxGridBytes) throw cannotRead('The grid of the image is longer than any.');
   const grid = item.data();
   const wide = (grid.readUInt8(1) & 1) === 1;
   const [rows, columns] = [grid.readUInt8(2) + 1, grid.readUInt8(3) + 1];
@@ -64,8 +73,9 @@ function codedImages({ items, references }: Items, id: number, limits: Limits): 
   if (gridWidth !== width || gridHeight !== height || ids.length !== rows * columns)
     throw cannotRead('The tiles of the image do not fit together.');
   const tiles = ids.map((tile) => items.get(tile));
-  const coded = tiles.filter((tile) => tile?.type === 'hvc1') as Item[];
-  if (coded.length !== tiles.length) throw cannotRead('A tile of the image is not coded in HEVC.');
+  const coded = tiles.filter((tile) => tile?.type === codec) as Item[];
+  if (coded.length !== tiles.length)
+    throw cannotRead(`A tile of the image is not coded in ${codecNames[codec]}.`);
   const pixels = coded.map(codedSize).reduce((sum, tile) => sum + tile.width * tile.height, 0);
   if (pixels > maxTilePixels * Math.max(width * height, leastTilePixels))
     throw cannotRead('The tiles of the image are larger than the image.');
@@ -91,32 +101,65 @@ function profileOf(item: Item): Uint8Array | undefined {
   return item.properties.find(isProfile)?.body.subarray(4);
 }
 
-function read(file: Buffer, limits: Limits): HeicHeader {
-  const heif = readItems(file);
+interface CodedParts {
+  readonly image: Item;
+  readonly first: Item;
+  /** All that is decoded: the image or its tiles, and those of its alpha. */
+  readonly coded: readonly Item[];
+  readonly hasAlpha: boolean;
+}
+
+/** What a decoder reads for the image that the file shows. */
+function codedParts(heif: Items, codec: Codec, file: Buffer, limits: Limits): CodedParts {
   const { primary, items, references } = heif;
   const image = items.get(primary);
   if (!image) throw new RangeError('no primary item');
-  const tiles = codedImages(heif, primary, limits);
+  const tiles = codedImages(heif, primary, codec, limits);
   const [first] = tiles;
   if (!first) throw new RangeError('no tile');
   const alphaId = references.find(
     ({ type, from, to }) => type === 'auxl' && to.includes(primary) && isAlpha(items.get(from)),
   )?.from;
-  const alpha = alphaId === undefined ? [] : codedImages(heif, alphaId, limits);
+  const alpha = alphaId === undefined ? [] : codedImages(heif, alphaId, codec, limits);
 
   // Each coded image is read once, or as often as the grid names it: not much more than the file.
   const coded = [...tiles, ...alpha];
   if (coded.some(({ complete }) => !complete)) throw cannotRead(CUT_SHORT);
   const bytes = coded.reduce((sum, item) => sum + item.bytes, 0);
   if (bytes > 2 * file.length) throw cannotRead('The images of the file are longer than the file.');
+  return { image, first, coded, hasAlpha: alpha.length > 0 };
+}
+
+function read(file: Buffer, limits: Limits): HeicHeader {
+  const heif = readItems(file);
+  const { image, first, coded, hasAlpha } = codedParts(heif, 'hvc1', file, limits);
   const icc = profileOf(image) ?? profileOf(first);
+  const premultiplied = heif.references.some(({ type, from }) => type === 'prem' && from === heif.primary);
   return {
     ...shownSize(image),
     depth: coded.every((item) => depthOf(item) === 8) ? 8 : 16,
-    hasAlpha: alpha.length > 0,
-    ...(references.some(({ type, from }) => type === 'prem' && from === primary) && { premultiplied: true }),
+    hasAlpha,
+    ...(premultiplied && { premultiplied: true as const }),
     ...(icc && { icc }),
   };
+}
+
+/** The result of reading boxes; a length or an offset that leads outside the file is an ImageError. */
+function readingBoxes<T>(heif: Uint8Array, reading: (file: Buffer) => T): T {
+  try {
+    return reading(Buffer.from(heif.buffer, heif.byteOffset, heif.byteLength));
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new ImageError('invalid_dimensions', DIMENSIONS_UNREADABLE, error);
+  }
+}
+
+/**
+ * Checks, as `readHeicHeader` does, everything that a decoder would read or allocate for the image that an AVIF shows:
+ * grids whose tiles are larger than the image, or which name one of them again and again. Throws ImageError.
+ */
+export function checkAvif(avif: Uint8Array, limits: Limits): void {
+  readingBoxes(avif, (file) => codedParts(readItems(file), 'av01', file, limits));
 }
 
 /**
@@ -126,11 +169,5 @@ function read(file: Buffer, limits: Limits): HeicHeader {
  * Throws ImageError.
  */
 export function readHeicHeader(heic: Uint8Array, limits: Limits): HeicHeader {
-  const file = Buffer.from(heic.buffer, heic.byteOffset, heic.byteLength);
-  try {
-    return read(file, limits);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    throw new ImageError('invalid_dimensions', DIMENSIONS_UNREADABLE, error);
-  }
+  return readingBoxes(heic, (file) => read(file, limits));
 }

@@ -36,6 +36,9 @@ export interface Items {
 /** Items that references name, in all of them. */
 const maxReferences = 10_000;
 
+/** Properties of all items: some ten for each of as many as `checkHeif` admits. */
+const maxAssociations = 20_000;
+
 /** Reads numbers one behind the other. */
 class Cursor {
   readonly bytes: Buffer;
@@ -128,6 +131,7 @@ function readProperties({ body }: Property): Map<number, Property[]> {
   const container = boxes.find(({ type }) => type === 'ipco');
   const known = container ? boxesIn(container.body) : [];
   const found = new Map<number, Property[]>();
+  let associations = 0;
   for (const { type, body: association } of boxes) {
     if (type !== 'ipma') continue;
     const cursor = new Cursor(association);
@@ -137,6 +141,8 @@ function readProperties({ body }: Property): Map<number, Property[]> {
       const id = cursor.number(version < 1 ? 2 : 4);
       const properties = found.get(id) ?? [];
       for (let count = cursor.number(1); count > 0; count -= 1) {
+        associations += 1;
+        if (associations > maxAssociations) throw new RangeError('too many properties');
         const property = known[(cursor.number(indexBytes) & (indexBytes === 1 ? 0x7f : 0x7fff)) - 1];
         if (property) properties.push(property);
       }

@@ -99,3 +99,42 @@ test('files as programs write them are read, and cut files end', async (t) => {
     }
   }
 });
+
+/** A grid of `rows` by as many columns that all name one tile, by so many references. */
+async function grid(rows: number, tile: number, shown: number, references = rows * rows): Promise<Buffer> {
+  const coded = await sharp({ create: { width: tile, height: tile, channels: 3, background: '#81d4fa' } })
+    .avif({ effort: 0 })
+    .toBuffer();
+  const boxOf = (type: string) => {
+    const at = coded.indexOf(type) - 4;
+    return coded.subarray(at, at + coded.readUInt32BE(at));
+  };
+  const u16 = (value: number) => [value >> 8, value & 255];
+  const data = boxOf('mdat').subarray(8);
+  const shape = Buffer.concat([Buffer.from([0, 1, rows - 1, rows - 1]), u32(shown), u32(shown)]);
+  const size = (side: number) => box('ispe', full(0), u32(side), u32(side));
+  const properties = box('ipco', size(shown), size(tile), boxOf('av1C'), box('pixi', full(0), [3, 8, 8, 8]));
+  const associations = box('ipma', full(0), u32(2), [0, 1, 2, 1, 4], [0, 2, 3, 2, 0x83, 4]);
+  const item = (id: number, type: string) => box('infe', full(2), u16(id), u16(0), Buffer.from(`${type}\0`));
+  const items = box('iinf', full(0), u16(2), item(1, 'grid'), item(2, 'av01'));
+  const tiles = Array.from({ length: references }, () => u16(2)).flat();
+  const reference = box('iref', full(0), box('dimg', u16(1), u16(references), tiles));
+  const handler = box('hdlr', full(0), u32(0), Buffer.from('pict'), Buffer.alloc(13));
+  const build = (at: number) => {
+    const place = (id: number, from: number, bytes: number) =>
+      Buffer.concat([Buffer.from([...u16(id), 0, 0, 0, 1]), u32(from), u32(bytes)]);
+    const places = [place(1, at, shape.length), place(2, at + shape.length, data.length)];
+    const location = box('iloc', full(0), [0x44, 0, 0, 2], ...places);
+    const parts = [handler, box('pitm', full(0), u16(1)), location, items, reference];
+    return file(meta(...parts, box('iprp', properties, associations)));
+  };
+  return Buffer.concat([build(build(0).length + 8), box('mdat', shape, data)]);
+}
+
+test('a grid whose tiles are larger than the image, or more than it has places for, is refused', async (t) => {
+  const whole = await grid(2, 64, 128);
+  const header = await probe(whole, limits);
+  t.is((await decode(whole, header, header)).data.length, 128 * 128 * 4);
+  t.regex(await refusal(await grid(16, 128, 128)), /larger than the image/);
+  t.regex(await refusal(await grid(2, 64, 128, 5000)), /do not fit together/);
+});

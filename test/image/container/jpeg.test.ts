@@ -61,3 +61,37 @@ test('wherever a file is truncated, the scan of its segments ends', async (t) =>
     t.regex(outcome, /^(?:read|failed_to_read_image|invalid_dimensions)$/);
   }
 });
+
+test('many scans are refused, and few that go through all pixels again and again', async (t) => {
+  const jpeg = await noise.clone().jpeg({ progressive: true }).toBuffer();
+  const end = jpeg.length - 2;
+  const last = jpeg.subarray(jpeg.lastIndexOf(Buffer.from([0xff, 0xda])), end);
+  const more = (count: number) => behind(jpeg, end, Buffer.concat(Array.from({ length: count }, () => last)));
+  // 10 scans, of which 6 code the luminance, which has two thirds of the samples.
+  t.is((await probe(more(5), CONTRACT_LIMITS)).width, 300);
+  await t.throwsAsync(probe(more(12), CONTRACT_LIMITS), { message: /every pixel more than 10 times/ });
+  const chrominance = Buffer.from(last);
+  chrominance[5] = 2;
+  const few = Buffer.concat(Array.from({ length: 91 }, () => chrominance.subarray(0, 12)));
+  await t.throwsAsync(probe(behind(jpeg, end, few), CONTRACT_LIMITS), refused);
+  // A component that no header names.
+  chrominance[5] = 9;
+  const unknown = Buffer.concat(Array.from({ length: 91 }, () => chrominance.subarray(0, 12)));
+  await t.throwsAsync(probe(behind(jpeg, end, unknown), CONTRACT_LIMITS), { message: /more than 100 scans/ });
+});
+
+test('a sequential JPEG whose components have scans of their own counts as coded in parts', async (t) => {
+  const whole = await noise.clone().jpeg().toBuffer();
+  t.is((await probe(whole, CONTRACT_LIMITS)).progressive, undefined);
+  t.is(
+    (await probe(await noise.clone().jpeg({ progressive: true }).toBuffer(), CONTRACT_LIMITS)).progressive,
+    true,
+  );
+  const gray = await noise.clone().toColourspace('b-w').jpeg().toBuffer();
+  t.is((await probe(gray, CONTRACT_LIMITS)).progressive, undefined);
+  // The scan of the first component, of three.
+  const scan = whole.indexOf(Buffer.from([0xff, 0xda]));
+  const own = Buffer.from([0xff, 0xda, 0, 8, 1, 1, 0, 0, 63, 0]);
+  const parts = Buffer.concat([whole.subarray(0, scan), own, whole.subarray(scan + 14)]);
+  t.is((await probe(parts, CONTRACT_LIMITS)).progressive, true);
+});

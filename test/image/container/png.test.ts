@@ -2,6 +2,7 @@ import { deflateSync } from 'node:zlib';
 import test from 'ava';
 import sharp from 'sharp';
 import { neededChunks } from '../../../src/image/container/png.ts';
+import { decode } from '../../../src/image/decode.ts';
 import { configureLibvips } from '../../../src/image/libvips.ts';
 import { probe } from '../../../src/image/probe.ts';
 import { CONTRACT_LIMITS } from '../../../src/image/types.ts';
@@ -75,4 +76,29 @@ test('bytes after the end of an image are ignored', async (t) => {
   const full = Buffer.concat([plain, Buffer.alloc(12 * 200_000)]);
   t.is(neededChunks(full), full);
   t.is((await probe(full, CONTRACT_LIMITS)).width, 40);
+});
+
+test('image data that is longer than the pixels need is refused, badly packed data is not', async (t) => {
+  const pixels = Buffer.from(Array.from({ length: 40 * 30 * 3 }, (_, i) => (i * 7919) & 255));
+  const raw = sharp(pixels, { raw: { width: 40, height: 30, channels: 3 } });
+  const png = await raw.png({ compressionLevel: 0 }).toBuffer();
+  const idat = png.indexOf('IDAT') - 4;
+  const blocks = (count: number) => {
+    // Empty stored blocks, of five bytes each.
+    const rest = pngChunk('IDAT', Buffer.alloc(5 * count, Buffer.from([0, 0, 0, 0xff, 0xff])));
+    const head = pngChunk('IDAT', Buffer.from([0x78, 0x01]));
+    const own = png.readUInt32BE(idat);
+    const data = pngChunk('IDAT', png.subarray(idat + 10, idat + 8 + own));
+    return Buffer.concat([png.subarray(0, idat), head, rest, data, png.subarray(idat + 12 + own)]);
+  };
+  for (const adam7 of [false, true])
+    t.is(
+      (await probe(await raw.png({ compressionLevel: 0, progressive: adam7 }).toBuffer(), CONTRACT_LIMITS))
+        .width,
+      40,
+    );
+  const padded = blocks(2000);
+  const header = await probe(padded, CONTRACT_LIMITS);
+  t.deepEqual((await decode(padded, header, header)).data.length, 40 * 30 * 4);
+  await t.throwsAsync(probe(blocks(20_000), CONTRACT_LIMITS), { code: 'failed_to_read_image' });
 });

@@ -113,6 +113,37 @@ for (const layout of layouts) {
     await t.throwsAsync(probe(tiff({ ...layout, tags: many, images: 400 }), limits), refused);
   });
 
+  test(`${name}: strips that name the same bytes again and again are refused`, async (t) => {
+    // 50 rows of 2000 bytes, which are in the file once; the first strip states the length of all.
+    const rows = 50;
+    const shared = (bytes: number): Tag[] => [
+      [257, SHORT, 1, rows],
+      [273, LONG, rows, 24],
+      [278, SHORT, 1, 1],
+      [279, LONG, rows, bytes],
+    ];
+    const file = tiff({ ...layout, tags: shared(24), extra: 4000 });
+    // The lengths lie where the pixels of the first strips do: 0 but for those that are written here.
+    const put = (i: number, value: number) =>
+      layout.endian === 'II'
+        ? file.writeUInt32LE(value, 1000 + 4 * i)
+        : file.writeUInt32BE(value, 1000 + 4 * i);
+    const name = Buffer.alloc(4);
+    const at = file.indexOf(
+      layout.endian === 'II' ? Buffer.from([279 & 255, 1]) : Buffer.from([1, 279 & 255]),
+    );
+    t.true(at > 0);
+    const field = at + ('big' in layout ? 12 : 8);
+    if (layout.endian === 'II') name.writeUInt32LE(1000);
+    else name.writeUInt32BE(1000);
+    name.copy(file, 'big' in layout && layout.endian === 'MM' ? field + 4 : field);
+    file.fill(0, 1000, 1000 + 4 * rows);
+    for (let i = 0; i < rows; i++) put(i, 50);
+    t.is((await probe(file, limits)).height, rows);
+    for (let i = 0; i < rows; i++) put(i, file.length / 4);
+    await t.throwsAsync(probe(file, limits), { message: /longer than the file/ });
+  });
+
   test(`${name}: pixels and tiles of many bytes are refused`, async (t) => {
     const wide: readonly Tag[][] = [
       [[277, SHORT, 1, 17]],
@@ -121,6 +152,10 @@ for (const layout of layouts) {
       [
         [322, LONG, 1, 100_000],
         [323, LONG, 1, 100_000],
+      ],
+      [
+        [322, LONG, 1, 4096],
+        [323, LONG, 1, 4096],
       ],
       [
         [322, LONG8, 1, 100_000],

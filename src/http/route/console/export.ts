@@ -2,15 +2,17 @@ import { Readable } from 'node:stream';
 import { strToU8, Zip, ZipDeflate, ZipPassThrough } from 'fflate';
 import type { Account, Accounts } from '../../../accounts/accounts.ts';
 import type { AuditLog } from '../../../accounts/audit.ts';
+import type { Entry } from '../../../billing/entries.ts';
 import type { Ledger } from '../../../billing/ledger.ts';
 import { isoTime } from '../../../billing/present.ts';
-import type { Improve } from '../../../improve/improve.ts';
+import type { HandedIn, Improve } from '../../../improve/improve.ts';
 import type { Context } from '../../context.ts';
+import { ownTurn } from '../../ownTurn.ts';
 import type { Route } from '../../router.ts';
 import { accountIdOf, actorOf, type Endpoints } from './access.ts';
 import { imageInfo } from './images.ts';
 import { keyInfos } from './keys.ts';
-import { entryInfo, statementCsv } from './statement.ts';
+import { entryInfo, statementCsv, statementPages } from './statement.ts';
 
 export interface ExportParts {
   readonly accounts: Accounts;
@@ -19,22 +21,66 @@ export interface ExportParts {
   readonly audit: AuditLog;
 }
 
+/** The lines of a JSON array of an object at the top level, without its brackets. */
+const jsonItems = (items: readonly unknown[]): string =>
+  items.map((item) => JSON.stringify(item, undefined, 2).replaceAll(/^/gm, '    ')).join(',\n');
+
+const imagesAtATime = 200;
+
+/** The images handed in, newest first, page by page. */
+async function* imagePages(improve: Improve, accountId: string): AsyncGenerator<readonly HandedIn[]> {
+  let before: HandedIn | undefined;
+  for (;;) {
+    await ownTurn();
+    const images = await improve.page(accountId, { before, limit: imagesAtATime });
+    yield images;
+    before = images.at(-1);
+    if (images.length < imagesAtATime) return;
+  }
+}
+
+/** A member of a JSON object at its top level: an array, written page by page. */
+async function* jsonArray<Row>(
+  name: string,
+  pages: AsyncIterable<readonly Row[]>,
+  present: (row: Row) => unknown,
+): AsyncGenerator<string> {
+  let before = `,\n  ${JSON.stringify(name)}: [\n`;
+  for await (const rows of pages) {
+    if (rows.length === 0 && before === ',\n') break;
+    yield before + jsonItems(rows.map(present));
+    before = ',\n';
+  }
+  yield '\n  ]';
+}
+
+/** `{ …facts, "statement": […], "images": […] }`, indented, without holding the arrays. */
+async function* accountJson(
+  facts: object,
+  statement: AsyncIterable<readonly Entry[]>,
+  images: AsyncIterable<readonly HandedIn[]>,
+): AsyncGenerator<string> {
+  yield JSON.stringify(facts, undefined, 2).slice(0, -2);
+  yield* jsonArray('statement', statement, entryInfo);
+  yield* jsonArray('images', images, imageInfo);
+  yield '\n}\n';
+}
+
 /**
  * Everything stored about an account as a ZIP: `account.json`, `statement.csv` and the images handed in. One
- * image is in memory at a time.
+ * image, or one page of the statement, is in memory at a time; nothing is made before the reader has taken what was.
  */
 async function exportArchive(
   account: Account,
   { accounts, ledger, improve }: ExportParts,
 ): Promise<Readable> {
-  const images = await improve.list({ accountId: account.id });
-  const entries = await ledger.statementNewestFirst(account.id);
   const { id, name, email, createdAt } = account;
+  // Both files have the entries up to now.
+  const [newest] = await ledger.statementNewestFirst(id, { limit: 1 });
+  const pages = () => statementPages(ledger, id, { before: (newest?.id ?? 0) + 1 });
   const facts = {
     account: { id, name, email, createdAt: isoTime(createdAt) },
     keys: keyInfos(await accounts.keys(id)),
-    statement: entries.map(entryInfo),
-    images: images.map(imageInfo),
   };
   const chunks: Uint8Array[] = [];
   let failed: Error | undefined;
@@ -42,25 +88,34 @@ async function exportArchive(
     if (error) failed = error;
     else chunks.push(chunk);
   });
-  const add = (path: string, bytes: Uint8Array, packed: boolean) => {
-    // Images are compressed already.
-    const file = packed ? new ZipPassThrough(path) : new ZipDeflate(path, { level: 6 });
+  function* drain() {
+    if (failed) throw failed;
+    yield* chunks.splice(0);
+  }
+  async function* pack(path: string, texts: AsyncIterable<string>) {
+    const file = new ZipDeflate(path, { level: 6 });
     zip.add(file);
-    file.push(bytes, true);
-  };
-  async function* parts(): AsyncGenerator<Uint8Array> {
-    const drain = function* () {
-      if (failed) throw failed;
-      yield* chunks.splice(0);
-    };
-    add('account.json', strToU8(`${JSON.stringify(facts, undefined, 2)}\n`), false);
-    add('statement.csv', strToU8(statementCsv(entries)), false);
-    yield* drain();
-    for (const image of images) {
-      const bytes = await improve.bytes(image);
-      if (bytes) add(`images/${image.id}.${image.type}`, bytes, true);
+    for await (const text of texts) {
+      file.push(strToU8(text));
       yield* drain();
     }
+    file.push(new Uint8Array(), true);
+    yield* drain();
+  }
+  async function* parts(): AsyncGenerator<Uint8Array> {
+    const images = () => imagePages(improve, id);
+    yield* pack('account.json', accountJson(facts, pages(), images()));
+    yield* pack('statement.csv', statementCsv(pages()));
+    for await (const page of images())
+      for (const image of page) {
+        const bytes = await improve.bytes(image);
+        if (!bytes) continue;
+        // Images are compressed already.
+        const file = new ZipPassThrough(`images/${image.id}.${image.type}`);
+        zip.add(file);
+        file.push(bytes, true);
+        yield* drain();
+      }
     zip.end();
     yield* drain();
   }

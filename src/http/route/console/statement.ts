@@ -6,6 +6,7 @@ import type { Ledger } from '../../../billing/ledger.ts';
 import { entryRow, isoTime } from '../../../billing/present.ts';
 import { toCredits } from '../../../billing/price.ts';
 import type { Context } from '../../context.ts';
+import { ownTurn } from '../../ownTurn.ts';
 import { parse, time } from '../../parameters.ts';
 import type { Route } from '../../router.ts';
 import { accountIdOf, type Endpoints } from './access.ts';
@@ -46,26 +47,36 @@ const columns = [
 const csvRows = (entries: readonly Entry[]) =>
   csv(entries.map(entryRow).map((row) => columns.map((column) => String(row[column] ?? ''))));
 
-/** A statement as CSV, with a header row. */
-export const statementCsv = (entries: readonly Entry[]): string => csv([columns]) + csvRows(entries);
+/** Entries that are read and written in one turn of the event loop: some milliseconds. */
+const entriesAtATime = 200;
 
-const entriesAtATime = 1000;
-
-/** `statementCsv` of every matching entry, newest first, read in parts. */
-async function* streamCsv(
-  ledger: Ledger,
+/**
+ * Every matching entry, newest first, page by page, each in a turn of its own: an account may have millions. At least one
+ * page, which may be empty.
+ */
+export async function* statementPages(
+  ledger: Pick<Ledger, 'statementNewestFirst'>,
   accountId: string,
-  wanted: NewestFirstPage,
-): AsyncGenerator<string> {
-  let entries: readonly Entry[];
-  let before: number | undefined;
-  let head = csv([columns]);
-  do {
-    entries = await ledger.statementNewestFirst(accountId, { ...wanted, before, limit: entriesAtATime });
+  wanted: Omit<NewestFirstPage, 'limit'> = {},
+): AsyncGenerator<readonly Entry[]> {
+  let { before } = wanted;
+  for (;;) {
+    await ownTurn();
+    const page = { ...wanted, before, limit: entriesAtATime };
+    const entries = await ledger.statementNewestFirst(accountId, page);
+    yield entries;
+    if (entries.length < entriesAtATime) return;
     before = entries.at(-1)?.id;
+  }
+}
+
+/** A statement as CSV, with a header row. */
+export async function* statementCsv(pages: AsyncIterable<readonly Entry[]>): AsyncGenerator<string> {
+  let head = csv([columns]);
+  for await (const entries of pages) {
     yield head + csvRows(entries);
     head = '';
-  } while (entries.length === entriesAtATime);
+  }
 }
 
 /** The account's ledger entries, newest first: page by page, or all as a file. */
@@ -76,7 +87,7 @@ export function statementRoutes({ ledger }: { readonly ledger: Ledger }, { owner
     return readPage(limit, read, numberOf, entryInfo);
   };
   const download = async (ctx: Context) => {
-    const parts = streamCsv(ledger, accountIdOf(ctx), parse(filter, ctx.query));
+    const parts = statementCsv(statementPages(ledger, accountIdOf(ctx), parse(filter, ctx.query)));
     // Read before the answer begins, so that a failure is still answered with an error.
     const first = await parts.next();
     async function* all() {
