@@ -84,7 +84,8 @@ function jsonSchema(field: Field<unknown>): Schema {
   const { description, default: fallback, 'x-error-codes': codes, ...plain } = textSchema(field);
   const words = [...(plain.enum ?? []), ...(plain.examples ?? [])].map(String);
   const others: Schema[] = [];
-  if (words.some((word) => /^\d+(\.\d+)?$/.test(word))) others.push({ type: 'number' });
+  if (field.number || words.some((word) => /^\d+(\.\d+)?$/.test(word))) others.push({ type: 'number' });
+  if (field.list) others.push({ type: 'array', items: { type: ['string', 'number'] } });
   if (words.includes('true')) others.push({ type: 'boolean' });
   if (field.perSubject)
     others.push({
