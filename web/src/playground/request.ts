@@ -1,4 +1,4 @@
-import type { Request } from '../lib/code.ts';
+import type { Request } from '../../../src/http/openapi/programs.ts';
 import { endpoint } from '../lib/options.ts';
 import type { SourceImage } from './image.ts';
 
