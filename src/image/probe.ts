@@ -1,5 +1,5 @@
 import sharp, { type Metadata } from 'sharp';
-import { checkParts, forDecoder } from './container/check.ts';
+import { checkParts, forDecoder, statesColour } from './container/check.ts';
 import { readDensity } from './density.ts';
 import { assertDimensions } from './dimensions.ts';
 import { CUT_SHORT, DIMENSIONS_UNREADABLE, ImageError } from './errors.ts';
@@ -80,7 +80,7 @@ export async function probe(bytes: Uint8Array, limits: ProbeLimits): Promise<Pro
   assertDimensions({ width, height }, limits);
 
   const kind = colour(metadata);
-  const becomesSrgb = kind === 'cmyk' || kind === 'gray';
+  const becomesSrgb = kind === 'cmyk' || kind === 'gray' || statesColour(bytes, format);
   const icc = becomesSrgb || !metadata.icc ? undefined : usableRgbProfile(metadata.icc);
   const density = readDensity(needed, format, metadata.exif);
   return {
