@@ -14,7 +14,9 @@ function refuseType(received: string, { formats, unavailable = [] }: ProbeLimits
   const expected = formats.map((format) => (format === 'jpeg' ? 'jpg' : format)).join('/');
   const why = unavailable.some((format) => format === received)
     ? ', which the libvips of this installation cannot read'
-    : '';
+    : isInputFormat(received)
+      ? '; the operator of this service can allow it (CUTOUT_INPUT_FORMATS)'
+      : '';
   return new ImageError('invalid_file_type', `Expected ${expected}, received ${received}${why}`);
 }
 

@@ -11,7 +11,7 @@ test('without a CUTOUT_ variable every value is a default', (t) => {
   t.is(config.engine.modelsDir, path.resolve('data', 'models'));
   t.is(config.engine.workers, 'auto');
   t.is(config.accounts.apiKey, undefined);
-  t.deepEqual(config.cutout.inputFormats, []);
+  t.deepEqual(config.cutout.inputFormats, ['avif', 'heic']);
   t.deepEqual(new Set(Object.values(config.sources)), new Set(['default']));
 });
 
@@ -144,6 +144,8 @@ for (const [name, value] of [
   ['CUTOUT_DEVICE_ID', '0 1'],
   ['CUTOUT_MODEL', '../escape'],
   ['CUTOUT_INPUT_FORMATS', 'avif,svg'],
+  ['CUTOUT_INPUT_FORMATS', 'none,gif'],
+  ['CUTOUT_KEEP_ALIVE', '4'],
   ['CUTOUT_FETCH', 'private'],
   ['CUTOUT_FETCH_ALLOW', 'http://host/'],
   ['CUTOUT_FETCH_ALLOW', 'host:0'],
@@ -173,6 +175,12 @@ test('a bad key is refused without being repeated', (t) => {
   const error = t.throws(() => loadConfig({ CUTOUT_API_KEY: 'short secret' }), { instanceOf: UserError });
   t.regex(error.message, /^CUTOUT_API_KEY must be /);
   t.false(error.message.includes('secret'));
+});
+
+test('HEIC and AVIF are read by default, none of the others where they are switched off', (t) => {
+  t.deepEqual(loadConfig({}).cutout.inputFormats, ['avif', 'heic']);
+  t.deepEqual(loadConfig({ CUTOUT_INPUT_FORMATS: 'none' }).cutout.inputFormats, []);
+  t.deepEqual(loadConfig({ CUTOUT_INPUT_FORMATS: 'tiff' }).cutout.inputFormats, ['tiff']);
 });
 
 test('the configuration cannot be changed', (t) => {
