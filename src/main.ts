@@ -3,6 +3,7 @@ import { serve } from './cli/serve.ts';
 import { type Config, InvalidSettings, loadConfig, withModel } from './config/readConfig.ts';
 import { EngineError } from './engine/types.ts';
 import { UserError } from './errors.ts';
+import { accessSentence } from './folder.ts';
 import { ModelError } from './models/error.ts';
 import { RuntimeError } from './runtime/error.ts';
 import { release, version } from './server/installation.ts';
@@ -62,7 +63,9 @@ async function main(): Promise<void> {
 try {
   await main();
 } catch (error) {
-  if (!isForPeople(error)) throw error;
-  stderr.write(`cutout: ${error.message}\n`);
-  process.exitCode ??= 1;
+  const refused = accessSentence(error) ?? accessSentence(error instanceof Error ? error.cause : undefined);
+  if (!isForPeople(error) && refused === undefined) throw error;
+  stderr.write(`cutout: ${isForPeople(error) ? error.message : refused}\n`);
+  // EX_CONFIG: starting again changes nothing (systemd's RestartPreventExitStatus).
+  process.exitCode ??= refused === undefined ? 1 : 78;
 }
