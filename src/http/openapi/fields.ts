@@ -133,7 +133,7 @@ const backgroundTexts: Properties = {
 };
 const sourceFile = {
   image_file: image(
-    `JPEG, PNG or WebP, at most ${CONTRACT_LIMITS.maxBytes / 1024 ** 2} MB and ${CONTRACT_LIMITS.maxPixels / 1e6} megapixels.`,
+    `JPEG, PNG, WebP, HEIC or AVIF, at most ${CONTRACT_LIMITS.maxBytes / 1024 ** 2} MB and ${CONTRACT_LIMITS.maxPixels / 1e6} megapixels.`,
   ),
 };
 const backgroundFile = {

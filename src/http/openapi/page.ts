@@ -180,7 +180,7 @@ function pageFor(document: OpenApi): string {
 <body>
 <header><h1>${html(title)} API <small>${html(version)}</small></h1>
 ${prose(description)}</header>
-<nav><a href="#start">Start</a> ${links.join(' ')} <a href="#errors">Errors</a> <a href="openapi.json">openapi.json</a></nav>
+<nav><a href="./">Playground</a> <a href="#start">Start</a> ${links.join(' ')} <a href="#errors">Errors</a> <a href="openapi.json">openapi.json</a></nav>
 <section id="start"><h2>Start</h2>
 ${prose('The key goes into the header `X-Api-Key`, or into `Authorization: Bearer`. The samples read it from `CUTOUT_KEY`.')}
 ${programs.join('\n')}

@@ -17,6 +17,9 @@ export const withSize = (values: Values, size: string): Values => ({
   texts: { ...values.texts, size },
 });
 
+export const choosesSubject = ({ texts }: Values): boolean =>
+  ['subject_points', 'subject_box'].some((name) => (texts[name] ?? '') !== '');
+
 /** Options that move or cut the image. */
 const moving = ['crop', 'scale', 'position'];
 
