@@ -1,5 +1,4 @@
 import { Command } from 'commander';
-import { serve } from './cli/serve.ts';
 import { type Config, InvalidSettings, loadConfig, withModel } from './config/readConfig.ts';
 import { EngineError } from './engine/types.ts';
 import { UserError } from './errors.ts';
@@ -48,14 +47,15 @@ async function main(): Promise<void> {
     .option(...model)
     .option('--pull', 'download the network if it is missing (default)')
     .option('--no-pull', 'fail if the network is missing')
-    .action(({ pull = true, model }: { pull?: boolean; model?: string }) =>
-      serve(withModel(config, model), { pull, out: stderr }),
-    );
+    .action(async ({ pull = true, model }: { pull?: boolean; model?: string }) => {
+      const { serve } = await import('./cli/serve.ts');
+      await serve(withModel(config, model), { pull, out: stderr });
+    });
 
   // Other commands import much that a server does not need and that would delay its start.
   if (argv[2] !== 'serve') {
     const { addCommands } = await import('./cli/commands.ts');
-    addCommands(program, config, { pull, model });
+    await addCommands(program, config, { pull, model });
   }
   await program.parseAsync();
 }
