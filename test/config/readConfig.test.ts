@@ -1,3 +1,5 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import test from 'ava';
 import { describeConfig, InvalidSettings, loadConfig } from '../../src/config/readConfig.ts';
@@ -182,6 +184,28 @@ test('HEIC and AVIF are read by default, none of the others where they are switc
   t.deepEqual(loadConfig({ CUTOUT_INPUT_FORMATS: 'none' }).cutout.inputFormats, []);
   t.deepEqual(loadConfig({ CUTOUT_INPUT_FORMATS: 'tiff' }).cutout.inputFormats, ['tiff']);
 });
+
+test.serial(
+  'networks are in one place of the user, except beside a checkout, in a data folder that is set or has some',
+  (t) => {
+    const here = process.cwd();
+    const folder = mkdtempSync(path.join(tmpdir(), 'cutout-config-'));
+    t.teardown(() => {
+      process.chdir(here);
+      rmSync(folder, { recursive: true });
+    });
+    t.is(loadConfig({ HOME: '/home/ann' }).engine.modelsDir, path.resolve('data', 'models'), 'a checkout');
+    process.chdir(folder);
+    const at = (env: Record<string, string>) => loadConfig(env).engine.modelsDir;
+    t.is(at({ HOME: '/home/ann' }), '/home/ann/.local/share/cutout/models');
+    t.is(at({ HOME: '/home/ann', XDG_DATA_HOME: '/xdg' }), '/xdg/cutout/models');
+    t.is(at({ XDG_DATA_HOME: 'relative' }), path.join(process.cwd(), 'data', 'models'));
+    t.is(at({ HOME: '/home/ann', CUTOUT_DATA_DIR: '/data' }), '/data/models');
+    t.is(at({ HOME: '/home/ann', CUTOUT_MODELS_DIR: '/models' }), '/models');
+    mkdirSync(path.join('data', 'models'), { recursive: true });
+    t.is(at({ HOME: '/home/ann' }), path.join(process.cwd(), 'data', 'models'));
+  },
+);
 
 test('the configuration cannot be changed', (t) => {
   const config = loadConfig({ CUTOUT_INPUT_FORMATS: 'gif' });
