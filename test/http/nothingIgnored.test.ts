@@ -2,6 +2,7 @@ import { request } from 'node:http';
 import anyTest, { type TestFn } from 'ava';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
+import { insertJpegSegment } from '../fixtures/bytes.ts';
 import { engineOptions } from '../fixtures/engineSetup.ts';
 import { scene } from '../fixtures/images.ts';
 import { rawRequest } from '../fixtures/rawHttp.ts';
@@ -373,4 +374,35 @@ test('improve reads its fields in the same way', async (t) => {
     (await service.improve.list()).map(({ tag }) => tag),
     ['hair'],
   );
+});
+
+test('the bytes of .NET: quoted boundary, names without quotes, filename*, type before disposition', async (t) => {
+  const service = await startService(t);
+  const body = Buffer.concat([
+    Buffer.from(
+      '--0d2a\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Disposition: form-data; name=size\r\n\r\nfull\r\n' +
+        "--0d2a\r\nContent-Type: image/png\r\nContent-Disposition: form-data; name=image_file; filename=a.png; filename*=utf-8''a.png\r\n\r\n",
+    ),
+    await photo(),
+    Buffer.from('\r\n--0d2a--\r\n'),
+  ]);
+  const answer = await service.post(Uint8Array.from(body), {
+    'Content-Type': 'multipart/form-data; boundary="0d2a"',
+  });
+  t.is(answer.status, 200);
+  t.is(answer.headers.get('x-width'), fullWidth);
+});
+
+test('content credentials of an upload are in no result', async (t) => {
+  const service = await startService(t, { engine: t.context.engine });
+  const jpeg = await scene({ width: 300, height: 200 });
+  const segment = Buffer.concat([Buffer.from('JP\0\x01\0\0\0\x01jumbc2pa'), Buffer.alloc(60_000, 1)]);
+  let signed: Buffer = jpeg;
+  for (let i = 0; i < 12; i++) signed = insertJpegSegment(signed, 0xeb, segment);
+  for (const format of ['png', 'jpg', 'webp', 'zip']) {
+    const answer = await service.post(form({ image_file: signed, format }));
+    t.is(answer.status, 200, format);
+    const bytes = Buffer.from(await answer.arrayBuffer()).toString('latin1');
+    t.notRegex(bytes, /c2pa|jumb|caBX/, format);
+  }
 });

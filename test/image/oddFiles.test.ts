@@ -197,3 +197,89 @@ test('content credentials are accepted, however large', async (t) => {
   const manifest = pngChunk('caBX', Buffer.concat([Buffer.from('jumbc2pa'), Buffer.alloc(500_000, 7)]));
   t.is((await read(insertPngChunk(png, manifest))).width, 64);
 });
+
+/** A PNG of one row per value of `rows`, eight pixels wide. Colour type 0 (gray) or 2 (RGB). */
+function samples(
+  colourType: 0 | 2,
+  depth: 8 | 16,
+  rows: readonly (readonly number[])[],
+  key: readonly number[],
+): Buffer {
+  const words = (values: readonly number[]) =>
+    values.flatMap((value) => (depth === 8 ? [value & 255] : [value >> 8, value & 255]));
+  const header = Buffer.alloc(13);
+  header.writeUInt32BE(8, 0);
+  header.writeUInt32BE(rows.length, 4);
+  header.writeUInt8(depth, 8);
+  header.writeUInt8(colourType, 9);
+  const data = rows.flatMap((row) => [0, ...Array.from({ length: 8 }, () => words(row)).flat()]);
+  return Buffer.concat([
+    Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
+    pngChunk('IHDR', header),
+    pngChunk('tRNS', Buffer.from(key.flatMap((value) => [value >> 8, value & 255]))),
+    pngChunk('IDAT', deflateSync(Buffer.from(data))),
+    pngChunk('IEND', Buffer.alloc(0)),
+  ]);
+}
+
+test('a colour that a PNG names as transparent is, to the last bit, and its neighbours are not', async (t) => {
+  const gray = await read(samples(0, 8, [[17], [18], [200]], [17]));
+  t.deepEqual(
+    [0, 1, 2].map((y) => gray.at(4, y)[3]),
+    [0, 255, 255],
+  );
+  const rgb = await read(
+    samples(
+      2,
+      8,
+      [
+        [1, 2, 3],
+        [1, 2, 4],
+      ],
+      [1, 2, 3],
+    ),
+  );
+  t.deepEqual(
+    [0, 1].map((y) => rgb.at(4, y)[3]),
+    [0, 255],
+  );
+  const gray16 = await read(samples(0, 16, [[0x1234], [0x1235]], [0x1234]));
+  t.deepEqual(
+    [0, 1].map((y) => gray16.at(4, y)[3]),
+    [0, 255],
+  );
+  const rgb16 = await read(
+    samples(
+      2,
+      16,
+      [
+        [0x1234, 0x2345, 0x3456],
+        [0x1234, 0x2345, 0x3457],
+      ],
+      [0x1234, 0x2345, 0x3456],
+    ),
+  );
+  t.deepEqual(
+    [0, 1].map((y) => rgb16.at(4, y)[3]),
+    [0, 255],
+  );
+});
+
+test('of a JPEG with a gain map the base image is read, at its own size', async (t) => {
+  const base = await sharp({ create: { width: 64, height: 48, channels: 3, background: '#c08040' } })
+    .jpeg({ quality: 95 })
+    .toBuffer();
+  const map = await sharp({ create: { width: 32, height: 24, channels: 3, background: '#808080' } })
+    .toColourspace('b-w')
+    .jpeg()
+    .toBuffer();
+  const xmp = Buffer.from(
+    'http://ns.adobe.com/xap/1.0/\0<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description xmlns:hdrgm="http://ns.adobe.com/hdr-gain-map/1.0/" hdrgm:Version="1.0"/></rdf:RDF></x:xmpmeta>',
+  );
+  const mpf = Buffer.concat([Buffer.from('MPF\0MM\0*\0\0\0\x08\0\0', 'latin1'), Buffer.alloc(40)]);
+  const file = Buffer.concat([insertJpegSegment(insertJpegSegment(base, 0xe2, mpf), 0xe1, xmp), map]);
+  const { width, height, at, header } = await read(file);
+  t.deepEqual([width, height], [64, 48]);
+  t.true(at(20, 20).every((value, i) => Math.abs(value - ([0xc0, 0x80, 0x40, 255][i] ?? 0)) <= 3));
+  t.is(header.icc, undefined);
+});
