@@ -1,4 +1,4 @@
-import { mkdirSync, statSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
 import { UserError } from './errors.ts';
 
@@ -21,6 +21,49 @@ function make(place: string, mode: number): void {
   }
 }
 
+/** The deepest part of a path that this process can look at. */
+function reachable(place: string): { readonly place: string; readonly stats: Stats } | undefined {
+  try {
+    const stats = statSync(place, { throwIfNoEntry: false });
+    if (stats) return { place, stats };
+  } catch {
+    // A folder above may not be searched.
+  }
+  const parent = path.dirname(place);
+  return parent === place ? undefined : reachable(parent);
+}
+
+const refusals: ReadonlySet<unknown> = new Set(['EACCES', 'EPERM', 'EROFS']);
+
+/**
+ * For an error of the file system because this process may not read or write something: whose it is and what to do, in
+ * one sentence or two. Undefined for other errors.
+ */
+export function accessSentence(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { code, path: place, syscall } = error as NodeJS.ErrnoException;
+  if (!refusals.has(code) || place === undefined) return undefined;
+  const found = reachable(path.resolve(place));
+  if (!found) return undefined;
+  if (code === 'EROFS') return `${found.place} is on a file system that is mounted read-only.`;
+  if (syscall === 'chmod')
+    return `${found.place} is on a file system that cannot keep a file from other users (FAT, exFAT, some network shares), and keys are stored in it. Choose a folder elsewhere.`;
+  const user = process.getuid?.() ?? 0;
+  const mode = (found.stats.mode & 0o7777).toString(8).padStart(4, '0');
+  return `${found.place} belongs to user ${found.stats.uid} (mode ${mode}), and Cutout runs as user ${user}, who may not use it. Give it to that user (chown -R ${user} ${found.place}), or run Cutout as user ${found.stats.uid}.`;
+}
+
+/** Throws UserError unless this process may read, write and search an existing folder. */
+export function assertUsable(what: string, folder: string): void {
+  try {
+    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    const sentence = accessSentence(error);
+    if (sentence === undefined) throw error;
+    throw new UserError(`The ${what} cannot be used: ${sentence}`, { cause: error });
+  }
+}
+
 /**
  * Makes a folder and its missing parents, each with `mode`. Nothing changes if it exists. `what` names its purpose in
  * the message: 'data folder'. Throws UserError if it cannot be made.
@@ -29,7 +72,7 @@ export function makeFolder(what: string, folder: string, mode = 0o777): void {
   try {
     make(path.resolve(folder), mode);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new UserError(`The ${what} ${folder} cannot be created: ${reason}.`, { cause: error });
+    const reason = accessSentence(error) ?? `${error instanceof Error ? error.message : String(error)}.`;
+    throw new UserError(`The ${what} ${folder} cannot be created: ${reason}`, { cause: error });
   }
 }

@@ -1,9 +1,9 @@
 import { Command } from 'commander';
 import { printSafely } from './cli/printable.ts';
-import { serve } from './cli/serve.ts';
 import { type Config, InvalidSettings, loadConfig, withModel } from './config/readConfig.ts';
 import { EngineError } from './engine/types.ts';
 import { UserError } from './errors.ts';
+import { accessSentence } from './folder.ts';
 import { ModelError } from './models/error.ts';
 import { RuntimeError } from './runtime/error.ts';
 import { release, version } from './server/installation.ts';
@@ -49,14 +49,15 @@ async function main(): Promise<void> {
     .option(...model)
     .option('--pull', 'download the network if it is missing (default)')
     .option('--no-pull', 'fail if the network is missing')
-    .action(({ pull = true, model }: { pull?: boolean; model?: string }) =>
-      serve(withModel(config, model), { pull, out: stderr }),
-    );
+    .action(async ({ pull = true, model }: { pull?: boolean; model?: string }) => {
+      const { serve } = await import('./cli/serve.ts');
+      await serve(withModel(config, model), { pull, out: stderr });
+    });
 
   // Other commands import much that a server does not need and that would delay its start.
   if (argv[2] !== 'serve') {
     const { addCommands } = await import('./cli/commands.ts');
-    addCommands(program, config, { pull, model });
+    await addCommands(program, config, { pull, model });
   }
   await program.parseAsync();
 }
@@ -64,7 +65,9 @@ async function main(): Promise<void> {
 try {
   await main();
 } catch (error) {
-  if (!isForPeople(error)) throw error;
-  stderr.write(`cutout: ${error.message}\n`);
-  process.exitCode ??= 1;
+  const refused = accessSentence(error) ?? accessSentence(error instanceof Error ? error.cause : undefined);
+  if (!isForPeople(error) && refused === undefined) throw error;
+  stderr.write(`cutout: ${isForPeople(error) ? error.message : refused}\n`);
+  // EX_CONFIG: starting again changes nothing (systemd's RestartPreventExitStatus).
+  process.exitCode ??= refused === undefined ? 1 : 78;
 }

@@ -15,7 +15,7 @@ export const redisMissing = program ? undefined : 'Redis is not installed here (
 
 /** One command over a connection of its own. */
 export async function askRedis(url: string, ...command: string[]): Promise<unknown> {
-  const client = createClient({ url, socket: { reconnectStrategy: false, connectTimeout: 1000 } });
+  const client = createClient({ url, RESP: 2, socket: { reconnectStrategy: false, connectTimeout: 1000 } });
   client.on('error', () => {});
   try {
     await client.connect();

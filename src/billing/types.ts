@@ -92,4 +92,6 @@ export interface Balance {
 
 export interface Balances {
   balance(accountId: string): Promise<Balance>;
+  /** `leftToday`: of this day and of this month. */
+  freePreviews(accountId: string): Promise<{ readonly leftToday: number }>;
 }

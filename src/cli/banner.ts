@@ -51,7 +51,7 @@ export async function banner(
     ...(second ? [`Second    ${second.name}, where the two disagree`] : []),
     `Types     ${subjectTypes ? SUBJECT_TYPES.join(', ') : 'off: X-Type is always other for type=auto'}`,
     `Threads   ${describeThreads(threads)}`,
-    `Pages     ${url}/ (playground), ${url}/docs (API)`,
+    `API       ${url}/docs`,
     ...(observation.metricsUrl ? [`Metrics   ${observation.metricsUrl}`] : []),
     ...greeting(secrets, { out, dataDir, url, given }),
     '',

@@ -1,27 +1,50 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
-import { openStores } from '../billing/stores.ts';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { type Config, describeConfig, withModel } from '../config/readConfig.ts';
-import { PROFILES } from '../cutout/qualityProfile.ts';
-import { loadAddon } from '../engine/addon.ts';
 import { UserError } from '../errors.ts';
-import { openImprove } from '../improve/open.ts';
-import { installedCatalogue } from '../models/catalogue.ts';
+import { SIZE_LIMITS } from '../image/size.ts';
 import { onStopSignal } from '../ops/stop.ts';
-import { secondNetworkOf } from '../server/openEngine.ts';
 import { billingOf, improveOf } from '../server/options.ts';
 import { accountsCommands } from './accounts.ts';
-import { type CheckOptions, check } from './check/check.ts';
+import type { CheckOptions } from './check/check.ts';
 import { showConfig } from './config.ts';
-import { doctor } from './doctor.ts';
 import { improveCommand } from './improve.ts';
-import { printLink } from './link.ts';
-import { modelsCommand } from './models.ts';
 import { runFormats } from './run/results.ts';
-import { type RunOptions, run, runSizes } from './run/run.ts';
-import { runtimeCommand } from './runtime.ts';
+import type { RunOptions } from './run/run.ts';
 import { storeCommands } from './store.ts';
 
-const { stdin, stdout, stderr } = process;
+const { argv, stdin, stdout, stderr } = process;
+
+/** The command that is asked for, `help NAME` included: the modules of the others are not loaded. */
+const asked = argv[2] === 'help' ? argv[3] : argv[2];
+
+async function models(config: Config): Promise<Command> {
+  const [{ modelsCommand }, { installedCatalogue }, { secondNetworkOf }, { PROFILES }, { loadAddon }] =
+    await Promise.all([
+      import('./models.ts'),
+      import('../models/catalogue.ts'),
+      import('../server/openEngine.ts'),
+      import('../cutout/qualityProfile.ts'),
+      import('../engine/addon.ts'),
+    ]);
+  return modelsCommand({
+    config,
+    catalogueDir: installedCatalogue(),
+    secondNetwork: () => secondNetworkOf(config.engine, PROFILES[config.cutout.profile]),
+    target: () => {
+      const { instructionSets, operators } = loadAddon().versions();
+      const { device, precision: requested, operators: requestedOperators } = config.engine;
+      return { device, requested, requestedOperators, instructionSets, operators };
+    },
+    stdin,
+    out: stdout,
+    err: stderr,
+  });
+}
+
+async function runtime(config: Config): Promise<Command> {
+  const { runtimeCommand } = await import('./runtime.ts');
+  return runtimeCommand({ runtimesDir: config.engine.runtimesDir, out: stdout });
+}
 
 function positive(text: string): number {
   if (!/^[1-9]\d{0,2}$/.test(text))
@@ -37,11 +60,11 @@ function addField(text: string, fields: Readonly<Record<string, string>>): Reado
 }
 
 /** Adds every command but `serve`. `pull` and `model` are the options that they share with it. */
-export function addCommands(
+export async function addCommands(
   program: Command,
   config: Config,
   { pull, model }: Readonly<Record<'pull' | 'model', readonly [string, string]>>,
-): void {
+): Promise<void> {
   program
     .command('run')
     .description('remove the background of files; continues an interrupted run')
@@ -52,7 +75,9 @@ export function addCommands(
     )
     .option('--lossless', 'WebP without loss of colour, with --format webp', false)
     .addOption(
-      new Option('-s, --size <size>', 'largest size of the results').choices(runSizes).default('50MP'),
+      new Option('-s, --size <size>', 'largest size of the results')
+        .choices(Object.keys(SIZE_LIMITS))
+        .default('50MP'),
     )
     .option(
       '-j, --jobs <number>',
@@ -79,6 +104,7 @@ export function addCommands(
     .action(async (inputs: string[], options: RunOptions & { model?: string }) => {
       if (options.server !== undefined && options.model !== undefined)
         throw new UserError('--model has no effect with --server.');
+      const { run } = await import('./run/run.ts');
       if (!(await run(inputs, options, withModel(config, options.model), { stdin, stdout, err: stderr })))
         process.exitCode = 1;
     });
@@ -115,6 +141,7 @@ export function addCommands(
       onStopSignal(() => stopping.abort(new UserError('Stopped.')));
       // Stays if the check cannot be made.
       process.exitCode = 2;
+      const { check } = await import('./check/check.ts');
       const same = await check(photos, options, config, {
         out: stdout,
         err: stderr,
@@ -123,25 +150,19 @@ export function addCommands(
       process.exitCode = same ? 0 : 1;
     });
 
-  program.addCommand(
-    modelsCommand({
-      config,
-      catalogueDir: installedCatalogue(),
-      secondNetwork: () => secondNetworkOf(config.engine, PROFILES[config.cutout.profile]),
-      target: () => {
-        const { instructionSets, operators } = loadAddon().versions();
-        const { device, precision: requested, operators: requestedOperators } = config.engine;
-        return { device, requested, requestedOperators, instructionSets, operators };
-      },
-      stdin,
-      out: stdout,
-      err: stderr,
-    }),
-  );
+  const groups = [
+    ['models', 'networks: list, pull, verify, prepare, compare, add, remove', models],
+    ['runtime', 'libraries for a GPU: install, list, remove (not run on a GPU)', runtime],
+  ] as const;
+  for (const [name, description, load] of groups) {
+    const group = asked === name ? await load(config) : new Command(name);
+    program.addCommand(group.description(description));
+  }
 
-  program.addCommand(runtimeCommand({ runtimesDir: config.engine.runtimesDir, out: stdout }));
-
-  const open = () => openStores({ ...config.store, billing: billingOf(config.billing, config.http.timeout) });
+  const open = async () => {
+    const { openStores } = await import('../billing/stores.ts');
+    return openStores({ ...config.store, billing: billingOf(config.billing, config.http.timeout) });
+  };
   for (const command of accountsCommands({ open, out: stdout })) program.addCommand(command);
 
   for (const command of storeCommands({ options: config.store, out: stdout })) program.addCommand(command);
@@ -149,9 +170,13 @@ export function addCommands(
   program
     .command('console')
     .description('print a link to the console that works once and expires after an hour')
-    .action(() => printLink(config.http, open, stdout));
+    .action(async () => {
+      const { printLink } = await import('./link.ts');
+      await printLink(config.http, open, stdout);
+    });
 
   const openImages = async () => {
+    const { openImprove } = await import('../improve/open.ts');
     const stores = await open();
     return { improve: openImprove(improveOf(config.improve, stores.database)), stores, close: stores.close };
   };
@@ -165,12 +190,11 @@ export function addCommands(
 
   program
     .command('doctor')
-    .description(
-      'check library, networks, stores, clock, disk and limits, and measure the network in every precision',
-    )
+    .description('check library, networks, stores, clock, disk and limits')
     .option('--json', 'as JSON', false)
-    .option('--no-measure', 'do not load or run networks')
+    .option('--measure', 'also load the network in every precision and measure it; may take minutes', false)
     .action(async (options: { json: boolean; measure: boolean }) => {
+      const { doctor } = await import('./doctor.ts');
       if (!(await doctor(config, options, { out: stdout, err: stderr }))) process.exitCode = 1;
     });
 }

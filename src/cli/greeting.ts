@@ -21,14 +21,15 @@ interface GreetingPlace {
 
 const shellQuote = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
-function consoleLine(link: string | undefined, { out, dataDir, url }: GreetingPlace): string {
+/** One address for the browser, with a one-time token. */
+function addressLine(link: string | undefined, { out, dataDir, url }: GreetingPlace): string {
   if (link === undefined) return `Console   ${url}/console`;
-  const address = `${url}/console#${link}`;
-  const once = `works once, expires after ${linkMinutes} minutes; \`cutout console\` prints another`;
-  if (out.isTTY) return `Console   ${address}  (${once})`;
+  const address = `${url}/#${link}`;
+  const once = `works once, expires after ${linkMinutes} minutes; \`npx cutout console\` prints another`;
+  if (out.isTTY) return `Open      ${address}\n          signs you in to playground and console; ${once}`;
   const file = path.join(dataDir, 'console-link');
   writeSecretFile(file, address);
-  return `Console   address in ${file}  (${once})`;
+  return `Open      the address in ${file}  (signs you in; ${once})`;
 }
 
 function keyLines({ key, created, givenKeyIgnored }: LocalAccount, place: GreetingPlace): string[] {
@@ -51,11 +52,11 @@ function keyLines({ key, created, givenKeyIgnored }: LocalAccount, place: Greeti
 }
 
 /**
- * How to sign in: the console's address, the key and an example. Key and link are printed to a terminal only;
+ * How to sign in: the address to open, the key and an example. Key and link are printed to a terminal only;
  * other outputs may be logs that others can read, and get the names of files in the data folder that only
  * their owner can read. A key is shown once, when it is created.
  */
 export const greeting = ({ local, link }: Secrets, place: GreetingPlace): readonly string[] => [
-  consoleLine(link, place),
+  addressLine(link, place),
   ...keyLines(local, place),
 ];

@@ -75,9 +75,7 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
   const { config, catalogueDir, secondNetwork, target, stdin, out, err } = dependencies;
   const { modelsDir, device, model: defaultNetwork } = config.engine;
   const catalogue = catalogueWith(modelsDir, catalogueDir);
-  const command = new Command('models').description(
-    'networks: list, pull, verify, prepare, compare, add, remove',
-  );
+  const command = new Command('models');
   const entryOf = (name: string) => findNetwork(catalogue, name);
   const defaultForm = ({ manifest }: CatalogueEntry, forDevice: Provider = device) => {
     const selects = manifest.role === 'encoder' || manifest.role === 'decoder';

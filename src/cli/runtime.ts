@@ -27,9 +27,7 @@ const noTensorrt = () =>
 /** `cutout runtime …`. Actions reject with RuntimeError, whose message is for the operator. */
 export function runtimeCommand(dependencies: RuntimeCommandDependencies): Command {
   const { runtimesDir, out, packages = cudaRuntime, python, environment } = dependencies;
-  const command = new Command('runtime').description(
-    'libraries for a GPU: install, list, remove (not run on a GPU)',
-  );
+  const command = new Command('runtime');
   const which = () => new Argument('<name>', 'runtime').choices(['cuda', 'tensorrt']);
 
   command

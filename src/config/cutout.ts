@@ -2,6 +2,11 @@ import { EXTRA_FORMATS } from '../image/types.ts';
 import { integer, list, oneOf } from './parsers.ts';
 import { type Settings, setting, type Values } from './types.ts';
 
+const extraFormats = list(
+  oneOf(...EXTRA_FORMATS),
+  `a comma-separated list of ${EXTRA_FORMATS.join(', ')}, or none`,
+);
+
 export const cutoutSettings = {
   profile: setting(
     'CUTOUT_PROFILE',
@@ -11,9 +16,9 @@ export const cutoutSettings = {
   ),
   inputFormats: setting(
     'CUTOUT_INPUT_FORMATS',
-    '',
-    list(oneOf(...EXTRA_FORMATS), `a comma-separated list of ${EXTRA_FORMATS.join(', ')}`),
-    'Input types that the API accepts beside jpg, png and webp. `cutout run` accepts all of them.',
+    'avif,heic',
+    (text) => (text === 'none' ? [] : extraFormats(text)),
+    'Input types that the API accepts beside jpg, png and webp: avif, heic, tiff, gif, jxl; none: no others. `cutout run` accepts all of them.',
   ),
   // CUTOUT_KEEP_* keep their names, because deployments set them.
   resultTtlSeconds: setting(

@@ -23,7 +23,7 @@ export const engineSettings = {
     'CUTOUT_MODELS_DIR',
     '',
     optional(absolutePath),
-    'Folder of pulled and prepared networks (default: "models" in the data folder).',
+    'Folder of pulled and prepared networks (default: "models" in the data folder, where that is set, has some or belongs to a checkout; else ~/.local/share/cutout/models).',
   ),
   model: setting('CUTOUT_MODEL', 'isnet', networkName, 'Network to run.'),
   secondModel: setting(

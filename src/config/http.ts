@@ -35,6 +35,12 @@ export const httpSettings = {
     integer(1, 3600),
     'Seconds a request may take, upload included; then it is answered with 504.',
   ),
+  keepAlive: setting(
+    'CUTOUT_KEEP_ALIVE',
+    '65',
+    integer(5, 3600),
+    'Seconds that an idle connection is kept. Longer than a proxy in front keeps its own, else it may send a request while this end closes: nginx 60, AWS ALB 60, Google Cloud 600.',
+  ),
   failedAttempts: setting(
     'CUTOUT_FAILED_ATTEMPTS',
     '30',

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { accountsSettings } from './accounts.ts';
@@ -142,19 +143,35 @@ function readParts(env: Environment): Parsed {
 /** Every setting, with those marked that a fault names; the value of one that cannot be parsed is the text given. */
 function invalidLines(parsed: Parsed, env: Environment, { messages }: Faults): ConfigLine[] {
   const named = new Set(messages.flatMap((message) => message.match(/\bCUTOUT_[A-Z0-9_]+/g) ?? []));
-  return linesOf(withFolders(parsed), sourcesOf(env), (variable) => given(env, variable) || null).map(
+  return linesOf(withFolders(parsed, env), sourcesOf(env), (variable) => given(env, variable) || null).map(
     (line) => (named.has(line.variable) ? { ...line, wrong: true as const } : line),
   );
 }
 
+/** What the folder of a checkout has, beside which its data lie. */
+const checkoutMark = path.join('models', 'isnet', 'model.json');
+
+/**
+ * Where networks are unless CUTOUT_MODELS_DIR says it: in a data folder that is set, beside a checkout, or that has some
+ * already; else in the user's own place (XDG Base Directory Specification), so that any folder uses the same.
+ */
+function networksFolder(dataDir: string, env: Environment): string {
+  const inData = path.join(dataDir, 'models');
+  if (given(env, 'CUTOUT_DATA_DIR') !== '' || existsSync(inData) || existsSync(checkoutMark)) return inData;
+  const home = given(env, 'HOME');
+  const own = given(env, 'XDG_DATA_HOME') || (home && path.join(home, '.local', 'share'));
+  // A relative path there counts as unset.
+  return path.isAbsolute(own) ? path.join(own, 'cutout', 'models') : inData;
+}
+
 /** The folders that are inside the data folder unless they are set. */
-function withFolders(parsed: Parsed): Omit<Config, 'sources'> {
+function withFolders(parsed: Parsed, env: Environment): Omit<Config, 'sources'> {
   const { store, engine, improve } = parsed;
   return {
     ...parsed,
     engine: Object.freeze({
       ...engine,
-      modelsDir: engine.modelsDir ?? path.join(store.dataDir, 'models'),
+      modelsDir: engine.modelsDir ?? networksFolder(store.dataDir, env),
       runtimesDir: engine.runtimesDir ?? path.join(store.dataDir, 'runtimes'),
     }),
     improve: Object.freeze({ ...improve, folder: improve.folder ?? path.join(store.dataDir, 'improve') }),
@@ -175,7 +192,7 @@ const sourcesOf = (env: Environment): Sources =>
  * InvalidSettings that names, a line each, every unknown CUTOUT_* name, invalid value and incomplete group of settings.
  */
 export function loadConfig(env: Environment = process.env): Config {
-  return Object.freeze({ ...withFolders(readParts(env)), sources: sourcesOf(env) });
+  return Object.freeze({ ...withFolders(readParts(env), env), sources: sourcesOf(env) });
 }
 
 /**

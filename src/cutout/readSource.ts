@@ -15,7 +15,7 @@ const charactersPerTurn = 2 * 1024 * 1024;
 
 /**
  * Standard or URL-safe alphabet, padding optional, white space ignored, a leading `data:<type>;base64,`
- * dropped (docs/contract.md section 3). Rejects with `failed_to_read_image` for anything else. Reads each character once,
+ * dropped (docs/contract.md section 3). Rejects with `failed_to_read_image` for anything else, with the first position, from 1, that is not base64. Reads each character once,
  * because removing white space from many megabytes takes seconds, and yields to the event loop in between.
  */
 async function decodeBase64(text: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
@@ -25,6 +25,7 @@ async function decodeBase64(text: string, maxBytes: number, signal: AbortSignal)
   const cuts = [start];
   let digits = 0;
   let padding = 0;
+  let firstPadding = 0;
   for (let at = start, until = start + charactersPerTurn; at < text.length; at += 1) {
     if (at >= until && digits % 4 === 0) {
       cuts.push(at);
@@ -34,14 +35,21 @@ async function decodeBase64(text: string, maxBytes: number, signal: AbortSignal)
     }
     const code = text.charCodeAt(at);
     if (isDigit[code] && padding === 0) digits += 1;
-    else if (code === PADDING && padding < 2) padding += 1;
-    else if (!isSpace[code])
+    else if (code === PADDING && padding < 2) {
+      if (padding === 0) firstPadding = at;
+      padding += 1;
+    } else if (!isSpace[code]) {
+      const wrong = padding > 0 ? firstPadding : at;
       throw unreadable(
-        `The text is not base64: it contains "${excerpt(padding > 0 ? '=' : text.charAt(at))}".`,
+        `The text is not base64: it contains "${excerpt(text.charAt(wrong))}" at position ${wrong + 1}.`,
       );
+    }
   }
   if (digits === 0) throw unreadable('The base64 text is empty.');
-  if (digits % 4 === 1) throw unreadable('The base64 text is incomplete.');
+  if (digits % 4 === 1)
+    throw unreadable(
+      `The base64 text is incomplete: it ends after ${digits} characters, one more than whole bytes have.`,
+    );
   const size = Math.floor((digits * 3) / 4);
   if (size > maxBytes) throw fail('file_too_large');
   const bytes = Buffer.allocUnsafeSlow(size);

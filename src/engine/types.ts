@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const ABI = 18;
+export const ABI = 19;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 

@@ -12,7 +12,7 @@ import type { Logger } from '../ops/log.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import type { Recorder } from '../ops/record.ts';
 import { requestLog } from '../ops/requestLog.ts';
-import { consoleBodyLimits, smallBodyLimits } from './body/limits.ts';
+import { consoleBodyLimits, imageBodyLimits, smallBodyLimits } from './body/limits.ts';
 import type { Middleware, State } from './context.ts';
 import { type Authenticate, auth, authAfterBody } from './middleware/auth.ts';
 import { available } from './middleware/available.ts';
@@ -27,16 +27,17 @@ import { rateHeadersOnRefusal, rateWindow } from './middleware/rateWindow.ts';
 import { receiveBody, receiveRawBody } from './middleware/receiveBody.ts';
 import { record } from './middleware/record.ts';
 import { requestId } from './middleware/requestId.ts';
-import { checkTargetAndHost } from './middleware/requestTarget.ts';
+import { checkTargetAndHost, mergeSlashes } from './middleware/requestTarget.ts';
 import { tokenGuard } from './middleware/token.ts';
 import { accountRoute } from './route/account/route.ts';
 import { type AdminParts, adminRoutes } from './route/admin/route.ts';
 import { billingRoutes } from './route/billing/route.ts';
 import { type ConsoleParts, consoleRoutes } from './route/console/route.ts';
 import { cutoutRoute } from './route/cutout/route.ts';
+import { cutoutFields } from './route/cutout/schema.ts';
 import { docsRoutes } from './route/docs/route.ts';
 import { type Devices, healthRoutes } from './route/health/route.ts';
-import { improveRoute } from './route/improve/route.ts';
+import { improveFields, improveRoute } from './route/improve/route.ts';
 import { metricsRoute } from './route/metrics/route.ts';
 import { pagesRoutes } from './route/pages/route.ts';
 import { type SignInParts, signInRoutes } from './route/signin/route.ts';
@@ -105,10 +106,12 @@ export function createApp(parts: AppParts): Koa<State, object> {
   app.use(errors(logger));
   app.use(deadline(timeout));
   app.use(checkTargetAndHost);
+  app.use(mergeSlashes);
   // Guards are before a body, so that a refused request uploads nothing, and after it, because uploading may take long.
   const authenticateKey = auth(authenticate, parts.attempts);
   const keyAfterBody = authAfterBody(authenticate);
-  const imageBody = receiveBody(parts.memory);
+  const cutoutBody = receiveBody(parts.memory, imageBodyLimits, cutoutFields);
+  const improveBody = receiveBody(parts.memory, imageBodyLimits, improveFields);
   const smallBody = receiveBody(parts.memory, smallBodyLimits);
   const routes = [
     cutoutRoute(
@@ -118,14 +121,14 @@ export function createApp(parts: AppParts): Koa<State, object> {
         rateWindow(rate),
         available(health),
         overload(parts.scheduler),
-        imageBody,
+        cutoutBody,
         keyAfterBody,
       ],
       cutout,
       logger,
     ),
     accountRoute([authenticateKey], balances),
-    improveRoute([authenticateKey, available(health), imageBody, keyAfterBody], takeImage),
+    improveRoute([authenticateKey, available(health), improveBody, keyAfterBody], takeImage),
     ...(admin ? adminRoutes([tokenGuard(admin.token, 'operator', parts.attempts)], smallBody, admin) : []),
     ...(purchases
       ? billingRoutes(

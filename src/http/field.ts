@@ -3,9 +3,10 @@ import { type InvalidOption, invalidOption } from '../errors.ts';
 import type { OptionParser } from '../geometry/optionParser.ts';
 import { type BySubject, parseBySubject } from '../geometry/shadow.ts';
 import { type Form, maxTextLength } from './form.ts';
+import type { KnownField } from './knownFields.ts';
 
 /** Declaration of one option: its parser, meaning, error and documentation. */
-export interface Field<T> {
+export interface Field<T> extends KnownField {
   /** Throws the field's own error; returns the default if the field is absent. */
   readonly read: (name: string, form: Form) => T;
   /** Takes the text as sent, trimmed and never empty. Its JSON Schema describes that text. */
@@ -18,7 +19,7 @@ export interface Field<T> {
   readonly perSubject: boolean;
 }
 
-type Wording = Pick<Field<unknown>, 'invalid' | 'description'>;
+type Wording = Pick<Field<unknown>, 'invalid' | 'description' | 'number' | 'list'>;
 
 type FieldValues<F> = { readonly [Name in keyof F]: F[Name] extends Field<infer T> ? T : never };
 

@@ -27,17 +27,13 @@ export const emptyForm: Form = { text: new Map(), files: new Map() };
 export const maxTextLength = 2048;
 /** The maximum number of characters of an address. */
 export const maxUrlLength = 8192;
+/** The maximum number of names and values of one body, whatever its type. */
+export const maxFields = 1000;
 /** The maximum number of characters of a field's name. */
 export const maxNameLength = 200;
 
-/** Fields that carry bytes, in multipart bodies only. */
-export const fileFields: ReadonlySet<string> = new Set(['image_file', 'bg_image_file', 'mask_file']);
-
-const last = (value: unknown): unknown => (Array.isArray(value) ? value.at(-1) : value);
-
 function scalar(value: unknown): string {
-  const text = typeof value === 'string' ? value.trim() : undefined;
-  if (text !== undefined) return text;
+  if (typeof value === 'string') return value.trim();
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
 }
 
@@ -49,28 +45,18 @@ export function checkName(name: string): void {
 }
 
 /**
- * Text fields from parsed name-value pairs. Values other than text, number, boolean or (one level of) object
- * are ignored; so are the names of file fields. Throws `malformed_request` for a name that is too long.
+ * Text fields from parsed name-value pairs, for routes that do not list their fields. Values other than text, number
+ * and boolean are ignored. Throws `malformed_request` for a name that is too long.
  */
-export function textFields(pairs: Iterable<readonly [string, unknown]>): Map<string, string> {
+export function textFields(
+  given: Iterable<{ readonly name: string; readonly value: unknown }>,
+): Map<string, string> {
   const text = new Map<string, string>();
-  const put = (name: string, value: unknown): void => {
+  for (const { name, value } of given) {
     checkName(name);
-    const trimmed = scalar(last(value));
-    if (trimmed !== '' && !fileFields.has(name)) text.set(name, trimmed);
-    else text.delete(name);
-  };
-  for (const [name, value] of pairs) {
-    checkName(name);
-    const single = last(value);
-    if (typeof single === 'object' && single !== null && !Array.isArray(single)) {
-      for (const [key, inner] of Object.entries(single)) {
-        checkName(key);
-        put(`${name}[${key}]`, inner);
-      }
-    } else {
-      put(name, single);
-    }
+    const trimmed = scalar(Array.isArray(value) ? value.at(-1) : value);
+    if (trimmed === '') text.delete(name);
+    else text.set(name, trimmed);
   }
   return text;
 }

@@ -1,6 +1,14 @@
 import type { Source } from '../cutout/request.ts';
 import { fail } from '../errors.ts';
 import { type Form, maxUrlLength } from './form.ts';
+import type { KnownField } from './knownFields.ts';
+
+/** The fields that name the image. */
+export const sourceFields: readonly (readonly [string, KnownField])[] = [
+  ['image_file', { file: true }],
+  ['image_file_b64', {}],
+  ['image_url', {}],
+];
 
 /** The address in a field, if given. Throws the field's error if it is too long. */
 export function parseUrl(form: Form, field: 'image_url' | 'bg_image_url'): string | undefined {

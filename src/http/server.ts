@@ -89,6 +89,8 @@ export interface ListenOptions {
   readonly port: number;
   /** Time limit of a request in seconds. */
   readonly timeout: number;
+  /** Seconds that an idle connection is kept; default 65. */
+  readonly keepAlive?: number;
   readonly settings?: Settings;
   /** Milliseconds within which a client must send, or take, something; default 30 s. */
   readonly stallMs?: number;
@@ -106,6 +108,7 @@ export async function listen(
     host,
     port,
     timeout,
+    keepAlive = 65,
     settings = { host: 'CUTOUT_HOST', port: 'CUTOUT_PORT' },
     stallMs = 30_000,
     headMs = 20_000,
@@ -122,7 +125,7 @@ export async function listen(
       // Interval at which node:http checks both limits; its default of 30 s would more than double the one
       // for heads.
       connectionsCheckingInterval: Math.min(5000, headMs),
-      keepAliveTimeout: 65_000,
+      keepAliveTimeout: keepAlive * 1000,
       maxHeaderSize: 32 * 1024,
       // The application checks it, so that the answer has its envelope.
       requireHostHeader: false,

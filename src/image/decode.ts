@@ -4,9 +4,25 @@ import { maxPixelBytes } from './container/tiff.ts';
 import { forConversion } from './embeddedProfile.ts';
 import { ImageError, imageErrorFrom } from './errors.ts';
 import { decodeHeic, heicBytes } from './heif/decodeHeic.ts';
+import { toSrgb } from './icc.ts';
 import { runJob } from './job.ts';
 import { hasHarmlessFaults } from './jpegFaults.ts';
+import { displayP3, rgbProfile, srgbTransfer } from './matrixProfile.ts';
 import type { Dimensions, JobLimits, Probe, Raster } from './types.ts';
+
+/**
+ * The second lobe of Lanczos makes alpha 1 where nothing is, and 254 where the subject is opaque; what one lobe adds is
+ * beyond 0 and 255.
+ */
+const kernelFor = ({ hasAlpha }: Probe): 'cubic' | 'lanczos3' => (hasAlpha ? 'cubic' : 'lanczos3');
+
+let conversion: ReturnType<typeof toSrgb>;
+
+function displayP3ToSrgb(): ReturnType<typeof toSrgb> {
+  const profile = conversion ? undefined : rgbProfile(displayP3, srgbTransfer);
+  if (profile) conversion = toSrgb(profile);
+  return conversion;
+}
 
 function pipeline(bytes: Uint8Array, probe: Probe, target: Dimensions): Sharp {
   const reduced = target.width !== probe.width || target.height !== probe.height;
@@ -26,14 +42,14 @@ function pipeline(bytes: Uint8Array, probe: Probe, target: Dimensions): Sharp {
     image = image.pipelineColourspace('b-w');
   }
   // Reading at a reduced scale (JPEG, WebP) is allowed only here, because the pixels are resampled anyway.
-  if (reduced) image = image.resize({ ...target, fit: 'fill', kernel: 'lanczos3' });
+  if (reduced) image = image.resize({ ...target, fit: 'fill', kernel: kernelFor(probe) });
   return image.toColourspace('srgb').ensureAlpha().raw();
 }
 
 /** An image that is decoded already, reduced to `target`. */
-const reducedRaster = ({ data, width, height }: Raster, target: Dimensions): Sharp =>
+const reducedRaster = ({ data, width, height }: Raster, target: Dimensions, probe: Probe): Sharp =>
   sharp(data, { raw: { width, height, channels: 4 } })
-    .resize({ ...target, fit: 'fill', kernel: 'lanczos3' })
+    .resize({ ...target, fit: 'fill', kernel: kernelFor(probe) })
     .raw();
 
 /** Upper bound of the bytes that decoding takes beside the file, the raster included. */
@@ -90,7 +106,7 @@ export async function decode(
   let result: Awaited<ReturnType<typeof runJob>>;
   try {
     // sharp throws some errors synchronously.
-    const image = decoded ? reducedRaster(decoded, target) : pipeline(bytes, probe, target);
+    const image = decoded ? reducedRaster(decoded, target, probe) : pipeline(bytes, probe, target);
     result = await runJob(image, probe, jobLimits);
   } catch (error) {
     jobLimits.signal?.throwIfAborted();
@@ -101,5 +117,9 @@ export async function decode(
   if (info.width !== width || info.height !== height || data.length !== width * height * 4) {
     throw new ImageError('failed_to_read_image', 'The image does not have the size its header announces.');
   }
-  return { data: new Uint8Array(data.buffer, data.byteOffset, data.length), width, height };
+  const raster = { data: new Uint8Array(data.buffer, data.byteOffset, data.length), width, height };
+  // sharp converts 16 bits of RGB to Display P3 instead.
+  if (probe.convertsProfile && probe.depth === 16 && probe.colour !== 'gray')
+    await displayP3ToSrgb()?.raster(raster, jobLimits.signal);
+  return raster;
 }

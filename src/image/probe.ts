@@ -1,5 +1,5 @@
 import sharp, { type Metadata } from 'sharp';
-import { checkParts, forDecoder } from './container/check.ts';
+import { checkParts, forDecoder, statesColour } from './container/check.ts';
 import { isCodedInParts } from './container/jpeg.ts';
 import { readDensity } from './density.ts';
 import { assertDimensions } from './dimensions.ts';
@@ -18,7 +18,9 @@ function refuseType(received: string, { formats, unavailable = [] }: ProbeLimits
   const expected = formats.map((format) => (format === 'jpeg' ? 'jpg' : format)).join('/');
   const why = unavailable.some((format) => format === received)
     ? ', which the libvips of this installation cannot read'
-    : '';
+    : isInputFormat(received)
+      ? '; the operator of this service can allow it (CUTOUT_INPUT_FORMATS)'
+      : '';
   return new ImageError('invalid_file_type', `Expected ${expected}, received ${received}${why}`);
 }
 
@@ -92,7 +94,7 @@ export async function probe(
   assertDimensions({ width, height }, limits);
 
   const kind = colour(metadata);
-  const becomesSrgb = kind === 'cmyk' || kind === 'gray';
+  const becomesSrgb = kind === 'cmyk' || kind === 'gray' || statesColour(bytes, format);
   const { bounded, embedded } = metadata.icc ? await checkProfile(needed, format, metadata.icc) : {};
   const icc = becomesSrgb || !bounded ? undefined : usableRgbProfile(bounded);
   const density = readDensity(needed, format, metadata.exif);

@@ -113,6 +113,8 @@ export const manifestSchema = z.strictObject({
     .strictObject({
       /** Median correlation of whole results with masks by people (`bench quality --manifest`). */
       correlation: z.number().min(-1).max(1),
+      /** 95 % interval of that median: 2000 draws of the photos with replacement. */
+      interval: z.tuple([z.number().min(-1).max(1), z.number().min(-1).max(1)]),
       /** Photos that it is the median of. */
       photos: z.number().int().positive(),
     })

@@ -40,6 +40,8 @@ export interface Span {
 
 /** Attributes of a request for log, metrics and traces. No image data, no keys, no addresses. */
 export interface RequestAttributes {
+  /** Names of the fields that were ignored, as in `X-Ignored-Fields`. */
+  ignored?: string;
   /** The size that was asked for. */
   size?: string;
   /** The image that was sent, `300x200 png`. */

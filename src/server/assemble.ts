@@ -56,7 +56,7 @@ async function openPurchases(
 export async function assemble(config: Config, options: AssembleOptions): Promise<Server> {
   const { log, health, signal, clock, opening } = options;
   const { logger } = log;
-  const { host, port, timeout, proxies } = config.http;
+  const { host, port, timeout, keepAlive, proxies } = config.http;
   /** Functions that close what has been opened, called in reverse order. */
   const closers: (() => unknown)[] = [];
   const closeAll = async () => {
@@ -194,7 +194,13 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
     });
     closers.push(options.closeEngine);
     // Before the network is loaded: an error of the port is known at once, and health answers meanwhile.
-    const http = await listen(app.callback(), { host, port, timeout, ...options.connectionTimeouts });
+    const http = await listen(app.callback(), {
+      host,
+      port,
+      timeout,
+      keepAlive,
+      ...options.connectionTimeouts,
+    });
     return {
       http,
       stores,

@@ -54,6 +54,8 @@ type Client = ReturnType<typeof create>;
 const create = (url: string) =>
   createClient({
     url,
+    // Replies of the second version are lists, texts and numbers only.
+    RESP: 2,
     // Commands are not queued while disconnected: by then the caller has answered.
     disableOfflineQueue: true,
     socket: {
@@ -255,6 +257,7 @@ export class Redis {
   static async open(options: RedisOptions, onWarning: (message: string) => void): Promise<Redis> {
     const place = placeOf(options.url);
     const client = createClient({
+      RESP: 2,
       url: options.url,
       socket: { connectTimeout: openMs, reconnectStrategy: false },
     });

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import Sqlite from 'better-sqlite3';
-import { makeFolder } from '../folder.ts';
+import { accessSentence, assertUsable, makeFolder } from '../folder.ts';
 import type { Database, Dialect, SchemaSql, Sql, Values } from './database.ts';
 import { InDoubt, StoreError } from './error.ts';
 import { GroupCommit } from './groupCommit.ts';
@@ -298,6 +298,7 @@ export interface FolderLock {
 export function lockFolder(folder: string): FolderLock {
   const file = path.join(folder, 'server.lock');
   makeFolder('data folder', folder, 0o700);
+  assertUsable('data folder', folder);
   let lock: Sqlite.Database | undefined;
   try {
     lock = new Sqlite(file, { timeout: 0 });
@@ -309,8 +310,8 @@ export function lockFolder(folder: string): FolderLock {
       const message = `Another server already uses the data folder ${folder}; stop it or choose another folder.`;
       throw new StoreError('STORE_IN_USE', message, { cause: error });
     }
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new StoreError('STORE_OPEN', `The data folder ${folder} cannot be locked: ${reason}.`, {
+    const reason = accessSentence(error) ?? `${error instanceof Error ? error.message : String(error)}.`;
+    throw new StoreError('STORE_OPEN', `The data folder ${folder} cannot be locked: ${reason}`, {
       cause: error,
     });
   }

@@ -57,12 +57,12 @@ test.serial('the printed curl line works, on the first start and on the next', a
     const text = server.stderr();
     // Without a terminal the log says where key and link are stored, and contains neither.
     t.false((text + server.stdout()).includes(key()), start);
-    t.notRegex(text + server.stdout(), /console#/);
+    t.notRegex(text + server.stdout(), /\/#[0-9a-z]{32}/);
     for (const name of ['local-key', 'console-link']) {
       t.true(text.includes(path.join(data, name)), name);
       t.is(statSync(path.join(data, name)).mode & 0o777, 0o600, name);
     }
-    const [address, token] = readFileSync(path.join(data, 'console-link'), 'utf8').trim().split('/console#');
+    const [address, token] = readFileSync(path.join(data, 'console-link'), 'utf8').trim().split('/#');
     t.is(address, server.url);
     const opened = await fetch(`${server.url}/console/api/link`, {
       method: 'POST',
@@ -103,7 +103,7 @@ const terminal = ['sh', '-c', 'exec script --quiet --flush --return --command "$
       );
       await eventually(() => /removebg\r?\n/.test(server.stdout()));
       t.is(server.stdout().includes(key()), start === 'first');
-      t.regex(server.stdout(), /http:\/\/127\.0\.0\.1:\d+\/console#[0-9a-z]{32}\b/);
+      t.regex(server.stdout(), /http:\/\/127\.0\.0\.1:\d+\/#[0-9a-z]{32}\b/);
       t.false(existsSync(path.join(data, 'console-link')));
       server.child.kill('SIGTERM');
       await server.ended;

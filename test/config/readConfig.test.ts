@@ -1,3 +1,5 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import test from 'ava';
 import { describeConfig, InvalidSettings, loadConfig } from '../../src/config/readConfig.ts';
@@ -11,7 +13,7 @@ test('without a CUTOUT_ variable every value is a default', (t) => {
   t.is(config.engine.modelsDir, path.resolve('data', 'models'));
   t.is(config.engine.workers, 'auto');
   t.is(config.accounts.apiKey, undefined);
-  t.deepEqual(config.cutout.inputFormats, []);
+  t.deepEqual(config.cutout.inputFormats, ['avif', 'heic']);
   t.deepEqual(new Set(Object.values(config.sources)), new Set(['default']));
 });
 
@@ -144,6 +146,8 @@ for (const [name, value] of [
   ['CUTOUT_DEVICE_ID', '0 1'],
   ['CUTOUT_MODEL', '../escape'],
   ['CUTOUT_INPUT_FORMATS', 'avif,svg'],
+  ['CUTOUT_INPUT_FORMATS', 'none,gif'],
+  ['CUTOUT_KEEP_ALIVE', '4'],
   ['CUTOUT_FETCH', 'private'],
   ['CUTOUT_FETCH_ALLOW', 'http://host/'],
   ['CUTOUT_FETCH_ALLOW', 'host:0'],
@@ -174,6 +178,34 @@ test('a bad key is refused without being repeated', (t) => {
   t.regex(error.message, /^CUTOUT_API_KEY must be /);
   t.false(error.message.includes('secret'));
 });
+
+test('HEIC and AVIF are read by default, none of the others where they are switched off', (t) => {
+  t.deepEqual(loadConfig({}).cutout.inputFormats, ['avif', 'heic']);
+  t.deepEqual(loadConfig({ CUTOUT_INPUT_FORMATS: 'none' }).cutout.inputFormats, []);
+  t.deepEqual(loadConfig({ CUTOUT_INPUT_FORMATS: 'tiff' }).cutout.inputFormats, ['tiff']);
+});
+
+test.serial(
+  'networks are in one place of the user, except beside a checkout, in a data folder that is set or has some',
+  (t) => {
+    const here = process.cwd();
+    const folder = mkdtempSync(path.join(tmpdir(), 'cutout-config-'));
+    t.teardown(() => {
+      process.chdir(here);
+      rmSync(folder, { recursive: true });
+    });
+    t.is(loadConfig({ HOME: '/home/ann' }).engine.modelsDir, path.resolve('data', 'models'), 'a checkout');
+    process.chdir(folder);
+    const at = (env: Record<string, string>) => loadConfig(env).engine.modelsDir;
+    t.is(at({ HOME: '/home/ann' }), '/home/ann/.local/share/cutout/models');
+    t.is(at({ HOME: '/home/ann', XDG_DATA_HOME: '/xdg' }), '/xdg/cutout/models');
+    t.is(at({ XDG_DATA_HOME: 'relative' }), path.join(process.cwd(), 'data', 'models'));
+    t.is(at({ HOME: '/home/ann', CUTOUT_DATA_DIR: '/data' }), '/data/models');
+    t.is(at({ HOME: '/home/ann', CUTOUT_MODELS_DIR: '/models' }), '/models');
+    mkdirSync(path.join('data', 'models'), { recursive: true });
+    t.is(at({ HOME: '/home/ann' }), path.join(process.cwd(), 'data', 'models'));
+  },
+);
 
 test('the configuration cannot be changed', (t) => {
   const config = loadConfig({ CUTOUT_INPUT_FORMATS: 'gif' });

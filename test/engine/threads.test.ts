@@ -1,8 +1,10 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import test from 'ava';
 import { availableCores, chooseThreads, describeThreads } from '../../src/engine/threads.ts';
+import { sayLeftOut } from '../fixtures/leftOut.ts';
 
 test('every machine gets at least one thread of each kind, and no more runs than cores', (t) => {
   for (let cores = 1; cores <= 128; cores++) {
@@ -67,4 +69,31 @@ test('the CPU quota of a container limits the cores', (t) => {
     writeFileSync(path.join(groups, 'cpu.max'), `${limit}\n`);
     t.is(cores(), expected, limit);
   }
+});
+
+/** Linux: the cores that this process may use, as ranges. */
+const ownCores = /^Cpus_allowed_list:\s*(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0';
+
+test('a process with a set of one core runs ONNX Runtime on it, without a message', (t) => {
+  const program = `
+    const { loadAddon } = await import(${JSON.stringify(import.meta.resolve('../../src/engine/addon.js'))});
+    const { createEngine } = await import(${JSON.stringify(import.meta.resolve('../../src/engine/engine.js'))});
+    const { availableCores, chooseThreads } = await import(${JSON.stringify(import.meta.resolve('../../src/engine/threads.js'))});
+    const { engineOptions, halves, Networks, planFor } = await import(${JSON.stringify(import.meta.resolve('../fixtures/engineSetup.js'))});
+    const networks = new Networks();
+    const engine = createEngine(loadAddon(), { ...engineOptions(), ...chooseThreads() });
+    await engine.load(networks.spec('tiny'));
+    const image = halves(256, 256);
+    await engine.matte(image, planFor('tiny', image));
+    console.log(JSON.stringify([availableCores(), chooseThreads()]));
+    await engine.close(0);
+    networks.remove();
+  `;
+  const args = ['-c', ownCores, process.execPath, '--input-type=module', '-e', program];
+  const { stdout, stderr, error } = spawnSync('taskset', args, { encoding: 'utf8', timeout: 60_000 });
+  if (error) return sayLeftOut(t, 'taskset (util-linux) is not installed');
+  t.is(stderr, '');
+  const [cores, threads] = JSON.parse(stdout) as [number, { workers: number; intraOpThreads: number }];
+  t.is(cores, 1);
+  t.like(threads, { workers: 1, intraOpThreads: 1 });
 });

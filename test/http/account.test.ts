@@ -9,6 +9,7 @@ test('the balance: exactly six values, fractions as they are, no rate headers', 
   t.is(first.status, 200);
   t.is(first.headers.get('content-type'), 'application/json; charset=utf-8');
   t.false([...first.headers.keys()].some((name) => name.startsWith('x-ratelimit')));
+  t.is(first.headers.get('x-free-previews-today'), '1');
   t.is(
     await first.text(),
     '{"data":{"attributes":{"credits":{"subscription":0,"payg":50,"enterprise":0,"total":50},"api":{"free_calls":1,"sizes":"all"}}}}',

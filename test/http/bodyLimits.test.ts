@@ -125,16 +125,20 @@ test('a form has at most a thousand and a few parts, including those that carry 
     await malformed(t, service, `${part.repeat(1017)}--b--\r\n`, multipart, /more than 1016 parts/);
 });
 
-test('parts in base64 are decoded; of a repeated file the last counts, even if it is empty', async (t) => {
+test('parts in base64 are decoded; of a repeated file the first that is not empty counts', async (t) => {
   const service = await startService(t);
   const image = (await scene()).toString('base64');
   const coded = part(`${disposition}"image_file"\r\nContent-Transfer-Encoding: base64`, image);
   t.is((await service.post(`${coded}--b--\r\n`, multipart)).status, 200);
-  const twice = form({ image_file: Buffer.from('no image') });
+  const twice = new FormData();
+  twice.append('image_file', new Blob([]));
+  t.is((await errorOf(t, await service.post(twice))).code, 'missing_source');
   twice.append('image_file', new Blob([new Uint8Array(await scene())]));
   t.is((await service.post(twice)).status, 200);
   twice.append('image_file', new Blob([]));
-  t.is((await errorOf(t, await service.post(twice))).code, 'missing_source');
+  t.is((await service.post(twice)).status, 200);
+  twice.append('image_file', new Blob(['another']));
+  t.is((await errorOf(t, await service.post(twice))).code, 'malformed_request');
 });
 
 test('a form is the same in pieces of any size, with text before and after it', async (t) => {

@@ -37,6 +37,24 @@ test('a HEIC is answered like any other image: its size is the upright one', asy
   }
 });
 
+test('names and declared types of files do not count: a HEIC named .jpg, a JPEG named .HEIC, an AVIF named .webp', async (t) => {
+  const service = await start(t);
+  const jpeg = await scene({ width: 96, height: 64 });
+  const avif = await sharp(jpeg).avif().toBuffer();
+  for (const [bytes, name, type] of [
+    [heic('plain'), 'photo.jpg', 'image/jpeg'],
+    [jpeg, 'IMG_1.HEIC', 'image/heic'],
+    [avif, 'photo.webp', 'image/webp'],
+  ] as const) {
+    const data = new FormData();
+    data.append('image_file', new Blob([Uint8Array.from(bytes)], { type }), name);
+    data.append('size', 'full');
+    const answer = await service.post(data);
+    t.is(answer.status, 200, name);
+    t.is(answer.headers.get('x-width'), '96', name);
+  }
+});
+
 test('a damaged HEIC is 400, costs nothing, and the next request works', async (t) => {
   const service = await start(t);
   const damaged = heic('plain');

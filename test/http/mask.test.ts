@@ -93,7 +93,7 @@ test('faults of a mask name the mask, and the first fault of a request counts', 
   t.is((await code({ mask_file: mask.subarray(0, mask.length - 20) })).code, 'invalid_mask_file');
   t.is(
     (await code({ mask_file: Buffer.from('GIF89a......') })).detail,
-    'Expected jpg/png/webp, received gif',
+    'Expected jpg/png/webp, received gif; the operator of this service can allow it (CUTOUT_INPUT_FORMATS)',
   );
   t.is((await code({ mask_file_b64: '*' })).code, 'invalid_mask_file');
   t.is((await code({ mask_file_b64: 'AAAA' })).code, 'invalid_mask_file');

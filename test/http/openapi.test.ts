@@ -1,18 +1,18 @@
-import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { promisify } from 'node:util';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import test from 'ava';
 import sharp from 'sharp';
 import { apiErrors } from '../../src/errors.ts';
 import type { OpenApi } from '../../src/http/openapi/document.ts';
+import { languages } from '../../src/http/openapi/programs.ts';
 import { fields } from '../../src/http/route/cutout/schema.ts';
+import { temporaryFolder } from '../fixtures/cli.ts';
 import { scene } from '../fixtures/images.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { Published } from '../fixtures/openapi.ts';
+import { missingFor, runProgram } from '../fixtures/programs.ts';
 import { form, type Service, startService } from '../fixtures/service.ts';
 
 const documentOf = async ({ url }: Service) => (await (await fetch(`${url}/openapi.json`)).json()) as OpenApi;
@@ -147,37 +147,19 @@ const textOf = (text: string) =>
     .replaceAll('&gt;', '>')
     .replaceAll('&amp;', '&');
 
-const execute = promisify(execFile);
-
-for (const [id, [command, ...before], missing] of [
-  ['sample-curl', ['/bin/sh', '-c'], undefined],
-  ['sample-javascript', [process.execPath, '--input-type=module', '-e'], undefined],
-  ['sample-python', ['python3', '-c'], ['python3', '-c', 'import requests']],
-] as const) {
-  test(`the page's ${id} works unchanged`, async (t) => {
-    if (missing) {
-      const [program, ...args] = missing;
-      const here = await execute(program, args).then(
-        () => true,
-        () => false,
-      );
-      if (!here) {
-        sayLeftOut(t, 'python3 with the package requests is not installed');
-        return;
-      }
-    }
+for (const { id } of languages) {
+  test(`the page's sample for ${id} works unchanged`, async (t) => {
+    const missing = await missingFor(id);
+    if (missing !== undefined) return sayLeftOut(t, missing);
     const service = await startService(t);
     const page = await (await fetch(`${service.url}/docs`)).text();
-    const sample = textOf(new RegExp(`<pre id="${id}"[^>]*>([\\s\\S]*?)</pre>`).exec(page)?.[1] ?? '');
+    const sample = textOf(new RegExp(`<pre id="sample-${id}"[^>]*>([\\s\\S]*?)</pre>`).exec(page)?.[1] ?? '');
     t.true(sample.includes(`${service.url}/v1.0/cutout`));
-    const folder = mkdtempSync(path.join(tmpdir(), 'cutout-docs-'));
-    t.teardown(() => rmSync(folder, { recursive: true }));
+    const folder = temporaryFolder(t);
     writeFileSync(path.join(folder, 'photo.jpg'), await scene());
-    const run = (key: string) =>
-      execute(command, [...before, sample], { cwd: folder, env: { ...process.env, CUTOUT_KEY: key } });
-    await t.throwsAsync(run('wrong'));
+    await t.throwsAsync(runProgram(id, sample, folder, 'wrong'));
     t.false(existsSync(path.join(folder, 'cutout.png')));
-    await run(service.key);
+    await runProgram(id, sample, folder, service.key);
     t.is((await sharp(readFileSync(path.join(folder, 'cutout.png'))).metadata()).format, 'png');
   });
 }

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
@@ -154,6 +155,29 @@ test.serial(
     t.is(service.engine.cancelled, 0);
   },
 );
+
+test('how long an idle connection is kept is announced, and that a stopping server closes it', async (t) => {
+  const service = await startService(t);
+  const get = () => fetch(`${service.url}/health/live`, { headers: { Connection: 'keep-alive' } });
+  t.is((await get()).headers.get('keep-alive'), 'timeout=65');
+  service.health.draining();
+  t.is((await get()).headers.get('connection'), 'close');
+});
+
+test('connections that send nothing, closed or reset, leave no line and no failed attempt', async (t) => {
+  const service = await startService(t, { attempts: 5 });
+  for (let i = 0; i < 300; i++) {
+    const socket = connect(service.address.port, '127.0.0.1');
+    await once(socket, 'connect');
+    if (i % 2 === 0) socket.end();
+    else socket.resetAndDestroy();
+  }
+  await eventually(
+    () => new Promise((resolve) => service.server.getConnections((_, count) => resolve(count === 0))),
+  );
+  t.deepEqual(service.lines(), []);
+  t.is((await service.post(form({ image_file: await scene() }))).status, 200);
+});
 
 test.serial('an idle kept-alive connection is closed', async (t) => {
   const service = await startService(t, { stallMs: 300 });

@@ -41,10 +41,10 @@ test('base64: in all three content types, in every valid form', async (t) => {
 });
 
 for (const [text, detail] of [
-  ['!!!!', 'The text is not base64: it contains "!".'],
-  ['AAAA*AAA', 'The text is not base64: it contains "*".'],
-  ['AA=AAAAA', 'The text is not base64: it contains "=".'],
-  ['AAAAA', 'The base64 text is incomplete.'],
+  ['!!!!', 'The text is not base64: it contains "!" at position 1.'],
+  ['AAAA*AAA', 'The text is not base64: it contains "*" at position 5.'],
+  ['AA=AAAAA', 'The text is not base64: it contains "=" at position 3.'],
+  ['AAAAA', 'The base64 text is incomplete: it ends after 5 characters, one more than whole bytes have.'],
   ['data:image/png;base64,', 'The base64 text is empty.'],
   ['==', 'The base64 text is empty.'],
 ] as const) {

@@ -88,12 +88,15 @@ test('AVIF, TIFF and GIF are refused, and the refusal names the enabled formats'
     ['tiff', await image().tiff().toBuffer()],
     ['gif', await image().gif().toBuffer()],
   ] as const) {
-    t.is(await refusal(bytes), `invalid_file_type: Expected jpg/png/webp, received ${name}`);
+    t.is(
+      await refusal(bytes),
+      `invalid_file_type: Expected jpg/png/webp, received ${name}; the operator of this service can allow it (CUTOUT_INPUT_FORMATS)`,
+    );
   }
   const limits = { ...CONTRACT_LIMITS, formats: ['jpeg', 'png', 'webp', 'avif'] as const };
   t.is(
     await refusal(await image().gif().toBuffer(), limits),
-    'invalid_file_type: Expected jpg/png/webp/avif, received gif',
+    'invalid_file_type: Expected jpg/png/webp/avif, received gif; the operator of this service can allow it (CUTOUT_INPUT_FORMATS)',
   );
 });
 

@@ -227,7 +227,7 @@ test('the installed archive serves and cuts out an image, without compiler and r
   t.false(existsSync(path.join(app, 'node_modules', 'onnxruntime-node')));
 
   t.regex(run(cutout, '--version').stdout, new RegExp(`^${version} \\([0-9a-f]{12}(-dirty)?\\)\n$`));
-  const doctor = run(cutout, 'doctor', '--no-measure').stdout;
+  const doctor = run(cutout, 'doctor').stdout;
   t.regex(doctor, /^Pixel loops +\w/m, 'what the addon says');
   t.notRegex(doctor, /npm run|npm start|compiler|not built/);
   t.true(

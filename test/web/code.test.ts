@@ -3,9 +3,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
-import { curl, javascript, python, type Request } from '../../web/src/lib/code.ts';
+import { curl, languages, type Request } from '../../src/http/openapi/programs.ts';
 import { temporaryFolder } from '../fixtures/cli.ts';
 import { scene } from '../fixtures/images.ts';
+import { sayLeftOut } from '../fixtures/leftOut.ts';
+import { missingFor, runProgram } from '../fixtures/programs.ts';
 import { startService } from '../fixtures/service.ts';
 
 const run = promisify(execFile);
@@ -35,12 +37,6 @@ async function setting(t: ExecutionContext) {
   return { service, request, options, result, folder };
 }
 
-test('the curl line runs unchanged', async (t) => {
-  const { request, options, result } = await setting(t);
-  await run('bash', ['-c', curl(request)], options);
-  t.is(result().toString('latin1', 1, 4), 'PNG');
-});
-
 test('the curl line reads no file that a value happens to name', async (t) => {
   const { request, options } = await setting(t);
   const line = curl({ ...request, fields: [['bg_color', '@/etc/hostname']], out: '-' });
@@ -48,18 +44,14 @@ test('the curl line reads no file that a value happens to name', async (t) => {
   t.regex(answer.stdout, /received \\"@\/etc\/hostname\\"/);
 });
 
-test('the Node.js program runs unchanged', async (t) => {
-  const { request, options, result, folder } = await setting(t);
-  writeFileSync(path.join(folder, 'program.mjs'), javascript(request));
-  await run(process.execPath, ['program.mjs'], options);
-  t.is(result().toString('latin1', 1, 4), 'PNG');
-});
-
-test('the Python program is valid', async (t) => {
-  const { request, options, folder } = await setting(t);
-  writeFileSync(path.join(folder, 'program.py'), python(request));
-  await t.notThrowsAsync(run('python3', ['-m', 'py_compile', 'program.py'], options));
-});
+for (const { id, write } of languages)
+  test(`the program for ${id} runs unchanged`, async (t) => {
+    const missing = await missingFor(id);
+    if (missing !== undefined) return sayLeftOut(t, missing);
+    const { service, request, result, folder } = await setting(t);
+    await runProgram(id, write(request), folder, service.key);
+    t.is(result().toString('latin1', 1, 4), 'PNG');
+  });
 
 test("an image's address and a background are part of the programs", (t) => {
   const request: Request = {
@@ -71,8 +63,9 @@ test("an image's address and a background are part of the programs", (t) => {
     headers: [],
     out: 'cutout.png',
   };
-  t.true(curl(request).includes("-F 'image_url=https://a.example/b.jpg?c=1&d=2'"));
-  t.true(curl(request).includes('-F bg_image_file=@beach.jpg'));
-  t.true(javascript(request).includes("body.append('image_url', 'https://a.example/b.jpg?c=1&d=2');"));
-  t.true(python(request).includes('"bg_image_file": open("beach.jpg", "rb"),'));
+  for (const { id, write } of languages) {
+    const program = write(request);
+    t.regex(program, /image_url\W{1,6}https:\/\/a\.example\/b\.jpg\?c=1&d=2['"]/, id);
+    t.regex(program, /bg_image_file.{1,30}beach\.jpg/, id);
+  }
 });

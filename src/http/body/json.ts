@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { fail } from '../../errors.ts';
-import { maxNameLength, nameTooLong } from '../form.ts';
-import { bodyBytesPerTurn, maxFields } from './limits.ts';
+import { maxFields, maxNameLength, nameTooLong } from '../form.ts';
+import { bodyBytesPerTurn } from './limits.ts';
 import { LongTextFinder, type Scanned, shorten } from './longTexts.ts';
 
 /** Objects: a field may be one, `{"shadow_type": {"person": "drop"}}`. Its values may be lists, one level deeper. */

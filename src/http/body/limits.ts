@@ -50,8 +50,6 @@ export const smallBodyLimits: BodyLimits = upTo(everyType, 256);
 /** For the console's API, one route of which needs no session. */
 export const consoleBodyLimits: BodyLimits = upTo(['json'], 8);
 
-/** The maximum number of names and values of one body, whatever its type. */
-export const maxFields = 1000;
 /** The maximum number of files of a form, unknown ones included. */
 export const maxFiles = 16;
 

@@ -3,8 +3,10 @@ import type { IncomingMessage } from 'node:http';
 import { Dicer } from '@fastify/busboy';
 import { type AppError, fail } from '../../errors.ts';
 import { freeBuffer, UploadBuffer } from '../../uploadBuffer.ts';
-import { checkName, fileFields, type UploadedFile } from '../form.ts';
-import { type BodyLimits, maxFields, maxFiles } from './limits.ts';
+import { checkName, maxFields, maxTextLength, type UploadedFile } from '../form.ts';
+import type { GivenField } from '../givenFields.ts';
+import { fieldNamed, type KnownFields } from '../knownFields.ts';
+import { type BodyLimits, maxFiles } from './limits.ts';
 import { headerValue } from './parameters.ts';
 import { catchInListener, receive } from './receive.ts';
 
@@ -25,14 +27,17 @@ const malformed = (detail: string): AppError => fail('malformed_request', { deta
 
 interface MultipartForm {
   /** In the order of the parts, repeated names included. */
-  readonly texts: readonly (readonly [string, string])[];
+  readonly texts: readonly GivenField[];
   readonly files: ReadonlyMap<string, UploadedFile>;
+  /** Names of files that the route does not have. */
+  readonly ignored: readonly string[];
   /** Whether any text has characters beyond ASCII. */
   readonly wide: boolean;
 }
 
 interface MultipartBounds {
   readonly limits: BodyLimits;
+  readonly fields: KnownFields;
   readonly signal: AbortSignal;
   /** Called with the bytes of files and texts kept so far; may throw if there is no memory for them. */
   readonly kept: (files: number, texts: number) => void;
@@ -43,6 +48,8 @@ interface Head {
   readonly name: string | undefined;
   readonly filename: string | undefined;
   readonly base64: boolean;
+  /** Declared to be JSON, as generated clients do with every text. */
+  readonly json: boolean;
 }
 
 const transferEncodings: ReadonlySet<string> = new Set(['', 'binary', '7bit', '8bit', 'utf-8']);
@@ -59,17 +66,42 @@ function headOf(headers: Headers): Head {
   const encoding = (headers['content-transfer-encoding']?.[0] ?? '').trim().toLowerCase();
   if (encoding !== 'base64' && !transferEncodings.has(encoding))
     throw malformed('The Content-Transfer-Encoding of a part is not supported.');
-  return { name, filename: parameters.get('filename'), base64: encoding === 'base64' };
+  const type = headerValue(headers['content-type']?.[0] ?? '').value.toLowerCase();
+  return {
+    name,
+    filename: parameters.get('filename'),
+    base64: encoding === 'base64',
+    json: type === 'application/json',
+  };
 }
 
 /** Old browsers send whole paths, and `%22` for a quote. */
 const label = (filename: string | undefined): string | undefined =>
   filename?.slice(filename.lastIndexOf('\\') + 1).replaceAll('%22', '"') || undefined;
 
-interface Part {
-  readonly name: string;
+interface FilePart {
   readonly filename: string | undefined;
   readonly bytes: UploadBuffer;
+}
+
+interface TextPart {
+  readonly name: string;
+  readonly json: boolean;
+  readonly bytes: UploadBuffer;
+}
+
+/** An option is short; what is longer is not parsed as JSON. */
+function jsonValue(text: string): unknown {
+  try {
+    return text.length > maxTextLength ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function given({ name, json }: TextPart, text: string): GivenField {
+  const value = json ? jsonValue(text) : undefined;
+  return value === undefined ? { name, value: text, json: false } : { name, value, json: true };
 }
 
 type Write = (piece: Buffer) => void;
@@ -84,17 +116,20 @@ interface Sink {
 class Parts {
   readonly #limits: BodyLimits;
   readonly #kept: MultipartBounds['kept'];
+  readonly #fields: KnownFields;
   /** Length of the whole body, 0 if unknown. */
   readonly #length: number;
-  readonly #texts: Part[] = [];
-  readonly #files = new Map<string, Part>();
+  readonly #texts: TextPart[] = [];
+  readonly #files = new Map<string, FilePart[]>();
+  readonly #ignored: string[] = [];
   #count = 0;
   #fileCount = 0;
   #fileBytes = 0;
   #textBytes = 0;
 
-  constructor({ limits, kept }: MultipartBounds, length: number) {
+  constructor({ limits, fields, kept }: MultipartBounds, length: number) {
     this.#limits = limits;
+    this.#fields = fields;
     this.#kept = kept;
     this.#length = length;
   }
@@ -108,29 +143,42 @@ class Parts {
   /** Chooses the receiver for a part with these headers. */
   open(headers: Headers): Sink {
     const head = headOf(headers);
-    const write = this.#writerFor(head);
-    return head.base64 ? decoding(write) : { write, end: () => {} };
+    const sink = this.#sinkFor(head);
+    return head.base64 ? decoding(sink) : sink;
   }
 
-  /** Of a repeated file the last counts, even if it is empty. */
+  /** Of a repeated file the first that is not empty counts; the others have the same bytes. */
   form(): MultipartForm {
     const files = new Map<string, UploadedFile>();
-    for (const [name, part] of this.#files) {
-      const data = part.bytes.take();
-      if (data.length > 0)
-        files.set(name, { data, name: label(part.filename), free: () => part.bytes.free() });
+    for (const [name, parts] of this.#files) {
+      const [first, ...others] = parts.filter(({ bytes }) => bytes.size > 0);
+      if (!first) continue;
+      const data = first.bytes.take();
+      for (const { bytes } of others) {
+        if (!bytes.take().equals(data))
+          throw malformed(`${name} was sent more than once, with different files. Send one file as ${name}.`);
+        bytes.free();
+      }
+      files.set(name, { data, name: label(first.filename), free: () => first.bytes.free() });
     }
-    const texts = this.#texts.map(({ name, bytes }) => [name, bytes.take()] as const);
+    const texts = this.#texts.map((part) => [part, part.bytes.take()] as const);
     const wide = texts.some(([, bytes]) => !isAscii(bytes));
-    return { texts: texts.map(([name, bytes]) => [name, bytes.toString()]), files, wide };
+    return {
+      texts: texts.map(([part, bytes]) => given(part, bytes.toString())),
+      files,
+      ignored: this.#ignored,
+      wide,
+    };
   }
 
-  #writerFor({ name, filename }: Head): Write {
-    if (name === undefined || name === '__proto__') return () => {};
-    // Decided by the name alone: clients send files without a type or a file name.
-    if (fileFields.has(name)) return this.#openFile({ name, filename });
-    if (filename !== undefined) return this.#openUnknownFile();
-    return this.#openText({ name, filename });
+  #sinkFor({ name, filename, json }: Head): Sink {
+    if (name === '__proto__') this.#ignored.push(name);
+    if (name === undefined || name === '__proto__') return { write: () => {}, end: () => {} };
+    // Decided by the name alone: clients send files without a type or a file name, and options with one.
+    const found = fieldNamed(name, this.#fields);
+    if (found?.known.file) return this.#openFile(found.name, filename);
+    if (!found && filename !== undefined) return this.#openUnknownFile(name);
+    return this.#openText(name, json);
   }
 
   #countFile(): void {
@@ -138,15 +186,13 @@ class Parts {
     if (this.#fileCount > maxFiles) throw malformed(`The form has more than ${maxFiles} files.`);
   }
 
-  #openFile(head: Omit<Part, 'bytes'>): Write {
+  #openFile(name: string, filename: string | undefined): Sink {
     this.#countFile();
     const { file, tooLarge } = this.#limits;
-    const before = this.#files.get(head.name);
-    if (before) this.#fileBytes -= before.bytes.size;
     const left = Math.max(0, this.#length - this.#fileBytes - this.#textBytes);
     const bytes = new UploadBuffer(left, file);
-    this.#files.set(head.name, { ...head, bytes });
-    return (piece) => {
+    this.#files.set(name, [...(this.#files.get(name) ?? []), { filename, bytes }]);
+    const write: Write = (piece) => {
       if (bytes.size + piece.length > file) throw tooLarge();
       this.#fileBytes += piece.length;
       this.#kept(this.#fileBytes, this.#textBytes);
@@ -154,35 +200,39 @@ class Parts {
       // All of what one read returned: no other part is in it.
       freeBuffer(piece);
     };
+    return { write, end: () => {} };
   }
 
   /** Counted and discarded. */
-  #openUnknownFile(): Write {
+  #openUnknownFile(name: string): Sink {
     this.#countFile();
+    this.#ignored.push(name);
     const { file, tooLarge } = this.#limits;
     let size = 0;
-    return (piece) => {
+    const write: Write = (piece) => {
       size += piece.length;
       if (size > file) throw tooLarge();
     };
+    return { write, end: () => {} };
   }
 
-  #openText(head: Omit<Part, 'bytes'>): Write {
+  #openText(name: string, json: boolean): Sink {
     const { text, tooLarge } = this.#limits;
     if (this.#texts.length === maxFields) throw malformed(`The form has more than ${maxFields} fields.`);
     const bytes = new UploadBuffer(64, text);
-    this.#texts.push({ ...head, bytes });
-    return (piece) => {
+    this.#texts.push({ name, json, bytes });
+    const write: Write = (piece) => {
       this.#textBytes += piece.length;
       if (this.#textBytes > text) throw tooLarge();
       this.#kept(this.#fileBytes, this.#textBytes);
       bytes.add(piece);
     };
+    return { write, end: () => {} };
   }
 }
 
 /** Decodes base64 as it arrives, in groups of four characters; other characters are skipped. */
-function decoding(write: Write): Sink {
+function decoding({ write, end }: Sink): Sink {
   let rest = '';
   return {
     write: (piece) => {
@@ -193,6 +243,7 @@ function decoding(write: Write): Sink {
     },
     end: () => {
       if (rest !== '') write(Buffer.from(rest, 'base64'));
+      end();
     },
   };
 }
@@ -207,7 +258,10 @@ interface DicerSettings extends Dicer.Config {
 
 function boundaryOf(req: IncomingMessage): string {
   const boundary = headerValue(req.headers['content-type'] ?? '').parameters.get('boundary');
-  if (!boundary) throw malformed('The Content-Type has no boundary.');
+  if (!boundary)
+    throw malformed(
+      'The Content-Type has no boundary. Let the client set this header: it writes the boundary of the body that it makes.',
+    );
   if (boundary.length > maxBoundaryLength)
     throw malformed(`The boundary of the form has more than ${maxBoundaryLength} characters.`);
   return boundary;

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { fail } from '../../errors.ts';
-import { maxNameLength, nameTooLong } from '../form.ts';
-import { bodyBytesPerTurn, maxFields } from './limits.ts';
+import { maxFields, maxNameLength, nameTooLong } from '../form.ts';
+import { bodyBytesPerTurn } from './limits.ts';
 import { LongTextFinder, type Scanned, shorten } from './longTexts.ts';
 
 const AMPERSAND = 0x26;
@@ -11,6 +11,9 @@ const SPACE = 0x20;
 const EQUALS = 0x3d;
 const OPENING = 0x5b;
 const CLOSING = 0x5d;
+
+/** Fields in base64, which clients send without escaping the plus signs. */
+const isBase64Field = (name: string): boolean => /^(?:image|mask)_file_b64(?:\[\d*\])?$/.test(name);
 
 /**
  * The maximum number of bytes of a name, every character as three `%XX`. Long names take quadratic time where
@@ -35,7 +38,8 @@ const escapeBytes = 3;
 /**
  * Scans a body before it is parsed. Throws `malformed_request` for more pairs than a form may have fields, or
  * for longer names. Plus signs become spaces and escaped brackets plain ones, in place: the parser replaces
- * each of them in the whole text, which takes seconds if there are millions.
+ * each of them in the whole text, which takes seconds if there are millions. Within a text in base64, from its first
+ * character to its padding, a space means the plus sign that it came from.
  */
 export async function scanUrlencoded(bytes: Buffer): Promise<Scanned> {
   const long = new LongTextFinder();
@@ -45,6 +49,11 @@ export async function scanUrlencoded(bytes: Buffer): Promise<Scanned> {
   let end = 0;
   let inName = true;
   let nameStart = 0;
+  /** Of the name in the written bytes. */
+  let writtenStart = 0;
+  /** Whether spaces mean plus signs here. */
+  let base64 = false;
+  let valueStart = 0;
   let escapeEnd = 0;
   for (let until = bodyBytesPerTurn; at < bytes.length; until += bodyBytesPerTurn) {
     if (at > 0) await turn();
@@ -52,21 +61,30 @@ export async function scanUrlencoded(bytes: Buffer): Promise<Scanned> {
       let byte = bytes[at] ?? 0;
       let meant = byte;
       if (inName && at - nameStart > maxNameBytes) throw nameTooLong();
-      if (byte === PLUS) byte = SPACE;
-      else if (byte === EQUALS && inName) {
+      if (byte === PLUS) {
+        // The first character of no image is a plus sign: before the text it was white space.
+        if (!base64 || end === valueStart) byte = SPACE;
+      } else if (byte === EQUALS && inName) {
         inName = false;
+        base64 = isBase64Field(bytes.toString('latin1', writtenStart, end));
+        valueStart = end + 1;
         long.begin(end + 1);
-      } else if (byte === AMPERSAND) {
+      } else if (byte === EQUALS) base64 = false;
+      else if (byte === AMPERSAND) {
         if (!inName) long.end(end);
         inName = true;
+        base64 = false;
         nameStart = at + 1;
+        writtenStart = end + 1;
         pairs += 1;
         if (pairs > maxFields)
           throw fail('malformed_request', { detail: `The form has more than ${maxFields} fields.` });
       } else if (byte === PERCENT) {
         meant = escaped(bytes, at);
-        if (meant === OPENING || meant === CLOSING) {
-          byte = meant;
+        if (meant === EQUALS) base64 = false;
+        const space = base64 && meant === SPACE && end > valueStart;
+        if (meant === OPENING || meant === CLOSING || space) {
+          byte = space ? PLUS : meant;
           at += 2;
         } else if (meant < 256) {
           escapeEnd = end + escapeBytes;

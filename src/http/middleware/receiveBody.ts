@@ -10,9 +10,11 @@ import { type BodyLimits, type BodyType, imageBodyLimits } from '../body/limits.
 import { receiveMultipart } from '../body/multipart.ts';
 import { receiveBytes } from '../body/receive.ts';
 import { decodeUrlencoded, scanUrlencoded } from '../body/urlencoded.ts';
-import type { Context, Middleware } from '../context.ts';
+import { type Context, type Middleware, setHeaders } from '../context.ts';
 import { sendContinue } from '../deferContinue.ts';
 import { emptyForm, type Form, textFields } from '../form.ts';
+import { addQuery, type GivenField, type ReadFields, readKnown } from '../givenFields.ts';
+import { ignoredFields, type KnownFields } from '../knownFields.ts';
 import { onResponseEnd } from '../onResponseEnd.ts';
 
 type Parser = ReturnType<typeof koaBody>;
@@ -58,18 +60,35 @@ const expected: Readonly<Record<BodyType, string>> = {
   json: 'application/json',
 };
 
-/** Undefined without a body. */
-function typeOf(ctx: Context, { types }: BodyLimits): BodyType | undefined {
+/**
+ * Undefined without a body; `unstated` for one whose type says nothing: none, or `text/plain`, which browsers write for
+ * a text. It is read as JSON if it looks like it, where `lenient`: a page of another origin may send such a body
+ * with the user's cookies.
+ */
+function typeOf(ctx: Context, { types }: BodyLimits, lenient: boolean): BodyType | 'unstated' | undefined {
   const found = ctx.request.is([...types]) as BodyType | false | null;
   if (found === null || ctx.get('Content-Length') === '0') return undefined;
-  if (found === false) {
-    const words = types.map((type) => expected[type]).join(' or ');
-    throw fail('unsupported_content_type', types.length > 1 ? {} : { detail: `Expected ${words}.` });
-  }
+  const unstated = lenient && (ctx.get('Content-Type').trim() === '' || ctx.request.is('text/plain'));
+  if (found === false && !unstated) throw unsupportedType(types);
   const encoding = ctx.get('Content-Encoding').trim().toLowerCase();
   if (encoding !== '' && encoding !== 'identity')
     throw fail('unsupported_content_type', { detail: 'A body must be sent without a Content-Encoding.' });
-  return found;
+  return found === false ? 'unstated' : found;
+}
+
+function unsupportedType(types: readonly BodyType[]): AppError {
+  const words = types.map((type) => expected[type]).join(' or ');
+  return fail('unsupported_content_type', types.length > 1 ? {} : { detail: `Expected ${words}.` });
+}
+
+/** Whether the first character is that of a JSON object. */
+function looksLikeJson(bytes: Buffer): boolean {
+  const start = bytes
+    .subarray(0, 1024)
+    .toString()
+    .replace(/^\uFEFF/, '')
+    .trimStart();
+  return start.startsWith('{');
 }
 
 /** Memory reserved for a body of unknown length. It doubles, by `maxStep` bytes at most. */
@@ -143,11 +162,13 @@ const costs = { file: 1, growingFile: 2, text: 3, wideText: 5, formText: 5 } as 
  */
 const characterBytes = { latin: 1.75, wide: 2.75 } as const;
 
-const maxBytesOf = (type: BodyType, limits: BodyLimits): number =>
-  limits[type === 'multipart/form-data' ? 'multipart' : type];
+function maxBytesOf(type: BodyType | 'unstated', limits: BodyLimits): number {
+  if (type === 'multipart/form-data') return limits.multipart;
+  return limits[type === 'unstated' ? 'json' : type];
+}
 
 /** Memory reserved for a body of known length; for an unknown one it grows with what arrives. */
-function memoryFor(type: BodyType, length: number | undefined): number {
+function memoryFor(type: BodyType | 'unstated', length: number | undefined): number {
   if (length === undefined) return firstBytes;
   return type === 'multipart/form-data' ? length : costs.text * length;
 }
@@ -165,10 +186,15 @@ export const largestBody =
   );
 
 interface Read {
-  readonly form: Form;
+  readonly given: readonly GivenField[];
+  readonly files: Form['files'];
+  /** Names of files that were ignored. */
+  readonly ignored: readonly string[];
   /** Whether any text has characters beyond Latin-1. */
   readonly wide: boolean;
 }
+
+const nothing: Read = { given: [], files: emptyForm.files, ignored: [], wide: false };
 
 /** Names and values of a body, parsed in steps short enough for the event loop. */
 async function parseTexts(
@@ -186,24 +212,30 @@ async function parseTexts(
   await turn();
   // Nothing is parsed for a client that has disconnected.
   ctx.state.signal.throwIfAborted();
-  const values = short.restore(type === 'json' ? parseJson(short.bytes) : await parseForm(ctx, short.bytes));
+  const json = type === 'json';
+  const values = short.restore(json ? parseJson(short.bytes) : await parseForm(ctx, short.bytes));
   if (typeof values !== 'object' || values === null || Array.isArray(values))
     throw new SyntaxError('no object');
-  return { form: { text: textFields(Object.entries(values)), files: emptyForm.files }, wide };
+  const given = Object.entries(values).map(([name, value]) => ({ name, value: value as unknown, json }));
+  return { ...nothing, given, wide };
 }
 
 async function readTexts(
   ctx: Context,
-  type: 'json' | 'urlencoded',
+  type: 'json' | 'urlencoded' | 'unstated',
   limits: BodyLimits,
   memory: BodyMemory,
 ): Promise<Read> {
   const { signal } = ctx.state;
   const arrived = (received: number) => memory.need(costs.text * received);
-  const bounds = { maxBytes: limits[type], tooLarge: limits.tooLarge, signal, arrived };
+  const bounds = { maxBytes: maxBytesOf(type, limits), tooLarge: limits.tooLarge, signal, arrived };
   const bytes = await receiveBytes(ctx.req, bounds);
+  // curl and axios declare a text of JSON to be urlencoded if nobody sets its type.
+  const json = type === 'json' || (limits.types.includes('json') && looksLikeJson(bytes));
+  if (type === 'unstated' && !json) throw unsupportedType(limits.types);
+  if (json && bytes.length > limits.json) throw limits.tooLarge();
   try {
-    return await parseTexts(ctx, type, bytes, memory);
+    return await parseTexts(ctx, json ? 'json' : 'urlencoded', bytes, memory);
   } catch (thrown) {
     if (!(thrown instanceof SyntaxError)) throw thrown;
     throw fail('malformed_request', { detail: 'The body is not a JSON object.' });
@@ -215,42 +247,69 @@ async function readParts(
   length: number | undefined,
   limits: BodyLimits,
   memory: BodyMemory,
+  fields: KnownFields,
 ): Promise<Read> {
   const file = length === undefined ? costs.growingFile : costs.file;
   const kept = (files: number, texts: number) => memory.need(file * files + costs.formText * texts);
-  const { texts, files, wide } = await receiveMultipart(ctx.req, { limits, signal: ctx.state.signal, kept });
-  return { form: { text: textFields(texts), files }, wide };
+  const { signal } = ctx.state;
+  const { texts, ...rest } = await receiveMultipart(ctx.req, { limits, signal, kept, fields });
+  return { ...rest, given: texts };
 }
 
-async function readForm(ctx: Context, memory: MemoryBudget, limits: BodyLimits): Promise<Form> {
-  const type = typeOf(ctx, limits);
-  if (!type) return emptyForm;
+/** Reads the body's fields and those of the query; what the route does not have is named in the answer and in the log. */
+function fieldsOf(ctx: Context, { given, ignored }: Read, fields: KnownFields | undefined): ReadFields {
+  if (!fields) return { text: textFields(given), ignored: [] };
+  const read = addQuery(readKnown(given, fields), ctx.querystring, fields);
+  const names = ignoredFields([...read.ignored, ...ignored]);
+  if (names !== undefined) {
+    setHeaders(ctx, { 'X-Ignored-Fields': names });
+    ctx.state.telemetry.add({ ignored: names });
+  }
+  return read;
+}
+
+async function readForm(
+  ctx: Context,
+  memory: MemoryBudget,
+  limits: BodyLimits,
+  fields: KnownFields | undefined,
+): Promise<Form> {
+  const type = typeOf(ctx, limits, fields !== undefined);
+  if (!type) return { ...emptyForm, text: fieldsOf(ctx, nothing, fields).text };
   const given = ctx.get('Content-Length');
   const length = given === '' ? undefined : Number(given);
   if (length !== undefined && length > maxBytesOf(type, limits)) throw limits.tooLarge();
   const own = new BodyMemory(ctx, memory, memoryFor(type, length));
   sendContinue(ctx.req, ctx.res);
-  const read =
-    type === 'multipart/form-data' ? readParts(ctx, length, limits, own) : readTexts(ctx, type, limits, own);
-  const { form, wide } = await read.catch((error: unknown) => {
+  const reading =
+    type === 'multipart/form-data'
+      ? readParts(ctx, length, limits, own, fields ?? noFields)
+      : readTexts(ctx, type, limits, own);
+  try {
+    const read = await reading;
+    const { text } = fieldsOf(ctx, read, fields);
+    const characters = [...text.values()].reduce((sum, value) => sum + value.length, 0);
+    const bytes = [...read.files.values()].reduce((sum, { data }) => sum + data.length, 0);
+    own.shrinkTo(characterBytes[read.wide ? 'wide' : 'latin'] * characters + bytes);
+    return { text, files: read.files };
+  } catch (error) {
     // The connection may linger for its answer.
     own.release();
     throw error;
-  });
-  const characters = [...form.text.values()].reduce((sum, text) => sum + text.length, 0);
-  const bytes = [...form.files.values()].reduce((sum, { data }) => sum + data.length, 0);
-  own.shrinkTo(characterBytes[wide ? 'wide' : 'latin'] * characters + bytes);
-  return form;
+  }
 }
+
+const noFields: KnownFields = new Map();
 
 /**
  * Reads a body of any allowed type into `ctx.state.form`; 503 if there is no memory for it. A slow upload may take long:
- * routes put guards behind it that check again what admitted the request.
+ * routes put guards behind it that check again what admitted the request. `fields`: those of the route, for one that
+ * takes them from the query too and names what it ignores.
  */
 export const receiveBody =
-  (memory: MemoryBudget, limits: BodyLimits = imageBodyLimits): Middleware =>
+  (memory: MemoryBudget, limits: BodyLimits = imageBodyLimits, fields?: KnownFields): Middleware =>
   async (ctx, next) => {
-    ctx.state.form = await ctx.state.telemetry.timed('upload', () => readForm(ctx, memory, limits));
+    ctx.state.form = await ctx.state.telemetry.timed('upload', () => readForm(ctx, memory, limits, fields));
     await next();
   };
 

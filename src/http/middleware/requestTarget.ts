@@ -34,3 +34,15 @@ export const checkTargetAndHost: Middleware = async (ctx, next) => {
     );
   await next();
 };
+
+/**
+ * Repeated slashes in a path of the API count as one: a base address that ends in a slash gives `//v1.0/removebg`.
+ * Other paths stay, because a proxy in front may guard them by their beginning.
+ */
+export const mergeSlashes: Middleware = async (ctx, next) => {
+  if (ctx.path.includes('//')) {
+    const merged = ctx.path.replace(/\/{2,}/g, '/');
+    if (merged.startsWith('/v1.0/')) ctx.path = merged;
+  }
+  await next();
+};

@@ -1,5 +1,12 @@
 import { type Bodies, cutoutBodies, improveBodies, type Schema } from './fields.ts';
-import { components, cutoutResponse, errorResponse, json, type ResponseObject } from './responses.ts';
+import {
+  bodyHeaders,
+  components,
+  cutoutResponse,
+  errorResponse,
+  json,
+  type ResponseObject,
+} from './responses.ts';
 
 export interface Operation {
   readonly operationId: string;
@@ -48,7 +55,7 @@ const cutout = (operationId: string, summary: string): Operation => ({
   operationId,
   summary,
   description:
-    'Exactly one of image_file, image_file_b64 and image_url, at most one of bg_color, bg_image_url and bg_image_file, at most one of mask_file and mask_file_b64, and neither with subject_points or subject_box. An empty field counts as absent, an unknown one is ignored. A repeated request (the same Idempotency-Key, or the same image and options) within 10 minutes returns the cached result of the first one and costs nothing.',
+    'Exactly one of image_file, image_file_b64 and image_url, at most one of bg_color, bg_image_url and bg_image_file, at most one of mask_file and mask_file_b64, and neither with subject_points or subject_box. An empty field counts as absent, an unknown one is ignored and named in X-Ignored-Fields. Fields other than files may also be in the query; those of the body count before them. A repeated request (the same Idempotency-Key, or the same image and options) within 10 minutes returns the cached result of the first one and costs nothing.',
   security: anyKey,
   parameters: [
     {
@@ -100,7 +107,16 @@ export const openApiDocument = (version: string): OpenApi => ({
         description: 'Exactly one of image_file, image_file_b64 and image_url.',
         security: anyKey,
         requestBody: body(improveBodies),
-        responses: responses(json('The image is stored.', 'Improve'), 400, 403, 415, 429, 500, 503, 504),
+        responses: responses(
+          json('The image is stored.', 'Improve', bodyHeaders),
+          400,
+          403,
+          415,
+          429,
+          500,
+          503,
+          504,
+        ),
       },
     },
     '/health/live': { get: health('live', 'The process is running') },

@@ -84,7 +84,8 @@ function jsonSchema(field: Field<unknown>): Schema {
   const { description, default: fallback, 'x-error-codes': codes, ...plain } = textSchema(field);
   const words = [...(plain.enum ?? []), ...(plain.examples ?? [])].map(String);
   const others: Schema[] = [];
-  if (words.some((word) => /^\d+(\.\d+)?$/.test(word))) others.push({ type: 'number' });
+  if (field.number || words.some((word) => /^\d+(\.\d+)?$/.test(word))) others.push({ type: 'number' });
+  if (field.list) others.push({ type: 'array', items: { type: ['string', 'number'] } });
   if (words.includes('true')) others.push({ type: 'boolean' });
   if (field.perSubject)
     others.push({
@@ -132,7 +133,7 @@ const backgroundTexts: Properties = {
 };
 const sourceFile = {
   image_file: image(
-    `JPEG, PNG or WebP, at most ${CONTRACT_LIMITS.maxBytes / 1024 ** 2} MB and ${CONTRACT_LIMITS.maxPixels / 1e6} megapixels.`,
+    `JPEG, PNG, WebP, HEIC or AVIF, at most ${CONTRACT_LIMITS.maxBytes / 1024 ** 2} MB and ${CONTRACT_LIMITS.maxPixels / 1e6} megapixels.`,
   ),
 };
 const backgroundFile = {

@@ -1,8 +1,8 @@
 import { apiErrors } from '../../errors.ts';
 import type { OpenApi, Operation } from './document.ts';
 import type { Properties, Schema } from './fields.ts';
+import { languages, type Request } from './programs.ts';
 import type { Header, ResponseObject } from './responses.ts';
-import { samples } from './samples.ts';
 import { style } from './style.ts';
 
 const escapes: Readonly<Record<string, string>> = {
@@ -138,25 +138,36 @@ const errorRows = (): string[][] =>
     ]);
 
 /** Placeholder for the address while the page is generated; occurs nowhere in the description. */
-const addressMark = '\u0000address\u0000';
+const addressMark = 'https://address.invalid';
+
+const sample: Request = {
+  address: addressMark,
+  path: '/v1.0/cutout',
+  image: { kind: 'file', name: 'photo.jpg' },
+  fields: [['size', 'auto']],
+  files: [],
+  headers: [],
+  out: 'cutout.png',
+};
 
 /**
  * The reference as one page without scripts and external resources. Generated once; the returned function
  * inserts the address of the service into the samples.
  */
 export function referencePage(document: OpenApi): (address: string) => string {
-  const pieces = pageFor(document, addressMark).split(addressMark);
+  const pieces = pageFor(document).split(addressMark);
   return (address) => pieces.join(html(address));
 }
 
-function pageFor(document: OpenApi, address: string): string {
+function pageFor(document: OpenApi): string {
   const { title, description, version } = document.info;
   const all = sections(document);
   const links = all.map(
     ({ paths, operation }) => `<a href="#${operation.operationId}">${html(paths[0] ?? '')}</a>`,
   );
-  const programs = samples.map(
-    ({ name, id, text }) => `<h3>${html(name)}</h3><pre id="${id}" tabindex="0">${html(text(address))}</pre>`,
+  const programs = languages.map(
+    ({ name, id, write }) =>
+      `<h3>${html(name)}</h3><pre id="sample-${id}" tabindex="0">${html(write(sample))}</pre>`,
   );
   return `<!doctype html>
 <html lang="en">
@@ -169,7 +180,7 @@ function pageFor(document: OpenApi, address: string): string {
 <body>
 <header><h1>${html(title)} API <small>${html(version)}</small></h1>
 ${prose(description)}</header>
-<nav><a href="#start">Start</a> ${links.join(' ')} <a href="#errors">Errors</a> <a href="openapi.json">openapi.json</a></nav>
+<nav><a href="./">Playground</a> <a href="#start">Start</a> ${links.join(' ')} <a href="#errors">Errors</a> <a href="openapi.json">openapi.json</a></nav>
 <section id="start"><h2>Start</h2>
 ${prose('The key goes into the header `X-Api-Key`, or into `Authorization: Bearer`. The samples read it from `CUTOUT_KEY`.')}
 ${programs.join('\n')}

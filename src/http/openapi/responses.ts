@@ -23,6 +23,15 @@ const everyResponse = {
   'X-Request-Id': header('Id of the request, also in the log of the service.', { type: 'string' }),
 };
 
+/** Of the operations with a body, on success and on 400. */
+export const bodyHeaders = {
+  ...everyResponse,
+  'X-Ignored-Fields': header(
+    'Names of the fields that this operation does not have: percent-encoded, at most 64 characters each, separated by commas.',
+    { type: 'string' },
+  ),
+};
+
 const rate = {
   'X-RateLimit-Limit': count('Megapixels that the account may send in a minute.'),
   'X-RateLimit-Remaining': count('Megapixels left in this minute.'),
@@ -93,18 +102,19 @@ export const components: Readonly<Record<string, Schema>> = {
 
 const ref = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` });
 
-export const json = (description: string, name: string): ResponseObject => ({
+export const json = (description: string, name: string, headers = everyResponse): ResponseObject => ({
   description,
-  headers: everyResponse,
+  headers,
   content: { 'application/json': { schema: ref(name) } },
 });
 
 const bytes = (type: string) => ({ schema: { type: 'string', contentMediaType: type } });
 
 export const cutoutResponse: ResponseObject = {
-  description: 'The result: an image, or JSON that contains it if Accept names application/json.',
+  description:
+    'The result: an image, or JSON that contains it if Accept names application/json and admits no image (axios, which also accepts `*/*`, gets the image).',
   headers: {
-    ...everyResponse,
+    ...bodyHeaders,
     'X-Type': header('Kind of the subject; absent with type_level=none.', {
       type: 'string',
       enum: [
@@ -141,7 +151,7 @@ export function errorResponse(status: number): ResponseObject {
   const rows = apiErrors.filter((row) => row.status === status);
   const lines = rows.map(({ code, title }) => `\`${code}\`: ${title}`);
   const headers = {
-    ...everyResponse,
+    ...(status === 400 ? bodyHeaders : everyResponse),
     ...(status === 429 && rate),
     ...((status === 429 || status === 503) && retry),
   };

@@ -3,6 +3,7 @@ import { checkGif } from './gif.ts';
 import { checkHeif } from './heif.ts';
 import { checkJpeg } from './jpeg.ts';
 import { neededChunks } from './png.ts';
+import { statedColour } from './pngColour.ts';
 import { checkTiff } from './tiff.ts';
 import { checkWebp } from './webp.ts';
 
@@ -26,6 +27,13 @@ export async function checkParts(file: Uint8Array, format: InputFormat): Promise
   await checks[format](file);
 }
 
-/** The bytes given to decoders: the file itself, or a PNG without its superfluous chunks. */
+/**
+ * The bytes given to decoders: the file itself, or a PNG without its superfluous chunks and with the colours that its
+ * other chunks state as a profile.
+ */
 export const forDecoder = (file: Uint8Array, format: InputFormat): Uint8Array =>
-  format === 'png' ? neededChunks(file) : file;
+  format === 'png' ? statedColour(neededChunks(file)).bytes : file;
+
+/** Whether the profile in what decoders are given is made from other chunks: colours are then converted to sRGB. */
+export const statesColour = (file: Uint8Array, format: InputFormat): boolean =>
+  format === 'png' && statedColour(file).converts;

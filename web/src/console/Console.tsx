@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { SessionInfo } from '../../../src/http/route/console/api.ts';
 import { openLink, post, readSession, type SignedIn } from '../lib/console.ts';
+import { takeToken } from '../lib/link.ts';
 import { messageOf } from '../lib/message.ts';
 import { Top } from '../ui/Top.tsx';
 import { AccountPage } from './AccountPage.tsx';
@@ -37,16 +38,6 @@ const pages: readonly Page[] = [
   },
   { id: 'audit', name: 'Audit log', shown: ({ operator }) => operator, view: () => <AuditPage /> },
 ];
-
-/** The token of a one-time link is in the URL's fragment, which browsers do not send to servers. */
-const linkToken = () => /^#([0-9a-z]{32})$/.exec(location.hash)?.[1];
-
-/** Removed from the URL at once, so that it does not stay in the history. */
-function takeToken(): string | undefined {
-  const token = linkToken();
-  if (token !== undefined) history.replaceState(null, '', '/console');
-  return token;
-}
 
 /** `/console`: keys, credits and settings of the signed-in account. */
 export function Console() {

@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks';
-import { languages, type Request } from '../lib/code.ts';
+import { languages, type Request } from '../../../src/http/openapi/programs.ts';
 import { CopyButton } from '../ui/CopyButton.tsx';
 import { Tabs } from '../ui/Tabs.tsx';
 
-/** The request that the button sends, in three languages. */
+/** The request that the button sends, in several languages. */
 export function CodePanel({ request }: { readonly request: Request }) {
   const [chosen, choose] = useState<string>('curl');
   const text = (languages.find(({ id }) => id === chosen) ?? languages[0]).write(request);

@@ -23,7 +23,7 @@ export function ImagePicker({
       {first && <p class="invitation">Drop a photo here, paste one, or</p>}
       <div class="row ways">
         <label class={first ? 'button primary file' : 'button file'}>
-          Choose a photo
+          {first ? 'Choose a photo' : 'Choose another photo'}
           <input
             class="visually-hidden"
             type="file"
@@ -35,36 +35,38 @@ export function ImagePicker({
             }}
           />
         </label>
-        <span class="samples">
-          <span class="soft small">or a sample:</span>
-          {samples.map((sample) => (
-            <button
-              key={sample.file}
-              type="button"
-              class="plain"
-              onClick={() => void drawSample(sample).then((file) => choose(fileImage(file)))}
-            >
-              {sample.name}
+        <details class="more">
+          <summary>Sample or address</summary>
+          <span class="samples">
+            {samples.map((sample) => (
+              <button
+                key={sample.file}
+                type="button"
+                class="plain"
+                onClick={() => void drawSample(sample).then((file) => choose(fileImage(file)))}
+              >
+                {sample.name}
+              </button>
+            ))}
+          </span>
+          <span class="address">
+            <input
+              type="url"
+              aria-label="Image URL"
+              placeholder="https://… image URL"
+              value={address}
+              onInput={({ currentTarget }) => setAddress(currentTarget.value.trim())}
+              onKeyDown={(event) => {
+                if (event.key !== 'Enter') return;
+                event.preventDefault();
+                useAddress();
+              }}
+            />
+            <button type="button" disabled={address === ''} onClick={useAddress}>
+              Use
             </button>
-          ))}
-        </span>
-        <span class="address">
-          <input
-            type="url"
-            aria-label="Image URL"
-            placeholder="https://… image URL"
-            value={address}
-            onInput={({ currentTarget }) => setAddress(currentTarget.value.trim())}
-            onKeyDown={(event) => {
-              if (event.key !== 'Enter') return;
-              event.preventDefault();
-              useAddress();
-            }}
-          />
-          <button type="button" disabled={address === ''} onClick={useAddress}>
-            Use
-          </button>
-        </span>
+          </span>
+        </details>
       </div>
       {first && <p class="soft small hint">{hint}</p>}
     </div>

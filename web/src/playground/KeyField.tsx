@@ -1,9 +1,12 @@
+import { useState } from 'preact/hooks';
 import type { ApiKey } from './useApiKey.ts';
 
 /** The key for requests. It stays in this tab; signed-in visitors do not need to enter one. */
 export function KeyField({ apiKey: { value, change, session } }: { readonly apiKey: ApiKey }) {
+  // Decided once, so that it does not close while a key is typed.
+  const [missing] = useState(value === '');
   return (
-    <details open={session?.signedIn !== true}>
+    <details open={missing && session?.signedIn === false}>
       <summary>Key</summary>
       <div class="field">
         <label for="key">API key</label>
@@ -22,8 +25,17 @@ export function KeyField({ apiKey: { value, change, session } }: { readonly apiK
             'You are signed in: a key is created for this tab with your first image.'
           ) : (
             <>
-              <a href="/console">Sign in</a>, or enter the key that the service gave you. It is forgotten when
-              this tab closes.
+              {session?.signedIn === false && session.link ? (
+                <>
+                  Open the address that Cutout printed when it started (<code>npx cutout console</code> prints
+                  another one),
+                </>
+              ) : (
+                <>
+                  <a href="/console">Sign in</a>,
+                </>
+              )}{' '}
+              or enter a key. It is forgotten when this tab closes.
             </>
           )}
         </span>

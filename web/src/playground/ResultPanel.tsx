@@ -30,58 +30,89 @@ function Timings({ answer }: { readonly answer: Answer }) {
   );
 }
 
-/** The answer: file, cost, time of each stage and headers, or the API's error. */
-export function ResultPanel({
+/** Why there is no result: the API's error. */
+export function ErrorNotice({ answer: { errors, status } }: { readonly answer: Answer }) {
+  return (
+    <div class="notice error stack" role="alert" data-testid="error">
+      {errors.map(({ code, title, detail }) => (
+        <p key={code}>
+          <strong>{title}</strong> {detail} <code>{code}</code> <code>HTTP {status}</code>
+        </p>
+      ))}
+    </div>
+  );
+}
+
+/** What to do with a result; lies on the picture. */
+export function ResultBar({
   result,
   fullSize,
   fullPrice,
+  saveOnGround,
   busy,
 }: {
   readonly result: Result;
   /** Requests the same image at full size. */
   readonly fullSize: () => void;
-  /** Price of that in credits, if known. */
-  readonly fullPrice: number | undefined;
+  /** Price of that in words, if known. */
+  readonly fullPrice: string | undefined;
+  /** Requests and saves the result on the background that is shown, and what that costs; undefined: the file has it. */
+  readonly saveOnGround: { readonly save: () => void; readonly words: string } | undefined;
   readonly busy: boolean;
 }) {
-  const { answer, file, image } = result;
-  const { status, body, errors, headers, ms } = answer;
-  if (errors.length > 0)
-    return (
-      <div class="notice error stack" role="alert" data-testid="error">
-        {errors.map(({ code, title, detail }) => (
-          <p key={code}>
-            <strong>{title}</strong> {detail} <code>{code}</code> <code>HTTP {status}</code>
-          </p>
-        ))}
-      </div>
-    );
+  const { answer, file } = result;
   const larger = largerSize(result);
   return (
-    <section class="card stack" aria-label="Answer">
-      <div class="row spread">
-        <p role="status">
-          <strong>{headerOf(answer, 'x-width')}</strong> × <strong>{headerOf(answer, 'x-height')}</strong>{' '}
-          pixels, {bytes(body.size)}, {(ms / 1000).toFixed(2)} s,{' '}
-          <strong data-testid="charged">{credits(chargeOf(result))}</strong>
-          {headerOf(answer, 'idempotent-replayed') ? ' (cached result)' : ''}
-        </p>
-        <span class="row">
-          {larger && (
-            <button type="button" disabled={busy} onClick={fullSize} data-testid="full-size">
-              Full size, {larger.width} × {larger.height}
-              {fullPrice !== undefined && ` (${credits(fullPrice)})`}
-            </button>
-          )}
+    <div class="on-picture row spread" role="group" aria-label="Result">
+      <span class="row">
+        {saveOnGround ? (
+          <button
+            type="button"
+            class="primary"
+            disabled={busy}
+            onClick={saveOnGround.save}
+            data-testid="download-on-ground"
+          >
+            Download{saveOnGround.words && ` (${saveOnGround.words})`}
+          </button>
+        ) : (
           <a class="button primary" href={file} download={fileName(result)} data-testid="download">
             Download
           </a>
-        </span>
-      </div>
-      {!image && <p class="soft">This format cannot be shown here. Download the file.</p>}
-      <Timings answer={answer} />
-      <details>
-        <summary>Headers</summary>
+        )}
+        {larger && (
+          <button type="button" disabled={busy} onClick={fullSize} data-testid="full-size">
+            <span>
+              Full size
+              <span class="wide-only">
+                , {larger.width} × {larger.height}
+              </span>
+              {fullPrice !== undefined && ` (${fullPrice})`}
+            </span>
+          </button>
+        )}
+      </span>
+      <p role="status" class="small">
+        {headerOf(answer, 'x-width')} × {headerOf(answer, 'x-height')},{' '}
+        <span data-testid="charged">{credits(chargeOf(result))}</span>
+        {headerOf(answer, 'idempotent-replayed') ? ' (cached result)' : ''}
+      </p>
+    </div>
+  );
+}
+
+/** Size in bytes, time of each stage and headers of an answer. */
+export function AnswerDetails({ result: { answer, image } }: { readonly result: Result }) {
+  const { body, headers, ms } = answer;
+  return (
+    <details class="answer">
+      <summary>Answer</summary>
+      <div class="stack">
+        <p>
+          {bytes(body.size)} in {(ms / 1000).toFixed(2)} s.
+          {!image && ' This format cannot be shown here. Download the file.'}
+        </p>
+        <Timings answer={answer} />
         <WideTable label="Headers">
           <tbody>
             {headers
@@ -98,7 +129,7 @@ export function ResultPanel({
               ))}
           </tbody>
         </WideTable>
-      </details>
-    </section>
+      </div>
+    </details>
   );
 }

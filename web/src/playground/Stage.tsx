@@ -1,11 +1,12 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { BrushTools } from './BrushTools.tsx';
 import { type Brush, canvasScale, drawStrokes, maskOf, overlayColours, type Stroke } from './brush.ts';
 import { type Size, useCamera } from './camera.ts';
+import { type Ground, groundOf } from './ground.ts';
 import type { SourceImage } from './image.ts';
 import type { Result } from './result.ts';
-import { BackdropButtons, checkerboard, type StageView, ViewButtons, ZoomButtons } from './StageTools.tsx';
+import { GroundButtons, type StageView, ViewButtons, ZoomButtons } from './StageTools.tsx';
 import { MarkLayer, type Picking, SubjectTools } from './SubjectTools.tsx';
 
 import { boxBetween, isMarked, type Marks, undone } from './subject.ts';
@@ -27,6 +28,9 @@ export function Stage({
   onMask,
   marks,
   onMarks,
+  ground,
+  onGround,
+  onPicture,
   children,
 }: {
   readonly image: SourceImage | undefined;
@@ -38,14 +42,18 @@ export function Stage({
   /** Points and a box that say which subject is meant; undefined where the service takes none. */
   readonly marks: Marks | undefined;
   readonly onMarks: (marks: Marks) => void;
+  /** What lies behind the subject. */
+  readonly ground: Ground;
+  readonly onGround: (ground: Ground) => void;
+  /** Progress, and what can be done with the result; lies over the lower edge of the picture. */
+  readonly onPicture: ComponentChildren;
   readonly children: ComponentChildren;
 }) {
   const frame = useRef<HTMLDivElement>(null);
   const [room, setRoom] = useState<Size>({ width: 800, height: 560 });
   const [natural, setNatural] = useState<Size>();
   const [split, setSplit] = useState(50);
-  const [wanted, setWanted] = useState<StageView>('compare');
-  const [backdrop, setBackdrop] = useState(checkerboard);
+  const [wanted, setWanted] = useState<StageView>('result');
   const drag = useRef<{ readonly x: number; readonly y: number; readonly divider: boolean }>(undefined);
   const [brush, setBrush] = useState<Brush>();
   const [brushSize, setBrushSize] = useState(40);
@@ -56,18 +64,24 @@ export function Stage({
   const [corners, setCorners] = useState<readonly [Corner, Corner]>();
   const [cursor, setCursor] = useState<Corner>(middle);
   const overlay = useRef<HTMLCanvasElement>(null);
-  const picture = useRef<HTMLImageElement>(null);
+  /** The result, also while the original is shown. */
+  const resultPicture = useRef<HTMLImageElement>(null);
   const camera = useCamera(room, natural);
 
   const before = image?.kind === 'file' ? image.preview : undefined;
   const after = result?.image;
   const comparable = Boolean(before && after && result?.aligned);
   const view: StageView = !after ? 'original' : wanted === 'compare' && !comparable ? 'result' : wanted;
-  const shown = view === 'original' ? before : after;
-  const { own } = backdrop;
+  /** A file with a background is shown as it is. */
+  const transparent = result !== undefined && groundOf(result.values).kind === 'none';
+  const file = ground.kind === 'image' ? ground.file : undefined;
+  const own = useMemo(() => (file ? URL.createObjectURL(file) : undefined), [file]);
   const paintable = after !== undefined && result?.showsSubject === true && view !== 'original';
   const painting = paintable ? brush : undefined;
-  const pickable = marks !== undefined && shown !== undefined && (view === 'original' || comparable);
+  // What is to be restored is visible in the original only.
+  const shown = view === 'original' || painting === 'restore' ? before : after;
+  const pickable =
+    marks !== undefined && (before ?? after) !== undefined && (view === 'original' || comparable);
   const pick = pickable && !painting ? picking : 'look';
 
   useLayoutEffect(() => {
@@ -82,6 +96,7 @@ export function Stage({
   useEffect(() => {
     setStrokes([]);
     setStroke(undefined);
+    setWanted('result');
   }, [after]);
   const canvas = natural && {
     width: Math.round(natural.width * canvasScale(natural)),
@@ -98,7 +113,7 @@ export function Stage({
 
   const touchUp = (next: readonly Stroke[]) => {
     setStrokes(next);
-    onMask(picture.current && next.length > 0 ? maskOf(picture.current, next) : undefined);
+    onMask(resultPicture.current && next.length > 0 ? maskOf(resultPicture.current, next) : undefined);
   };
   const undo = () => touchUp(strokes.slice(0, -1));
 
@@ -235,10 +250,10 @@ export function Stage({
     transform: `translate(calc(-50% + ${camera.x}px), calc(-50% + ${camera.y}px))`,
     imageRendering: shownScale > 2 ? 'pixelated' : 'auto',
   };
-  const ground =
-    backdrop.id === 'colour'
-      ? { backgroundColor: backdrop.colour }
-      : backdrop.id === 'own' && own
+  const behind =
+    ground.kind === 'colour'
+      ? { backgroundColor: `#${ground.hex}` }
+      : own
         ? { backgroundImage: `url(${own})`, backgroundSize: 'cover', backgroundPosition: 'center' }
         : {};
   const measure = ({ currentTarget }: { currentTarget: HTMLImageElement }) =>
@@ -246,64 +261,71 @@ export function Stage({
 
   return (
     <div class="stage">
-      <div
-        ref={frame}
-        class={`frame${over ? ' over' : ''}${painting || pick !== 'look' ? ' painting' : ''}`}
-        role="group"
-        aria-label={
-          pick === 'look'
-            ? 'Image: + and - zoom, arrows move, 0 fits, 1 shows actual pixels'
-            : 'Image: arrows move the cursor, Enter marks the subject, Alt+Enter what is not in it, Escape ends'
-        }
-        tabIndex={0}
-        onKeyDown={onKeyDown}
-        onPointerDown={onPointerDown}
-        onPointerMove={onPointerMove}
-        onPointerUp={onPointerUp}
-        onPointerCancel={onPointerUp}
-        onWheel={onWheel}
-      >
-        {shown && (
-          <div class="sheet" style={placed}>
-            <div
-              class={`ground ${view === 'original' ? '' : backdrop.id}`}
-              style={view === 'original' ? {} : ground}
-            />
-            {painting && before && <img class="ghost" src={before} alt="" />}
-            <img ref={picture} src={shown} alt={view === 'original' ? 'Before' : 'After'} onLoad={measure} />
-            {view === 'compare' && !painting && (
+      <div class="picture">
+        <div
+          ref={frame}
+          class={`frame${over ? ' over' : ''}${painting || pick !== 'look' ? ' painting' : ''}`}
+          role="group"
+          aria-label={
+            pick === 'look'
+              ? 'Image: + and - zoom, arrows move, 0 fits, 1 shows actual pixels'
+              : 'Image: arrows move the cursor, Enter marks the subject, Alt+Enter what is not in it, Escape ends'
+          }
+          tabIndex={0}
+          onKeyDown={onKeyDown}
+          onPointerDown={onPointerDown}
+          onPointerMove={onPointerMove}
+          onPointerUp={onPointerUp}
+          onPointerCancel={onPointerUp}
+          onWheel={onWheel}
+        >
+          {shown && (
+            <div class="sheet" style={placed}>
+              <div
+                class={shown === before || ground.kind !== 'none' ? 'ground' : 'ground checker'}
+                style={shown === before || !transparent ? {} : behind}
+              />
               <img
-                class="before"
-                src={before}
-                alt="Before"
-                style={{ clipPath: `inset(0 ${100 - split}% 0 0)` }}
+                src={shown}
+                alt={shown === before ? 'Before' : 'After'}
+                onLoad={painting ? undefined : measure}
               />
-            )}
-            {pickable && marks && (pick !== 'look' || isMarked(marks)) && (
-              <MarkLayer
-                marks={marks}
-                drawn={corners && boxBetween(...corners)}
-                cursor={pick === 'look' ? undefined : cursor}
-              />
-            )}
-            {paintable && (
-              <canvas
-                ref={overlay}
-                class="strokes"
-                width={canvas?.width}
-                height={canvas?.height}
-                data-testid="strokes"
-              />
-            )}
-          </div>
-        )}
-        {view === 'compare' && !painting && sheet && (
-          <div class="divider" style={{ left: `${dividerX}px` }} />
-        )}
-        {image?.kind === 'url' && !after && (
-          <p class="soft">The service downloads the image from {image.url}.</p>
-        )}
-        {!image && children}
+              {paintable && <img ref={resultPicture} src={after} alt="" hidden />}
+              {view === 'compare' && !painting && (
+                <img
+                  class="before"
+                  src={before}
+                  alt="Before"
+                  style={{ clipPath: `inset(0 ${100 - split}% 0 0)` }}
+                />
+              )}
+              {pickable && marks && (pick !== 'look' || isMarked(marks)) && (
+                <MarkLayer
+                  marks={marks}
+                  drawn={corners && boxBetween(...corners)}
+                  cursor={pick === 'look' ? undefined : cursor}
+                />
+              )}
+              {paintable && (
+                <canvas
+                  ref={overlay}
+                  class="strokes"
+                  width={canvas?.width}
+                  height={canvas?.height}
+                  data-testid="strokes"
+                />
+              )}
+            </div>
+          )}
+          {view === 'compare' && !painting && sheet && (
+            <div class="divider" style={{ left: `${dividerX}px` }} />
+          )}
+          {image?.kind === 'url' && !after && (
+            <p class="soft">The service downloads the image from {image.url}.</p>
+          )}
+          {!image && children}
+        </div>
+        {onPicture}
       </div>
       {image && (
         <div class="row tools">
@@ -322,8 +344,8 @@ export function Stage({
           {after && (
             <ViewButtons
               views={[
-                ...(comparable ? (['compare'] as const) : []),
                 'result',
+                ...(comparable ? (['compare'] as const) : []),
                 ...(before ? (['original'] as const) : []),
               ]}
               view={view}
@@ -355,20 +377,17 @@ export function Stage({
               undo={undo}
             />
           )}
-          {after && <BackdropButtons backdrop={backdrop} change={setBackdrop} />}
+          {after && <GroundButtons ground={ground} change={onGround} />}
         </div>
       )}
       {pick !== 'look' && (
         <p class="soft small">
-          Click on the subject, Alt-click on what is not in it, or drag a box around it. “Remove the
-          background” then cuts out what you marked.
+          Click on the subject, Alt-click on what is not in it, or drag a box around it: it is cut out at
+          once.
         </p>
       )}
       {strokes.length > 0 && (
-        <p class="soft small">
-          “Remove the background” sends the result with your strokes as its mask: red is taken away, green is
-          kept.
-        </p>
+        <p class="soft small">Red is taken away, green is kept; it is sent when you pause.</p>
       )}
       {image && children}
     </div>

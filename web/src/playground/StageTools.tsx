@@ -1,10 +1,11 @@
 import type { Camera } from './camera.ts';
+import type { Ground } from './ground.ts';
 
 export type StageView = 'compare' | 'result' | 'original';
 
 const names: Readonly<Record<StageView, string>> = {
-  compare: 'Compare',
   result: 'Result',
+  compare: 'Compare',
   original: 'Original',
 };
 
@@ -54,49 +55,40 @@ export function ZoomButtons({ camera }: { readonly camera: Camera }) {
   );
 }
 
-/** What is shown behind a result: a pattern or colour by its class, any colour, or an image. */
-export interface Backdrop {
-  readonly id: string;
-  readonly colour: string;
-  /** Object URL of the visitor's own image. */
-  readonly own: string | undefined;
-}
-
-export const checkerboard: Backdrop = { id: 'checker', colour: '#ffd166', own: undefined };
-
 const swatches = [
-  { id: 'checker', name: 'Checkerboard' },
-  { id: 'white', name: 'White' },
-  { id: 'black', name: 'Black' },
-  { id: 'green', name: 'Green' },
-] as const;
+  { id: 'checker', name: 'Transparent', ground: { kind: 'none' } },
+  { id: 'white', name: 'White', ground: { kind: 'colour', hex: 'ffffff' } },
+  { id: 'black', name: 'Black', ground: { kind: 'colour', hex: '000000' } },
+  { id: 'green', name: 'Green', ground: { kind: 'colour', hex: '1db954' } },
+] as const satisfies readonly { readonly ground: Ground; readonly id: string; readonly name: string }[];
 
-export function BackdropButtons({
-  backdrop,
+/** Chooses what lies behind the subject, here and in the file. */
+export function GroundButtons({
+  ground,
   change,
 }: {
-  readonly backdrop: Backdrop;
-  readonly change: (backdrop: Backdrop) => void;
+  readonly ground: Ground;
+  readonly change: (ground: Ground) => void;
 }) {
   return (
-    <span class="row grounds" role="group" aria-label="Behind the result, on this page only">
-      {swatches.map(({ id, name }) => (
+    <span class="row grounds" role="group" aria-label="Background of the result">
+      {swatches.map(({ id, name, ground: each }) => (
         <button
           key={id}
           type="button"
           class={`swatch ${id}`}
           aria-label={name}
           title={name}
-          aria-pressed={backdrop.id === id}
-          onClick={() => change({ ...backdrop, id })}
+          aria-pressed={JSON.stringify(ground) === JSON.stringify(each)}
+          onClick={() => change(each)}
         />
       ))}
       <input
         type="color"
         aria-label="Any colour"
         title="Any colour"
-        value={backdrop.colour}
-        onInput={({ currentTarget }) => change({ ...backdrop, id: 'colour', colour: currentTarget.value })}
+        value={ground.kind === 'colour' ? `#${ground.hex}` : '#ffd166'}
+        onInput={({ currentTarget }) => change({ kind: 'colour', hex: currentTarget.value.slice(1) })}
       />
       <label class="button plain file">
         Own background
@@ -106,7 +98,8 @@ export function BackdropButtons({
           accept="image/*"
           onChange={({ currentTarget }) => {
             const file = currentTarget.files?.[0];
-            if (file) change({ ...backdrop, id: 'own', own: URL.createObjectURL(file) });
+            if (file) change({ kind: 'image', file });
+            currentTarget.value = '';
           }}
         />
       </label>

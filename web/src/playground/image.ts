@@ -10,11 +10,10 @@ export const fileImage = (file: File): SourceImage => ({
   preview: URL.createObjectURL(file),
 });
 
-/** The first image among dropped or pasted files. */
-export const imageAmong = (files: FileList | undefined): SourceImage | undefined => {
+/** The images among dropped or pasted files. */
+export const imagesAmong = (files: FileList | undefined): readonly File[] => {
   // Not every system knows the newer types.
   const isImage = ({ type, name }: File) =>
     type.startsWith('image/') || /\.(?:avif|hei[cf]|tiff?)$/i.test(name);
-  const file = [...(files ?? [])].find(isImage);
-  return file && fileImage(file);
+  return [...(files ?? [])].filter(isImage);
 };

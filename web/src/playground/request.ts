@@ -1,4 +1,4 @@
-import type { Request } from '../lib/code.ts';
+import type { Request } from '../../../src/http/openapi/programs.ts';
 import { endpoint } from '../lib/options.ts';
 import type { SourceImage } from './image.ts';
 
@@ -16,6 +16,9 @@ export const withSize = (values: Values, size: string): Values => ({
   ...values,
   texts: { ...values.texts, size },
 });
+
+export const choosesSubject = ({ texts }: Values): boolean =>
+  ['subject_points', 'subject_box'].some((name) => (texts[name] ?? '') !== '');
 
 /** Options that move or cut the image. */
 const moving = ['crop', 'scale', 'position'];

@@ -6,6 +6,8 @@ import { isAligned, showsSubject, type Values } from './request.ts';
 export interface Result {
   readonly answer: Answer;
   readonly source: SourceImage;
+  /** What was asked for. */
+  readonly values: Values;
   /** Object URL of the answer's body, for downloading. */
   readonly file: string;
   /** Object URL of the result as an image; absent if the browser cannot show it. */
@@ -30,6 +32,7 @@ export async function resultOf(answer: Answer, source: SourceImage, values: Valu
   return {
     answer,
     source,
+    values,
     file,
     image: await imageOf(answer, file),
     aligned: isAligned(values),
@@ -39,6 +42,14 @@ export async function resultOf(answer: Answer, source: SourceImage, values: Valu
 
 export function revoke({ file, image }: Result): void {
   for (const url of new Set([file, image])) if (url) URL.revokeObjectURL(url);
+}
+
+/** Saves a result as a file. */
+export function save(result: Result): void {
+  const link = document.createElement('a');
+  link.href = result.file;
+  link.download = fileName(result);
+  link.click();
 }
 
 /** Credits charged, as the answer reports them; 0 for errors. */

@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { SessionInfo } from '../../../src/http/route/console/api.ts';
-import { createKey, readSession } from '../lib/console.ts';
+import { createKey, openLink, readSession } from '../lib/console.ts';
+import { takeToken } from '../lib/link.ts';
 
 const item = 'cutout-key';
 
@@ -12,14 +13,6 @@ const tabKey = {
     else sessionStorage.setItem(item, key);
   },
 };
-
-/** Free previews that the key's account has left this month; undefined if the service does not say (wrong key). */
-export async function freePreviews(key: string): Promise<number | undefined> {
-  const response = await fetch('/v1.0/account', { headers: { 'X-Api-Key': key } });
-  if (!response.ok) return undefined;
-  const { data } = (await response.json()) as { data: { attributes: { api: { free_calls: number } } } };
-  return data.attributes.api.free_calls;
-}
 
 export interface ApiKey {
   readonly value: string;
@@ -35,7 +28,10 @@ export function useApiKey(): ApiKey {
   const [value, setValue] = useState(tabKey.read);
   const [session, setSession] = useState<SessionInfo>();
   useEffect(() => {
-    readSession().then(setSession, () => setSession(undefined));
+    const token = takeToken();
+    // A link that was used before is no loss where the session that it opened goes on.
+    const opened = token === undefined ? readSession() : openLink(token).catch(readSession);
+    opened.then(setSession, () => setSession(undefined));
   }, []);
   const change = (key: string) => {
     tabKey.write(key);

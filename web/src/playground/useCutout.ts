@@ -3,7 +3,7 @@ import { call } from '../lib/call.ts';
 import { messageOf } from '../lib/message.ts';
 import { endpoint } from '../lib/options.ts';
 import type { SourceImage } from './image.ts';
-import { formOf, headersOf, type Values } from './request.ts';
+import { choosesSubject, formOf, headersOf, type Values } from './request.ts';
 import { type Result, resultOf, revoke } from './result.ts';
 
 /** A request in progress. */
@@ -12,6 +12,8 @@ export interface Running {
   readonly started: number;
   /** Share of the upload that is sent, 0 to 1. */
   readonly upload: number;
+  /** It says which subject is meant, for which networks may have to be downloaded first. */
+  readonly choosing: boolean;
 }
 
 export interface Cutout {
@@ -19,8 +21,16 @@ export interface Cutout {
   readonly result: Result | undefined;
   /** Why there was no answer; empty otherwise. */
   readonly trouble: string;
-  /** Sends the request and cancels a previous one. Undefined if there was no answer. */
-  readonly run: (key: string, source: SourceImage, values: Values) => Promise<Result | undefined>;
+  /**
+   * Sends the request and cancels a previous one; its result is shown, unless it is only to be saved and there is no
+   * error. Undefined if there was no answer.
+   */
+  readonly run: (
+    key: string,
+    source: SourceImage,
+    values: Values,
+    onlySave?: boolean,
+  ) => Promise<Result | undefined>;
   readonly stop: () => void;
   /** Cancels the request and discards the result. */
   readonly clear: () => void;
@@ -41,12 +51,12 @@ export function useCutout(): Cutout {
     setTrouble('');
   };
 
-  const run = async (key: string, source: SourceImage, values: Values) => {
+  const run = async (key: string, source: SourceImage, values: Values, onlySave = false) => {
     stop();
     const abort = new AbortController();
     current.current = abort;
     setTrouble('');
-    setRunning({ started: performance.now(), upload: 0 });
+    setRunning({ started: performance.now(), upload: 0, choosing: choosesSubject(values) });
     try {
       const answer = await call({
         path: endpoint,
@@ -62,7 +72,7 @@ export function useCutout(): Cutout {
         revoke(made);
         return undefined;
       }
-      setResult(made);
+      if (!onlySave || made.answer.errors.length > 0) setResult(made);
       return made;
     } catch (error) {
       if (!abort.signal.aborted) setTrouble(messageOf(error));

@@ -1,6 +1,6 @@
 import { toCredits } from '../../../billing/price.ts';
 import type { Balances } from '../../../billing/types.ts';
-import { accountOf, type Middleware } from '../../context.ts';
+import { accountOf, type Middleware, setHeaders } from '../../context.ts';
 import type { Route } from '../../router.ts';
 
 /**
@@ -9,8 +9,12 @@ import type { Route } from '../../router.ts';
  */
 export function accountRoute(before: readonly Middleware[], balances: Balances): Route {
   const handler: Middleware = async (ctx) => {
-    const { credits, freeCalls } = await balances.balance(accountOf(ctx).id);
+    const { id } = accountOf(ctx);
+    const { credits, freeCalls } = await balances.balance(id);
+    const { leftToday } = await balances.freePreviews(id);
     const total = toCredits(credits);
+    // A header, because the body may have no other value.
+    setHeaders(ctx, { 'X-Free-Previews-Today': String(leftToday) });
     ctx.body = {
       data: {
         attributes: {

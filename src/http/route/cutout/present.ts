@@ -4,13 +4,24 @@ import type { Stages } from '../../../ops/telemetry.ts';
 import { type Context, setHeaders } from '../../context.ts';
 import { rateHeaders } from '../../errorHeaders.ts';
 
-/** JSON if Accept names it; a wildcard means the image (docs/contract.md section 2). */
+/** Ranges of `Accept` that the bytes of a result fit. */
+const isBytes = (type: string): boolean =>
+  type === '*/*' ||
+  type.startsWith('image/') ||
+  type === 'application/octet-stream' ||
+  type === 'application/zip';
+
+/**
+ * JSON if Accept names it and admits no bytes (docs/contract.md section 2): axios sends
+ * `application/json, text/plain, *\/*` and its users save the answer as an image.
+ */
 function wantsJson(accept: string): boolean {
-  return accept.split(',').some((range) => {
-    const [type, ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
+  const types = accept.split(',').flatMap((range) => {
+    const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
     const quality = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? '1';
-    return type === 'application/json' && Number(quality) > 0;
+    return Number(quality) > 0 ? [type] : [];
   });
+  return types.includes('application/json') && !types.some(isBytes);
 }
 
 /** `decode;dur=12.3, queue;dur=0.1, …` */

@@ -16,7 +16,8 @@ import {
 import { SIZE_LIMITS, type SizeName } from '../../../image/size.ts';
 import { choice, flag, perSubject, readFields, same, text } from '../../field.ts';
 import type { Form } from '../../form.ts';
-import { parseSource, parseUrl } from '../../imageSourceFields.ts';
+import { parseSource, parseUrl, sourceFields } from '../../imageSourceFields.ts';
+import type { KnownField, KnownFields } from '../../knownFields.ts';
 
 const transparent: Colour = [0, 0, 0, 0];
 
@@ -82,6 +83,7 @@ export const fields = {
     invalid: 'invalid_roi',
     description:
       'Region of interest "x1 y1 x2 y2" of the upright input: only pixels inside it can be foreground.',
+    list: true,
   }),
   subject_points: text<readonly PromptPoint[]>(subjectPointsParser, {
     fallback: [],
@@ -92,6 +94,7 @@ export const fields = {
     fallback: undefined,
     invalid: 'invalid_subject_box',
     description: 'Box "x1 y1 x2 y2" around the subject that is meant, in the upright input.',
+    list: true,
   }),
   crop: flag('false', {
     invalid: 'invalid_crop',
@@ -103,18 +106,23 @@ export const fields = {
     invalid: 'invalid_crop_margin',
     description:
       'Margin around a cropped subject, in pixels of the result or percent of the subject; at most 500px or 50% a side.',
+    number: 'px',
+    list: true,
   }),
   scale: text<Scale>(scaleParser, {
     fallback: 'original',
     unset: 'original',
     invalid: 'invalid_scale',
     description: 'Share of the canvas that the subject is scaled to fit into.',
+    number: '%',
   }),
   position: text<Position | undefined>(positionParser, {
     fallback: undefined,
     invalid: 'invalid_position',
     description:
       'Position of the subject on the canvas: 0% touches the left or top edge, 100% the right or bottom. Default: original, center when scale is a percentage.',
+    number: '%',
+    list: true,
   }),
   add_shadow: flag('false', {
     invalid: 'invalid_add_shadow',
@@ -139,6 +147,16 @@ export const fields = {
     description: 'Colour of the background; with 4 or 8 digits it is semi-transparent.',
   }),
 } as const;
+
+/** Every field of the route. */
+export const cutoutFields: KnownFields = new Map<string, KnownField>([
+  ...sourceFields,
+  ...Object.entries(fields),
+  ['bg_image_url', {}],
+  ['bg_image_file', { file: true }],
+  ['mask_file', { file: true }],
+  ['mask_file_b64', {}],
+]);
 
 const backgroundFields = ['bg_color', 'bg_image_url', 'bg_image_file'];
 

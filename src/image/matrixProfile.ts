@@ -1,0 +1,143 @@
+/** x and y of a colour (CIE 1931). */
+export type Chromaticity = readonly [x: number, y: number];
+
+export interface Gamut {
+  readonly red: Chromaticity;
+  readonly green: Chromaticity;
+  readonly blue: Chromaticity;
+  readonly white: Chromaticity;
+}
+
+/** Encoded value to linear light, both 0 to 1. */
+export type Transfer = (encoded: number) => number;
+
+const d65: Chromaticity = [0.3127, 0.329];
+
+export const srgbGamut: Gamut = { red: [0.64, 0.33], green: [0.3, 0.6], blue: [0.15, 0.06], white: d65 };
+export const displayP3: Gamut = { red: [0.68, 0.32], green: [0.265, 0.69], blue: [0.15, 0.06], white: d65 };
+
+/** IEC 61966-2-1. */
+export const srgbTransfer: Transfer = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+
+type Triple = readonly [number, number, number];
+type Rows = readonly [Triple, Triple, Triple];
+
+/** White of the connection space (ICC.1:2022, section 6.3.4.3). */
+const d50: Triple = [0.9642, 1, 0.8249];
+
+/** XYZ to the responses of the cones, by Bradford. */
+const bradford: Rows = [
+  [0.8951, 0.2664, -0.1614],
+  [-0.7502, 1.7135, 0.0367],
+  [0.0389, -0.0685, 1.0296],
+];
+
+const apply = ([a, b, c]: Rows, [x, y, z]: Triple): Triple => [
+  a[0] * x + a[1] * y + a[2] * z,
+  b[0] * x + b[1] * y + b[2] * z,
+  c[0] * x + c[1] * y + c[2] * z,
+];
+
+function inverse([[a, b, c], [d, e, f], [g, h, i]]: Rows): Rows {
+  const determinant = a * (e * i - f * h) + b * (f * g - d * i) + c * (d * h - e * g);
+  const over = (value: number) => value / determinant;
+  return [
+    [over(e * i - f * h), over(c * h - b * i), over(b * f - c * e)],
+    [over(f * g - d * i), over(a * i - c * g), over(c * d - a * f)],
+    [over(d * h - e * g), over(b * g - a * h), over(a * e - b * d)],
+  ];
+}
+
+const xyzOf = ([x, y]: Chromaticity): Triple => [x / y, 1, (1 - x - y) / y];
+
+/** XYZ under D50 of red, green and blue at full light; undefined for primaries that span no plane. */
+function columns({ red, green, blue, white }: Gamut): readonly Triple[] | undefined {
+  const [r, g, b, w] = [xyzOf(red), xyzOf(green), xyzOf(blue), xyzOf(white)];
+  const mixed: Rows = [
+    [r[0], g[0], b[0]],
+    [r[1], g[1], b[1]],
+    [r[2], g[2], b[2]],
+  ];
+  const share = apply(inverse(mixed), w);
+  const from = apply(bradford, w);
+  const to = apply(bradford, d50);
+  const back = inverse(bradford);
+  const adapted = ([x, y, z]: Triple, by: number): Triple => {
+    const cones = apply(bradford, [x * by, y * by, z * by]);
+    return apply(back, [
+      (cones[0] * to[0]) / from[0],
+      (cones[1] * to[1]) / from[1],
+      (cones[2] * to[2]) / from[2],
+    ]);
+  };
+  const found = [adapted(r, share[0]), adapted(g, share[1]), adapted(b, share[2])];
+  return found.flat().every((value) => Number.isFinite(value) && Math.abs(value) < 4) ? found : undefined;
+}
+
+const words = (...values: readonly number[]): Buffer => {
+  const bytes = Buffer.alloc(4 * values.length);
+  for (const [i, value] of values.entries()) bytes.writeInt32BE(value | 0, 4 * i);
+  return bytes;
+};
+
+const xyzTag = (values: Triple): Buffer =>
+  Buffer.concat([Buffer.from('XYZ \0\0\0\0'), words(...values.map((value) => Math.round(value * 65_536)))]);
+
+/** Entries of a curve: between two of them it is straight. */
+const entries = 4096;
+
+function curveTag(transfer: Transfer): Buffer {
+  const table = Buffer.alloc(2 * entries);
+  for (let i = 0; i < entries; i++) {
+    const light = Math.min(1, Math.max(0, transfer(i / (entries - 1))));
+    table.writeUInt16BE(Math.round(light * 65_535), 2 * i);
+  }
+  return Buffer.concat([Buffer.from('curv\0\0\0\0'), words(entries), table]);
+}
+
+/** A profile of these tags; the same bytes under several names are stored once. */
+function profile(space: 'RGB ' | 'GRAY', tags: readonly (readonly [name: string, body: Buffer])[]): Buffer {
+  const bodies = [...new Set(tags.map(([, body]) => body))];
+  const offsets = new Map<Buffer, number>();
+  let end = 128 + 4 + 12 * tags.length;
+  for (const body of bodies) {
+    offsets.set(body, end);
+    // Of a length that is a multiple of 4.
+    end += body.length;
+  }
+  const header = Buffer.alloc(128);
+  header.writeUInt32BE(end, 0);
+  header.writeUInt32BE(0x02400000, 8);
+  header.write(`mntr${space}XYZ `, 12, 'latin1');
+  header.write('acsp', 36, 'latin1');
+  words(...d50.map((value) => Math.round(value * 65_536))).copy(header, 68);
+  const table = tags.map(([name, body]) =>
+    Buffer.concat([Buffer.from(name, 'latin1'), words(offsets.get(body) ?? 0, body.length)]),
+  );
+  return Buffer.concat([header, words(tags.length), ...table, ...bodies]);
+}
+
+/** An RGB profile of version 2.4 (ICC.1:2001-04); undefined for primaries that span no plane. */
+export function rgbProfile(gamut: Gamut, transfer: Transfer): Buffer | undefined {
+  const found = columns(gamut);
+  if (!found) return undefined;
+  const [red, green, blue] = found.map(xyzTag);
+  if (!red || !green || !blue) return undefined;
+  const curve = curveTag(transfer);
+  return profile('RGB ', [
+    ['wtpt', xyzTag(d50)],
+    ['rXYZ', red],
+    ['gXYZ', green],
+    ['bXYZ', blue],
+    ['rTRC', curve],
+    ['gTRC', curve],
+    ['bTRC', curve],
+  ]);
+}
+
+/** A profile of gray values. */
+export const grayProfile = (transfer: Transfer): Buffer =>
+  profile('GRAY', [
+    ['wtpt', xyzTag(d50)],
+    ['kTRC', curveTag(transfer)],
+  ]);
