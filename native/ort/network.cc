@@ -65,11 +65,6 @@ bool is_single_batch(const Shape& shape) {
 /// Runs of a batch when it is opened, for its latency.
 constexpr int kTimedRuns = 3;
 
-/// A run's option with the number of its CUDA graph, which is captured by the first runs of that
-/// number.
-constexpr const char* kGraph = "gpu_graph_id";
-constexpr const char* kNoGraph = "-1";
-
 constexpr const char* kRunFailed = "The network's run failed";
 
 /// As guarded(), with the codes of gpu_failure() on a GPU.
@@ -108,8 +103,6 @@ struct Network::Slot {
   Ort::Value input_tensor{nullptr};
   std::vector<Ort::Value> output_tensors;
   std::optional<Ort::IoBinding> binding;
-  /// Of the CUDA graph that runs on this slot's buffers (GpuOptions::graphs).
-  std::string graph;
 };
 
 /// Members are destroyed in reverse order, the session last.
@@ -121,9 +114,8 @@ struct Network::Session {
   Ort::MemoryInfo memory = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
   DeviceMemory* device = nullptr;
   bool on_gpu = false;
-  bool bound = false;   // inputs and outputs of runs
-  bool graphs = false;  // GpuOptions::graphs, where the buffers are bound
-  bool lends = false;   // NetworkOptions::lend_buffers
+  bool bound = false;  // inputs and outputs of runs
+  bool lends = false;  // NetworkOptions::lend_buffers
   std::int64_t batch = 1;
   /// Page-locked memory, which the GPU reads and writes without a copy by the driver; empty
   /// without.
@@ -131,7 +123,6 @@ struct Network::Session {
   Shape declared_shape;  // of the input; negative: free
   Shape input_shape;     // the default one
   std::vector<Slot> slots;
-  int opened_slots = 0;
 
   /// Memory of the pinned allocator, which outlives it: slots are destroyed before `pinned`.
   [[nodiscard]] std::shared_ptr<void> allocate_pinned(std::size_t bytes) {
@@ -299,8 +290,7 @@ struct Network::Session {
            const CancelToken& token) {
     std::vector<const char*> names;
     for (std::size_t i = 0; i < outputs.size(); ++i) names.push_back(output_names[i].c_str());
-    Interruptible run(token);
-    if (graphs) run.options.AddConfigEntry(kGraph, kNoGraph);
+    const Interruptible run(token);
     session.Run(run.options, &input_name, &input, 1, names.data(), outputs.data(), outputs.size());
   }
 
@@ -311,8 +301,7 @@ struct Network::Session {
       run(input_name, slot.input_tensor, output_names, slot.output_tensors, token);
       return;
     }
-    Interruptible run(token);
-    if (graphs) run.options.AddConfigEntry(kGraph, slot.graph.c_str());
+    const Interruptible run(token);
     // ONNX Runtime waits for its own stream; SynchronizeInputs and -Outputs would wait for the work
     // of all others on the device.
     session.Run(run.options, *slot.binding);
@@ -356,8 +345,6 @@ struct Network::Session {
                       const std::vector<std::string>& output_names,
                       const std::vector<Shape>& output_shapes) {
     if (bound) {
-      // Numbers of slots in the order in which they are opened.
-      slot.graph = std::to_string(++opened_slots);
       slot.binding.emplace(session);
       slot.binding->BindInput(input_name.c_str(), slot.input_tensor);
     }
@@ -390,7 +377,6 @@ struct Network::Session {
                  const std::vector<std::string>& output_names, const CancelToken& token,
                  std::vector<Shape>& output_shapes) {
     bound = options.bind || device != nullptr;
-    graphs = options.gpu.graphs && on_gpu && device != nullptr;
     lends = options.lend_buffers && device == nullptr && !pinned;
     slots.resize(static_cast<std::size_t>(options.slots));
     CUTOUT_RETURN_IF_ERROR(make_input(slots.front()));

@@ -16,9 +16,6 @@ enum class Provider { kCpu, kCuda, kTensorRt };
 
 class DeviceMemoryBudget;
 
-/// Names and values of a provider's options.
-using ProviderOptions = std::vector<std::pair<std::string, std::string>>;
-
 /// What a GPU provider is given for one network.
 struct GpuOptions {
   int device_id = 0;
@@ -29,10 +26,6 @@ struct GpuOptions {
   /// Folder of TensorRT's engine and timing cache, valid for this network, library, driver and GPU
   /// only; empty: an engine is built at each start.
   std::string engine_cache;
-  /// Whether runs on bound buffers of a device are launched as one CUDA graph each.
-  bool graphs = false;
-  /// Further options of the CUDA provider, each in place of one of the same name.
-  ProviderOptions provider_options;
 };
 
 struct NetworkOptions {
@@ -69,6 +62,9 @@ struct NetworkOptions {
   /// can be returned in between. Not for values on a device or with batches.
   bool lend_buffers = false;
 };
+
+/// Names and values of a provider's options.
+using ProviderOptions = std::vector<std::pair<std::string, std::string>>;
 
 ProviderOptions cuda_options(const GpuOptions& options);
 ProviderOptions tensorrt_options(const GpuOptions& options);

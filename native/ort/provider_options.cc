@@ -1,22 +1,6 @@
-#include <algorithm>
-#include <utility>
-
 #include "ort/options.h"
 
 namespace cutout::ort {
-
-namespace {
-
-/// With those of `given`, each in place of one of the same name.
-ProviderOptions with(ProviderOptions all, const ProviderOptions& given) {
-  for (const auto& [name, value] : given) {
-    std::erase_if(all, [&name](const auto& option) { return option.first == name; });
-    all.emplace_back(name, value);
-  }
-  return all;
-}
-
-}  // namespace
 
 ProviderOptions cuda_options(const GpuOptions& options) {
   // The input size is fixed: exact allocations, and a fast search for algorithms.
@@ -26,8 +10,7 @@ ProviderOptions cuda_options(const GpuOptions& options) {
   if (options.memory_limit > 0) {
     all.emplace_back("gpu_mem_limit", std::to_string(options.memory_limit));
   }
-  if (options.graphs) all.emplace_back("enable_cuda_graph", "1");
-  return with(std::move(all), options.provider_options);
+  return all;
 }
 
 ProviderOptions tensorrt_options(const GpuOptions& options) {

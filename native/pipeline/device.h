@@ -157,10 +157,11 @@ class DeviceCall {
   template <auto kFunction, typename... Arguments>
   bool try_network(int expected, Arguments... arguments) {
     if (!status_.ok()) return false;
-    queued_ = true;
     const int error = network(kFunction, stream_.handle, arguments...);
-    if (error != expected) note(error);
-    return error != expected && status_.ok();
+    if (error == expected) return false;
+    queued_ = true;
+    note(error);
+    return status_.ok();
   }
 
   /// Waits for the work; the first error of the call.

@@ -244,10 +244,10 @@ Status GpuNetwork::record(int images) {
   void* graph = nullptr;
   call.run_network<&NetworkTable::begin_graph>();
   queue(call, images);
+  graphs_.reserve(graphs_.size() + 1);
   call.run_network<&NetworkTable::end_graph>(&graph);
-  CUTOUT_RETURN_IF_ERROR(call.finish());
-  graphs_.push_back(graph);
-  return {};
+  if (graph != nullptr) graphs_.push_back(graph);
+  return call.finish();
 }
 
 DeviceMap GpuNetwork::map(int value, int images) const {
@@ -293,7 +293,10 @@ Status GpuNetwork::fastest_tile(const cuda::Convolution& convolution, int& faste
     tried.tile = tile;
     DeviceCall call(device_);
     // Alone first: it may not fit, and code is loaded when it is launched for the first time.
-    if (!call.try_network<&NetworkTable::convolve>(NetworkTable::kWrongTile, tried)) continue;
+    if (!call.try_network<&NetworkTable::convolve>(NetworkTable::kWrongTile, tried)) {
+      CUTOUT_RETURN_IF_ERROR(call.finish());
+      continue;
+    }
     void* clock = nullptr;
     float ms = 0;
     call.run_network<&NetworkTable::start_clock>(&clock);

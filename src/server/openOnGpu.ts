@@ -32,7 +32,9 @@ export async function openOnGpu(
   if (device !== 'tensorrt' || !gpu) {
     const info = await engine.load(network);
     const how = network.gpuProgram ? "Cutout's own kernels" : "ONNX Runtime's provider for CUDA";
-    observer.notice(`${located.name} runs by ${how} on ${gpus.map(({ id, name }) => `GPU ${id} (${name})`).join(', ')}.`);
+    observer.notice(
+      `${located.name} runs by ${how} on ${gpus.map(({ id, name }) => `GPU ${id} (${name})`).join(', ')}.`,
+    );
     return info;
   }
   const other = gpus.find((each) => engineFor(each) !== engineFor(gpu));

@@ -19,6 +19,7 @@
 #include "pipeline/cpu_backend.h"
 #include "pipeline/device_backend.h"
 #include "pipeline/gpu_kernels.h"
+#include "pipeline/gpu_network.h"
 #include "stress/device/host_device.h"
 
 /// What test/gpu/*.test.ts need of native/ort: the parts of the GPU path that run without a GPU.
@@ -227,6 +228,94 @@ Napi::Value open_slots(const Napi::CallbackInfo& info) {
   return result;
 }
 
+/// A program for a GPU (file, width, height) on the host as a device, and one run of all inputs
+/// together.
+Status run_program(const GpuNetworkOptions& options, const Napi::Array& inputs, Device& device,
+                   std::unique_ptr<Network>& network, Napi::Array& planes) {
+  const CancelToken token;
+  ThreadPool pool(0);
+  DeviceBackend backend(device, pool);
+  CUTOUT_RETURN_IF_ERROR(GpuNetwork::open(options, device, token, network));
+  std::vector<int> slots;
+  for (std::uint32_t i = 0; i < inputs.Length(); ++i) {
+    // Not in the order of their numbers.
+    const int slot = options.slots - 1 - static_cast<int>(i);
+    slots.push_back(slot);
+    CUTOUT_RETURN_IF_ERROR(network->open_slot(slot));
+    const Napi::Float32Array values = inputs.Get(i).As<Napi::Float32Array>();
+    CUTOUT_RETURN_IF_ERROR(
+        backend.upload({values.Data(), values.ElementLength()},
+                       network->input_tensor(slot, options.width, options.height)));
+  }
+  CUTOUT_RETURN_IF_ERROR(network->run_batch(slots.size(), slots, token, pool));
+  for (std::uint32_t i = 0; i < inputs.Length(); ++i) {
+    const TensorView output = network->output_plane(slots[i]);
+    Napi::Float32Array copy = Napi::Float32Array::New(planes.Env(), output.size());
+    CUTOUT_RETURN_IF_ERROR(backend.download(output, {copy.Data(), output.size()}));
+    planes.Set(i, copy);
+  }
+  return {};
+}
+
+GpuNetworkOptions program_options(const Napi::CallbackInfo& info) {
+  GpuNetworkOptions options;
+  options.path = text(info[0]);
+  options.width = number(info[1]);
+  options.height = number(info[2]);
+  return options;
+}
+
+/// (file, width, height, largestBatch, inputs: Float32Array[]) → status, sizes of batches that were
+/// timed, the planes of the inputs, and blocks that are not released.
+Napi::Value gpu_network(const Napi::CallbackInfo& info) {
+  GpuNetworkOptions options = program_options(info);
+  options.largest_batch = number(info[3]);
+  options.slots = options.largest_batch;
+  Napi::Array planes = Napi::Array::New(info.Env());
+  Napi::Array sizes = Napi::Array::New(info.Env());
+  Napi::Object result;
+  {
+    Device device(host_device(), 0);
+    std::unique_ptr<Network> network;
+    const Status status = run_program(options, info[4].As<Napi::Array>(), device, network, planes);
+    result = from_status(info.Env(), status).As<Napi::Object>();
+    if (network != nullptr) {
+      for (const BatchTiming& timing : network->timings())
+        sizes.Set(sizes.Length(), static_cast<double>(timing.size));
+    }
+  }
+  result.Set("sizes", sizes);
+  result.Set("planes", planes);
+  result.Set("held", static_cast<double>(held_by_host_device()));
+  return result;
+}
+
+/// (file, width, height, input) → calls of the device that were made to fail, one after the other,
+/// the codes of what came of it, and blocks that are not released.
+Napi::Value gpu_network_faults(const Napi::CallbackInfo& info) {
+  GpuNetworkOptions options = program_options(info);
+  Napi::Array inputs = Napi::Array::New(info.Env(), 1);
+  inputs.Set(0U, info[3]);
+  Napi::Array codes = Napi::Array::New(info.Env());
+  int call = 1;
+  for (;; ++call) {
+    Napi::Array planes = Napi::Array::New(info.Env());
+    Device device(host_device(), 0);
+    std::unique_ptr<Network> network;
+    fail_at(Fault::kOnce, call);
+    const Status status = run_program(options, inputs, device, network, planes);
+    const bool none = calls_that_could_fail() < call;
+    fail_at(Fault::kNothing, 0);
+    if (none) break;
+    codes.Set(codes.Length(), static_cast<int>(status.code()));
+  }
+  Napi::Object result = Napi::Object::New(info.Env());
+  result.Set("calls", call - 1);
+  result.Set("codes", codes);
+  result.Set("held", static_cast<double>(held_by_host_device()));
+  return result;
+}
+
 /// (library, number) → [used, total] in bytes, or undefined
 Napi::Value use(const Napi::CallbackInfo& info) {
   const std::string library = text(info[0]);
@@ -313,6 +402,8 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("count", Napi::Function::New<&count>(env, "count"));
   exports.Set("openSlots", Napi::Function::New<&open_slots>(env));
   exports.Set("runBatches", Napi::Function::New<&run_batches>(env));
+  exports.Set("gpuNetwork", Napi::Function::New<&gpu_network>(env));
+  exports.Set("gpuNetworkFaults", Napi::Function::New<&gpu_network_faults>(env));
   return exports;
 }
 

@@ -130,9 +130,7 @@ class NetworkCheck {
       if (!options_.kernels.empty()) CUTOUT_RETURN_IF_ERROR(open_memory());
       options.memory = memory_.get();
       options.provider = options_.provider;
-      options.gpu = {*options_.device, 0,
-                     options_.fp16,    options_.engine_cache,
-                     options_.graphs,  options_.provider_options};
+      options.gpu = {*options_.device, 0, options_.fp16, options_.engine_cache};
       options.budget = std::make_shared<ort::DeviceMemoryBudget>(
           0, [number = *options_.device] { return ort::device_use(number); });
     } else {

@@ -25,14 +25,12 @@ const char* const kUsage =
     "  --reference FILE      the same network in float32, for the CPU (default: --network)\n"
     "  --width N, --height N of its input, default 1024\n"
     "  --logit               its output is a logit, not a probability\n"
-    "  --graphs              the network's runs are CUDA graphs\n"
     "  --fp16                it has values in float16\n"
     "  --batch N             largest batch, 1 to 64, default 8\n"
     "  --seconds S           of each measurement, default 5\n"
     "  --parts LIST          of kernels,network,engine,lost, default all; lost: a wrong access "
     "ends\n"
     "                        CUDA in this process, and the engine has to say so\n"
-    "  --option NAME=VALUE   of the CUDA provider, for the network's measurement; may be repeated\n"
     "  --json FILE           where the report is written\n"
     "\n"
     "Ends with 0 when everything is right, 1 when something is not, 2 for a wrong command line,\n"
@@ -103,20 +101,12 @@ Status parse(int argc, char** argv, Options& options) {
            throw std::out_of_range(value);
        }},
       {"--parts", [&](const std::string& value) { options.parts = parts(value); }},
-      {"--option",
-       [&](const std::string& value) {
-         const std::size_t equals = value.find('=');
-         if (equals == std::string::npos) throw std::out_of_range(value);
-         options.provider_options.emplace_back(value.substr(0, equals), value.substr(equals + 1));
-       }},
       {"--json", text(options.json)},
   };
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
     if (name == "--logit") {
       options.logit = true;
-    } else if (name == "--graphs") {
-      options.graphs = true;
     } else if (name == "--fp16") {
       options.fp16 = true;
     } else if (const auto found = with_value.find(name); found == with_value.end()) {

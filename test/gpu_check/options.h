@@ -29,8 +29,6 @@ struct Options {
   int largest_batch = 8;
   double seconds = 5;  // of each measurement
   std::vector<std::string> parts{"kernels", "network", "engine", "lost"};
-  ort::ProviderOptions provider_options;
-  bool graphs = false;  // ort::GpuOptions::graphs
   std::string json;
 };
 

@@ -1,8 +1,9 @@
 import { appendFile, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import type { Provider } from '../../src/engine/types.ts';
 import { ensureNetwork } from '../../src/models/ensure.ts';
-import { SUBJECT_DETECTOR } from '../../src/models/locate.ts';
+import { preparedFacts, SUBJECT_DETECTOR } from '../../src/models/locate.ts';
 import { pullNetwork } from '../../src/models/pull.ts';
 import { offline, READY, readPrepared, type Workplace, workplace } from '../fixtures/networks.ts';
 
@@ -15,11 +16,7 @@ async function pulled(t: ExecutionContext): Promise<{ place: Workplace; file: (n
   return { place, file: (name) => path.join(place.modelsDir, 'tiny', name) };
 }
 
-const ensure = (
-  { modelsDir, catalogueDir, recorder }: Workplace,
-  pull: boolean,
-  device: 'cpu' | 'cuda' = 'cpu',
-) =>
+const ensure = ({ modelsDir, catalogueDir, recorder }: Workplace, pull: boolean, device: Provider = 'cpu') =>
   ensureNetwork('tiny', { modelsDir, catalogueDir, pull, device, observer: recorder, dependencies: offline });
 
 test('a valid network is described to the engine without being changed', async (t) => {
@@ -117,9 +114,17 @@ test('a damaged source cannot be prepared, and is fetched again if allowed', asy
 
 test('a GPU gets a separate file with 16-bit floats', async (t) => {
   const { place, file } = await pulled(t);
-  const spec = await ensure(place, false, 'cuda');
+  const spec = await ensure(place, false, 'tensorrt');
   t.is(spec.path, file('prepared.fp16.onnx'));
   const half = await readFile(spec.path);
   t.true(half.length < (await readPrepared(place.modelsDir)).length);
   t.deepEqual(await place.files(), ['prepared.fp16.json', 'prepared.fp16.onnx', ...READY].sort());
+});
+
+test('a GPU with CUDA gets the network as it was published where it cannot be a program', async (t) => {
+  const { place, file } = await pulled(t);
+  const spec = await ensure(place, false, 'cuda');
+  t.is(spec.path, file('prepared.gpu'));
+  t.false((await preparedFacts(spec.name, { ...place, device: 'cuda' })).operators);
+  t.deepEqual(await readFile(spec.path), await readFile((await ensure(place, false, 'tensorrt')).path));
 });

@@ -69,13 +69,14 @@ test('a setting that cannot be satisfied is one sentence with the remedy', (t) =
   }
 });
 
-test('a GPU gets floats as wide as published', (t) => {
+test('a GPU gets what its provider takes: with CUDA a program where that can be made', (t) => {
   const choice = choosePrecision(
     both,
     ask({ device: 'cuda', instructionSets: cascadeLake, operators: cascadeLake }),
   );
-  t.deepEqual(choice, { precision: 'fp16', because: 'the device cuda' });
-  t.deepEqual(formsOf(both, 'cuda', ['avx512_vnni']), ['fp16']);
+  t.deepEqual(choice, { precision: 'fp16', form: 'gpu', because: 'the device cuda' });
+  t.deepEqual(formsOf(both, 'cuda', ['avx512_vnni']), ['gpu']);
+  t.deepEqual(formsOf(both, 'tensorrt', ['avx512_vnni']), ['fp16']);
   t.deepEqual(formsOf(both, 'cpu', ['avx512_vnni']), ['fp32', 'int8-operators', 'int8']);
   t.deepEqual(formsOf(both, 'cpu', []), ['fp32', 'int8']);
   t.deepEqual(formsOf(plain, 'cpu', ['avx512_vnni']), ['fp32']);

@@ -73,8 +73,8 @@ struct NetworkTable {
   int (*launch_graph)(void* graph, void* stream);
   int (*destroy_graph)(void* graph);
 
-  /// The time that work between the two takes on the device, in milliseconds; stop_clock() waits for
-  /// it and ends the clock.
+  /// The time that work between the two takes on the device, in milliseconds; stop_clock() waits
+  /// for it and ends the clock.
   int (*start_clock)(void** clock, void* stream);
   int (*stop_clock)(void* clock, float* ms, void* stream);
 };

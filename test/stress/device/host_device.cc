@@ -333,7 +333,8 @@ Table make() {
   table.network.convolve = [](cuda::Convolution what, void* stream) {
     // Which tiles fit is known before the work is done.
     if (what.tile != 0) return cuda::NetworkTable::kWrongTile;
-    return Queued<&cuda::NetworkTable::convolve, decltype(&cuda::NetworkTable::convolve)>::call(what, stream);
+    return Queued<&cuda::NetworkTable::convolve, decltype(&cuda::NetworkTable::convolve)>::call(
+        what, stream);
   };
   queue<&cuda::NetworkTable::max_pool>(table.network);
   queue<&cuda::NetworkTable::enlarge_map>(table.network);

@@ -1,0 +1,205 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fromBinary } from '@bufbuild/protobuf';
+import test from 'ava';
+import { root } from '../../bench/lib/paths.ts';
+import { defaultRuntimePath } from '../../src/engine/addon.ts';
+import { gpuProgram } from '../../src/models/lowPrecision/gpu.ts';
+import { packSixteen } from '../../src/models/lowPrecision/pack.ts';
+import { floatReader, halfWidener } from '../../src/models/onnx/half.ts';
+import { ModelProtoSchema } from '../../src/models/onnx/onnx_pb.ts';
+import { NetworkBuilder } from '../fixtures/lowPrecisionNetworks.ts';
+import { random } from '../fixtures/random.ts';
+
+/** native/core/status.h */
+const MODEL = 6;
+const DEVICE = 10;
+
+interface GpuTestAddon {
+  run(
+    runtimePath: string,
+    file: string,
+    width: number,
+    height: number,
+    bind: boolean,
+    inputs: readonly Float32Array[],
+  ): readonly Float32Array[];
+  gpuNetwork(
+    file: string,
+    width: number,
+    height: number,
+    largestBatch: number,
+    inputs: readonly Float32Array[],
+  ): {
+    readonly code: number;
+    readonly message: string;
+    readonly sizes: readonly number[];
+    readonly planes: readonly Float32Array[];
+    readonly held: number;
+  };
+  gpuNetworkFaults(
+    file: string,
+    width: number,
+    height: number,
+    input: Float32Array,
+  ): { readonly calls: number; readonly codes: readonly number[]; readonly held: number };
+}
+
+const addon: GpuTestAddon = createRequire(import.meta.url)(
+  path.join(root, 'build', 'native', 'Release', 'cutout_gpu_test.node'),
+);
+
+const folder = mkdtempSync(path.join(tmpdir(), 'cutout-gpu-network-'));
+test.after.always(() => rmSync(folder, { recursive: true, force: true }));
+
+/** A network with every operation that a program for a GPU may have, enlarged at its end. */
+function network(width: number, height: number): Uint8Array {
+  const net = new NetworkBuilder(7);
+  const stem = net.conv('image', { channels: 32, stride: 2 });
+  const deep = net.conv(net.pool(stem, true), { channels: 48, dilation: 2 });
+  const wide = net.conv(net.conv(deep, { channels: 64, kernel: 1 }), { channels: 32 });
+  const joined = net.concat(net.resize(wide, 2), stem);
+  // Joined with the convolution before it, and not: its other reader needs the convolution alone.
+  const sum = net.add(net.conv(joined, { channels: 32 }), stem);
+  const side = net.conv(sum, { channels: 16, dilation: 4 });
+  const both = net.add(net.conv(side, { channels: 16 }), side);
+  const logit = net.resize(net.conv(net.concat(both, side), { channels: 1, relu: false }), 2);
+  return net.build(net.activate(logit, 'Sigmoid'), width, height).file;
+}
+
+function program(file: Uint8Array): Uint8Array {
+  const { graph } = fromBinary(ModelProtoSchema, file);
+  if (!graph) throw new Error('the network has no graph');
+  return Buffer.concat(gpuProgram(graph, floatReader(new Set(), halfWidener())));
+}
+
+function write(name: string, bytes: Uint8Array): string {
+  const file = path.join(folder, name);
+  writeFileSync(file, bytes);
+  return file;
+}
+
+function images(count: number, size: number): Float32Array[] {
+  const next = random(3);
+  return Array.from({ length: count }, () => Float32Array.from({ length: size }, () => next() - 0.5));
+}
+
+const sigmoid = (value: number) => 1 / (1 + Math.exp(-value));
+
+test('a program for a GPU gives what ONNX Runtime gives, in batches of every number of images', (t) => {
+  const [width, height] = [24, 16];
+  const file = network(width, height);
+  const onnx = write('net.onnx', file);
+  const gpu = write('net.gpu', program(file));
+  const inputs = images(3, 3 * width * height);
+  const expected = addon.run(defaultRuntimePath(), onnx, width, height, false, inputs);
+  for (const count of [1, 2, 3]) {
+    const { code, message, sizes, planes, held } = addon.gpuNetwork(
+      gpu,
+      width,
+      height,
+      3,
+      inputs.slice(0, count),
+    );
+    t.is(code, 0, message);
+    t.deepEqual(sizes, [1, 2, 3]);
+    t.is(held, 0);
+    for (const [i, plane] of planes.entries()) {
+      t.is(plane.length, width * height);
+      const differences = plane.map((logit, at) =>
+        Math.abs(sigmoid(logit) - (expected[i]?.[at] ?? Number.NaN)),
+      );
+      // float16 of maps and weights; the outputs are spread over 0 to 1.
+      t.true(Math.max(...differences) < 0.01, `image ${i} of ${count}: ${Math.max(...differences)}`);
+    }
+  }
+  const spread = [...(expected[0] ?? [])];
+  t.true(Math.max(...spread) - Math.min(...spread) > 0.2);
+});
+
+test('every failure of the device is an error of opening or of the run, and holds nothing', (t) => {
+  const [width, height] = [16, 16];
+  const gpu = write('faults.gpu', program(network(width, height)));
+  const [input = new Float32Array()] = images(1, 3 * width * height);
+  const { calls, codes, held } = addon.gpuNetworkFaults(gpu, width, height, input);
+  t.true(calls > 40);
+  t.deepEqual([...new Set(codes)], [DEVICE]);
+  t.is(held, 0);
+});
+
+test('damaged programs are refused with a sentence', (t) => {
+  const bytes = program(network(16, 16));
+  const [input = new Float32Array()] = images(1, 3 * 16 * 16);
+  const refused = (name: string, damaged: Uint8Array) => {
+    const { code, message } = addon.gpuNetwork(write(name, damaged), 16, 16, 1, [input]);
+    t.is(code, MODEL, name);
+    t.regex(message, /^The network '.+' .+\.$|^The low-precision part .+\.$/, name);
+  };
+  refused('empty', new Uint8Array());
+  refused('other', Buffer.from('no program at all, but a text that is long enough'));
+  for (const length of [8, 20, 24, 100, bytes.length - 4000])
+    refused(`short ${length}`, bytes.subarray(0, length));
+  const counts = Uint8Array.from(bytes);
+  counts.fill(0xff, 8, 20);
+  refused('counts', counts);
+  const code = Uint8Array.from(bytes);
+  code.fill(0x7f, 24, 64);
+  refused('code', code);
+  t.is(addon.gpuNetwork(path.join(folder, 'missing'), 16, 16, 1, [input]).code, MODEL);
+});
+
+test('networks with other operations, or another end than a sigmoid, are no programs', (t) => {
+  const build = (make: (net: NetworkBuilder) => string) => {
+    const net = new NetworkBuilder(1);
+    return net.build(make(net), 16, 16).file;
+  };
+  const refuse = (make: (net: NetworkBuilder) => string) =>
+    t.throws(() => program(build(make)), { instanceOf: RangeError });
+  refuse((net) => net.conv('image', { channels: 16 }));
+  refuse((net) =>
+    net.activate(net.resample(net.logit(net.conv('image', { channels: 16 })), 0.5, 'half_pixel'), 'Sigmoid'),
+  );
+});
+
+test('weights are rounded to the nearest float16', (t) => {
+  const decode = (bits: number) => {
+    const exponent = (bits >> 10) & 31;
+    const fraction = bits & 1023;
+    const size = exponent === 0 ? fraction * 2 ** -24 : (1 + fraction / 1024) * 2 ** (exponent - 15);
+    return (bits & 0x8000 ? -1 : 1) * size;
+  };
+  const nearest = (value: number) => {
+    const unit = 2 ** (Math.max(Math.floor(Math.log2(Math.abs(value))), -14) - 10);
+    const units = value / unit;
+    const low = Math.floor(units);
+    const up = units - low > 0.5 || (units - low === 0.5 && low % 2 !== 0);
+    return (up ? low + 1 : low) * unit;
+  };
+  const next = random(11);
+  const values = Float32Array.from({ length: 16 * 64 }, (_, i) => (next() - 0.5) * 2 ** ((i % 40) - 26));
+  values.set([
+    0,
+    1,
+    -1,
+    65504,
+    2 ** -24,
+    2 ** -25,
+    3 * 2 ** -25,
+    2 ** -14,
+    1 + 2 ** -11,
+    1 + 3 * 2 ** -11,
+    2047.5,
+  ]);
+  const packed = packSixteen(values, 16, 64, { kernel: [1, 1], dilation: 1 }, 'fp16');
+  const bits = new Uint16Array(packed.buffer);
+  for (let output = 0; output < 16; output++) {
+    for (let channel = 0; channel < 64; channel++) {
+      const [chunk, within] = [Math.floor(channel / 32), channel % 32];
+      const at = ((chunk * 16 + Math.floor(within / 2)) * 16 + output) * 2 + (within % 2);
+      const value = values[output * 64 + channel] as number;
+      t.is(decode(bits[at] as number) + 0, nearest(value) + 0, `${value}`);
+    }
+  }
+});
