@@ -57,7 +57,7 @@ const plainImages = new Map<string, Promise<Buffer>>();
 function plainImage(width: number, height: number): Promise<Buffer> {
   const name = `${width}x${height}`;
   const known = plainImages.get(name);
-  if (known) return known;
+  if (known !== undefined) return known;
   const noise = { type: 'gaussian', mean: 128, sigma: 20 } as const;
   const image = sharp({ create: { width, height, channels: 3, background: '#888', noise } })
     .jpeg()

@@ -174,12 +174,14 @@ function number(dice: Dice, file: Buffer): Buffer {
   const at = dice.below(Math.max(1, Math.min(copy.length, 3000) - 4));
   const value = dice.of([0, 1, 2, 8, 255, 1000, 4000, 65_535, 0x10000, 0x7fffffff]);
   if (at + 4 > copy.length) return copy;
-  if (dice.oneIn(3)) copy.writeUInt8(value & 255, at);
-  else if (dice.oneIn(2)) {
-    if (dice.oneIn(2)) copy.writeUInt16BE(value & 0xffff, at);
-    else copy.writeUInt16LE(value & 0xffff, at);
-  } else if (dice.oneIn(2)) copy.writeUInt32BE(value, at);
-  else copy.writeUInt32LE(value, at);
+  const write = dice.of([
+    () => copy.writeUInt8(value & 255, at),
+    () => copy.writeUInt16BE(value & 0xffff, at),
+    () => copy.writeUInt16LE(value & 0xffff, at),
+    () => copy.writeUInt32BE(value, at),
+    () => copy.writeUInt32LE(value, at),
+  ]);
+  write();
   if (kindOf(copy) === 'png') mendChunks(copy);
   return copy;
 }
