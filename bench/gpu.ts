@@ -6,8 +6,9 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
-import { defaultRuntimePath } from '../src/engine/addon.ts';
+import { defaultRuntimePath, loadAddon } from '../src/engine/addon.ts';
 import { ensureNetwork } from '../src/models/ensure.ts';
+import { preparedFacts } from '../src/models/locate.ts';
 import { findRuntime } from '../src/runtime/installed.ts';
 import { type BenchCommand, type Context, values } from './lib/command.ts';
 import { BenchFailure } from './lib/failure.ts';
@@ -76,6 +77,18 @@ const reportSchema = z.object({
       p99Ms: z.number(),
     })
     .optional(),
+  engine: z
+    .object({
+      rounds: z.array(
+        z.object({
+          width: z.number(),
+          height: z.number(),
+          atATime: z.number(),
+          imagesPerSecond: z.number(),
+        }),
+      ),
+    })
+    .optional(),
   deviceMemoryBytes: z.number(),
   loadMs: z.number(),
   warmUpMs: z.number(),
@@ -90,21 +103,23 @@ async function networkArguments({ network, device, provider }: Options): Promise
   const onGpu = device !== 'host';
   const spec = await ensureNetwork(network, { ...place, device: onGpu ? provider : 'cpu' });
   const reference = onGpu ? await ensureNetwork(network, { ...place, device: 'cpu' }) : spec;
+  const { operators } = onGpu
+    ? await preparedFacts(network, { modelsDir: modelsFolder(), device: provider })
+    : { operators: false };
   return [
-    ...['--network', spec.path, '--reference', reference.path],
+    ...[operators ? '--program' : '--network', spec.path, '--reference', reference.path],
     ...['--width', String(spec.width), '--height', String(spec.height)],
     ...(spec.output === 'logit' ? ['--logit'] : []),
     ...(spec.path.endsWith('.fp16.onnx') ? ['--fp16'] : []),
   ];
 }
 
-/** Those that name the libraries; none where no runtime for a GPU is installed, which the report says. */
+/** Those that name the libraries: of the installed runtime, else the npm package's, with which Cutout's own kernels run. */
 async function libraryArguments({ device }: Options): Promise<string[]> {
   if (device === 'host') return ['--runtime', defaultRuntimePath()];
   const data = process.env['CUTOUT_DATA_DIR'] ?? path.join(root, 'data');
   const installed = await findRuntime(process.env['CUTOUT_RUNTIMES_DIR'] ?? path.join(data, 'runtimes'));
-  const named = process.env['CUTOUT_RUNTIME'] ?? installed?.runtimePath;
-  if (named === undefined) return [];
+  const named = process.env['CUTOUT_RUNTIME'] ?? installed?.runtimePath ?? defaultRuntimePath();
   const libraries = named === installed?.runtimePath ? installed.libraries : [];
   return ['--runtime', named, ...libraries.flatMap((file) => ['--library', file])];
 }
@@ -113,7 +128,9 @@ async function libraryArguments({ device }: Options): Promise<string[]> {
 async function check(options: Options, progress: Context['progress']): Promise<Checked> {
   const { device, provider, batch, cases, seconds } = options;
   const libraries = await libraryArguments(options);
-  const network = libraries.length > 0 ? await networkArguments(options) : [];
+  // Without a GPU the program says so; nothing is prepared for one.
+  const checksNetwork = device === 'host' || loadAddon().gpuCount() > 0;
+  const network = checksNetwork ? await networkArguments(options) : [];
   const folder = await mkdtemp(path.join(tmpdir(), 'cutout-gpu-'));
   try {
     const json = path.join(folder, 'report.json');
@@ -140,7 +157,7 @@ async function check(options: Options, progress: Context['progress']): Promise<C
 
 /** The figures of a report; the goals are those of docs/gpu.md. */
 export function figuresOf(
-  { latencies, load, deviceMemoryBytes, loadMs, warmUpMs }: Checked,
+  { latencies, load, engine, deviceMemoryBytes, loadMs, warmUpMs }: Checked,
   { work, peak }: Pick<Options, 'work' | 'peak'>,
 ): Figure[] {
   const best = Math.max(...latencies.map(({ imagesPerSecond }) => imagesPerSecond));
@@ -160,6 +177,14 @@ export function figuresOf(
           computed('gpu.spread', 'p99 over p50 at 80 % load', '×', load.p99Ms / load.p50Ms, { atMost: 3 }),
         ]
       : []),
+    ...(engine?.rounds ?? []).map(({ width, height, atATime, imagesPerSecond }) =>
+      computed(
+        `gpu.engine.${width}x${height}.${atATime}`,
+        `mattes of ${width} × ${height}, ${atATime} at a time`,
+        'images/s',
+        imagesPerSecond,
+      ),
+    ),
     computed('gpu.memory', 'device memory of the network in all batches', 'MB', deviceMemoryBytes / 1e6),
     computed('gpu.load', 'to open the network', 'ms', loadMs),
     computed('gpu.first', 'its first run', 'ms', warmUpMs),

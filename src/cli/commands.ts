@@ -152,7 +152,7 @@ export async function addCommands(
 
   const groups = [
     ['models', 'networks: list, pull, verify, prepare, compare, add, remove', models],
-    ['runtime', 'libraries for a GPU: install, list, remove (not run on a GPU)', runtime],
+    ['runtime', 'libraries for a GPU: install, list, remove', runtime],
   ] as const;
   for (const [name, description, load] of groups) {
     const group = asked === name ? await load(config) : new Command(name);

@@ -37,7 +37,7 @@ import { table } from './table.ts';
 
 /** Said wherever a GPU is the device. */
 const NOT_RUN =
-  'This release of Cutout was not run on a GPU. In its repository, `npm run bench -- gpu` proves it on one (docs/gpu.md).';
+  'This release of Cutout was run with cuda on one H100 alone. In its repository, `npm run bench -- gpu` proves it on another GPU (docs/gpu.md).';
 
 /** Runs measured after the first one; their median is reported. */
 const RUNS = 5;

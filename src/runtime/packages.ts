@@ -24,8 +24,8 @@ export interface RuntimePackages {
 }
 
 /**
- * ONNX Runtime's build for CUDA 13 and the libraries that its provider needs. cuDNN loads its other parts, and cuFFT
- * nvJitLink, from the folders that their wheels lie in.
+ * ONNX Runtime's build for CUDA 13 and the libraries that its provider needs. cuDNN loads its other parts from the folder
+ * of its wheel; NVRTC finds its builtins only where they are open already.
  */
 export const cudaRuntime: RuntimePackages = {
   name: 'cuda',
@@ -56,28 +56,12 @@ export const cudaRuntime: RuntimePackages = {
       libraries: ['nvidia/cu13/lib/libnvrtc-builtins.so.13.0', 'nvidia/cu13/lib/libnvrtc.so.13'],
     },
     {
-      name: 'nvidia-nvjitlink',
-      version: '13.0.88',
-      sha256: '13a74f429e23b921c1109976abefacc69835f2f433ebd323d3946e11d804e47b',
-      bytes: 40_700_000,
-      unpackedBytes: 100_000_000,
-      libraries: ['nvidia/cu13/lib/libnvJitLink.so.13'],
-    },
-    {
       name: 'nvidia-cublas',
       version: '13.1.0.3',
       sha256: 'ee8722c1f0145ab246bccb9e452153b5e0515fd094c3678df50b2a0888b8b171',
       bytes: 423_100_000,
       unpackedBytes: 598_000_000,
       libraries: ['nvidia/cu13/lib/libcublasLt.so.13', 'nvidia/cu13/lib/libcublas.so.13'],
-    },
-    {
-      name: 'nvidia-cufft',
-      version: '12.0.0.61',
-      sha256: '6c44f692dce8fd5ffd3e3df134b6cdb9c2f72d99cf40b62c32dde45eea9ddad3',
-      bytes: 214_000_000,
-      unpackedBytes: 289_000_000,
-      libraries: ['nvidia/cu13/lib/libcufft.so.12'],
     },
     {
       name: 'nvidia-curand',

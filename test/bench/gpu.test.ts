@@ -29,7 +29,8 @@ function check(t: ExecutionContext, ...args: readonly string[]) {
 
 const onHost = (network: string, ...more: readonly string[]) => [
   ...['--device', 'host', '--cases', '50', '--runtime', defaultRuntimePath(), '--network', network],
-  ...['--width', '64', '--height', '64', '--logit', '--batch', '4', '--seconds', '0.1', ...more],
+  ...['--width', '64', '--height', '64', '--logit', '--batch', '4', '--seconds', '0.1'],
+  ...['--parts', 'kernels,network', ...more],
 ];
 
 test('with the CPU in place of a GPU everything is checked, measured and found right', (t) => {
@@ -53,6 +54,23 @@ test('with the CPU in place of a GPU everything is checked, measured and found r
   t.regex(out, /^Everything is as it should be\.$/m);
   // The report is a table of latencies for the simulation of batches.
   t.is(parseTable(JSON.stringify(report())).table.length, 3);
+});
+
+test('the engine is checked as requests use it, with cancelled jobs', (t) => {
+  const { status, out, errors, report } = check(t, ...onHost(file('engine', 40), '--parts', 'engine,lost'));
+  t.is(status, 0, out + errors);
+  t.deepEqual(
+    report().findings.map(({ part }) => part),
+    ['engine', 'cancelled'],
+  );
+  t.deepEqual(
+    report().engine?.rounds.map(({ width, atATime }) => [width, atATime]),
+    [
+      [1155, 1],
+      [1155, 8],
+    ],
+  );
+  t.regex(out, /^ 1155 x 866 +8 /m);
 });
 
 test('a network that gives other values than its reference is found, and ends with 1', (t) => {
@@ -102,6 +120,7 @@ test('a wrong command line ends with 2 and the usage', (t) => {
     ['--seconds', 'x'],
     ['--gpu'],
     ['--network', 'a.onnx'],
+    ['--parts', 'kernels,none'],
   ]) {
     const { status, errors } = check(t, ...args);
     t.is(status, 2, args.join(' '));

@@ -105,12 +105,15 @@ test.serial('machine, network and a measured run of each precision, as JSON', as
   );
 });
 
-test.serial('a GPU: what is missing and how to get it, and that it was not run on a GPU', async (t) => {
+test.serial('a GPU: what is missing and how to get it, and on which GPU it was run', async (t) => {
   const place = await pulled(t);
   const { healthy, out } = await examine(place, { CUTOUT_DEVICE: 'cuda' }, { json: false });
   t.false(healthy);
   t.regex(out, /^Problem: CUDA was asked for and cannot be used: .*Run `cutout runtime install cuda`/m);
-  t.regex(out, /not run on a GPU\. .*`npm run bench -- gpu` proves it on one \(docs\/gpu\.md\)/);
+  t.regex(
+    out,
+    /run with cuda on one H100 alone\. .*`npm run bench -- gpu` proves it on another GPU \(docs\/gpu\.md\)/,
+  );
 });
 
 test.serial('several GPUs: each of the settings is opened and has a line', async (t) => {

@@ -142,29 +142,33 @@ EngineOptions on_cpu(const Options& options) {
 
 class EngineCheck {
  public:
-  EngineCheck(const Options& options, Report& report) : options_(options), report_(report) {}
+  EngineCheck(const Options& options, Report& report)
+      : options_(options),
+        report_(report),
+        // The host in the place of a GPU shows that the check works.
+        sizes_(kSizes.begin(), options.device ? kSizes.end() : kSizes.begin() + 1) {}
 
   Status run() {
-    for (const Size& size : kSizes) pictures_.push_back(make_picture(size, 7));
+    for (const Size& size : sizes_) pictures_.push_back(make_picture(size, 7));
     CUTOUT_RETURN_IF_ERROR(compute_reference());
     EngineResult& result = report_.engine.emplace();
     NetworkInfo info;
     CUTOUT_RETURN_IF_ERROR(open(on_device(options_), network_on_device(options_), engine_, info));
     result.load_ms = info.load_ms + info.warm_up_ms;
-    for (std::size_t i = 0; i < kSizes.size(); ++i) {
+    for (std::size_t i = 0; i < sizes_.size(); ++i) {
       const Clock::time_point start = Clock::now();
       Pixels pixels = pictures_[i];
       MatteResult matte;
-      CUTOUT_RETURN_IF_ERROR(make(kSizes[i], pixels, matte));
+      CUTOUT_RETURN_IF_ERROR(make(sizes_[i], pixels, matte));
       if (i == 0) result.first_ms = milliseconds(start, Clock::now());
       EngineRound& round = result.rounds.emplace_back();
-      round.width = kSizes[i].width;
-      round.height = kSizes[i].height;
+      round.width = sizes_[i].width;
+      round.height = sizes_[i].height;
       compare(pixels, i, round);
       CUTOUT_RETURN_IF_ERROR(measure(i, round));
       EngineRound many = round;
       many.at_a_time = static_cast<int>(std::min<std::size_t>(
-          static_cast<std::size_t>(2 * options_.largest_batch), kMostPixels / area(kSizes[i])));
+          static_cast<std::size_t>(2 * options_.largest_batch), kMostPixels / area(sizes_[i])));
       CUTOUT_RETURN_IF_ERROR(measure(i, many));
       result.rounds.push_back(many);
     }
@@ -199,10 +203,10 @@ class EngineCheck {
     NetworkInfo info;
     CUTOUT_RETURN_IF_ERROR(
         open(on_cpu(options_), network_of(options_, options_.reference), engine_, info));
-    for (std::size_t i = 0; i < kSizes.size(); ++i) {
+    for (std::size_t i = 0; i < sizes_.size(); ++i) {
       Pixels pixels = pictures_[i];
       MatteResult matte;
-      CUTOUT_RETURN_IF_ERROR(make(kSizes[i], pixels, matte));
+      CUTOUT_RETURN_IF_ERROR(make(sizes_[i], pixels, matte));
       reference_.push_back(std::move(pixels));
     }
     engine_->close(std::chrono::seconds(5));
@@ -233,15 +237,14 @@ class EngineCheck {
       return round.mean_difference <= kMeanLimit && round.p999_difference <= kP999Limit;
     });
     report_.say("engine", close,
-                close ? "Mattes of 1, 12 and 50 MP are the CPU's, within 0.5 levels on average and "
-                        "13 for 99.9 %."
+                close ? "Mattes are the CPU's, within 0.5 levels on average and 13 for 99.9 %."
                       : "Mattes differ from the CPU's by more than 0.5 levels on average or 13 for "
                         "99.9 %.");
   }
 
   /// round.at_a_time images of one size at a time, for the time of a measurement.
   Status measure(std::size_t which, EngineRound& round) {
-    const Size& size = kSizes[which];
+    const Size& size = sizes_[which];
     const auto at_a_time = static_cast<std::size_t>(round.at_a_time);
     std::vector<Pixels> buffers(at_a_time, pictures_[which]);
     std::mutex mutex;  // guards the next five
@@ -342,6 +345,7 @@ class EngineCheck {
 
   const Options& options_;
   Report& report_;
+  const std::vector<Size> sizes_;
   std::vector<Pixels> pictures_;
   std::vector<Pixels> reference_;
   std::unique_ptr<Engine> engine_;
