@@ -48,8 +48,8 @@ class Network {
   [[nodiscard]] virtual TensorView output_plane(int slot) = 0;
 
   /// Runs the network on the slot's input of this size. Stopping the token ends the run early with
-  /// its reason. kModel for a size that takes() refuses. The plane belongs to the slot and is valid
-  /// until its next run.
+  /// its reason, where the network can be ended. kModel for a size that takes() refuses. The plane
+  /// belongs to the slot and is valid until its next run.
   virtual Status run(int slot, int width, int height, const CancelToken& token,
                      TensorView& plane) = 0;
   /// Runs the inputs of these slots as one batch, of 1 or a size of timings() that holds them, at
@@ -57,7 +57,8 @@ class Network {
   /// have no other run meanwhile. kDeviceMemory for a size that is not one of timings().
   virtual Status run_batch(std::size_t size, std::span<const int> slots, const CancelToken& token,
                            ThreadPool& pool) = 0;
-  /// Runs the network once on zeros, in each size of batch. No slot is in use meanwhile.
+  /// Runs the network once on zeros, in sizes of batches from the smallest to the largest. No slot
+  /// is in use meanwhile.
   virtual Status check(const CancelToken& token) = 0;
 
   /// Sizes of batches in ascending order, from 1 on; empty if there are none but single runs,

@@ -15,13 +15,6 @@ namespace {
 
 int as_int(cudaError_t error) { return static_cast<int>(error); }
 
-/// The same for a call of which a failure is no end: CUDA keeps the last error of a thread, and the
-/// check of its next launch would find it.
-int recoverable(cudaError_t error) {
-  if (error != cudaSuccess) (void)cudaGetLastError();
-  return as_int(error);
-}
-
 cudaStream_t as_stream(void* stream) { return static_cast<cudaStream_t>(stream); }
 
 /// Threads that wait for a GPU sleep instead of spinning: decoding and encoding need the cores.

@@ -413,7 +413,8 @@ void Program::join_sums() {
   for (Operation& operation : operations_) {
     const bool sum = operation.kind == Kind::kCombine && operation.inputs.size() == 2 &&
                      !operation.combine.relu && !joined.empty() &&
-                     joined.back().kind == Kind::kConv && joined.back().inputs.size() == 1;
+                     joined.back().kind == Kind::kConv && joined.back().inputs.size() == 1 &&
+                     joined.back().conv.channels % kLanes == 0;
     const auto own =
         sum ? std::ranges::find(operation.inputs, joined.back().output) : operation.inputs.end();
     const bool joins = sum && own != operation.inputs.end() && readers(*own) == 1 &&

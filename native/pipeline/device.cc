@@ -87,6 +87,11 @@ void Device::release(void* block, std::size_t bytes) noexcept {
   if (budget_ != nullptr) budget_->release(bytes);
 }
 
+void Device::destroy_graph(void* graph) noexcept {
+  (void)table_.use_device(number_);
+  (void)table_.network.destroy_graph(graph);
+}
+
 void* Device::take_kept(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   const auto found = kept_.find(bytes);

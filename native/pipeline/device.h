@@ -67,6 +67,8 @@ class Device final : public DeviceMemory {
   Status copy(void* to, const void* from, std::size_t bytes) override;
 
   [[nodiscard]] const cuda::Table& table() const { return table_; }
+  /// Ends a graph of the device (cuda::NetworkTable::end_graph).
+  void destroy_graph(void* graph) noexcept;
   /// Returns the memory that is kept to the device.
   void release_kept() noexcept;
   [[nodiscard]] DeviceStats stats() const;
@@ -153,7 +155,7 @@ class DeviceCall {
     note(network(kFunction, stream_.handle, arguments...));
   }
 
-  /// The same, where this error is no failure of the call: false.
+  /// Like run_network(), but returns false for the `expected` error, which does not fail the call.
   template <auto kFunction, typename... Arguments>
   bool try_network(int expected, Arguments... arguments) {
     if (!status_.ok()) return false;
@@ -162,6 +164,12 @@ class DeviceCall {
     queued_ = true;
     note(error);
     return status_.ok();
+  }
+
+  /// Like run_network(), for what ends what an earlier function began: also after an error.
+  template <auto kFunction, typename... Arguments>
+  void end_network(Arguments... arguments) {
+    if (has_stream_) note(network(kFunction, stream_.handle, arguments...));
   }
 
   /// Waits for the work; the first error of the call.

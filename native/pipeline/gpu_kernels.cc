@@ -13,8 +13,9 @@ Status open_gpu_kernels(const std::string& file, const cuda::Table*& kernels) {
   std::error_code ignored;
   if (std::filesystem::exists(file, ignored)) return cuda::open_library(file, kernels);
   const std::string line =
-      "The network runs on the GPU, the steps around it on the CPU: there is no " + file +
-      " (docs/gpu.md).";
+      "Networks run on the GPU by ONNX Runtime alone, the steps around them on the CPU: there is "
+      "no " +
+      file + " (docs/gpu.md).";
   ort::log_line(ort::kWarning, line.c_str());
   return {};
 }

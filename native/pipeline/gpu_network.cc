@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/cancel.h"
+#include "ort/runtime_log.h"
 
 namespace cutout {
 
@@ -32,13 +33,18 @@ struct Head {
 
 constexpr int kImageChannels = 3;
 constexpr int kTimedRuns = 3;
-/// Of a convolution's window (cuda/network/convolution.cuh).
-constexpr int kMostTaps = 32;
+constexpr std::uint32_t kMostEnlargement = 64;
 
 std::size_t aligned(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
 Status unusable(const std::string& path, const std::string& why) {
   return {Code::kModel, "The network '" + path + "' cannot be used on the GPU: " + why + "."};
+}
+
+void log_left_out(int images, const Status& status) {
+  const std::string line =
+      "Batches of " + std::to_string(images) + " and more are not used: " + status.message();
+  ort::log_line(ort::kWarning, line.c_str());
 }
 
 /// The weights of a convolution as [output][tap][channel], from the order of low_precision::Conv.
@@ -78,7 +84,7 @@ bool is_supported(const Operation& operation, const std::vector<low_precision::V
       const Conv& conv = operation.conv;
       const bool image = conv.channels == 4 && type(operation.output) == Type::kBf16;
       return half && (image || conv.channels % 16 == 0) && conv.channel % 8 == 0 &&
-             conv.kernel_height * conv.kernel_width <= kMostTaps &&
+             conv.kernel_height * conv.kernel_width <= cuda::kMostTaps &&
              (conv.activation == low_precision::Activation::kNone ||
               conv.activation == low_precision::Activation::kRelu);
     }
@@ -89,6 +95,30 @@ bool is_supported(const Operation& operation, const std::vector<low_precision::V
     default:
       return false;
   }
+}
+
+/// Whether the kernels can run a program: its operations, their order, and that 16 bytes of a map's
+/// channels lie together everywhere but in the image.
+bool is_supported(const low_precision::Program& program) {
+  const std::vector<Operation>& operations = program.operations();
+  const int image = operations.front().output;
+  for (const Operation& operation : operations) {
+    const bool first = &operation == &operations.front();
+    const bool last = &operation == &operations.back();
+    if ((operation.kind == Kind::kInput) != first || operation.outward() != last) return false;
+    const bool reads_image = std::ranges::find(operation.inputs, image) != operation.inputs.end();
+    const bool as_image = operation.kind == Kind::kConv && operation.conv.channels == 4 &&
+                          operation.conv.channel == 0 && operation.inputs.size() == 1;
+    if (reads_image ? !as_image : operation.kind == Kind::kConv && operation.conv.channels == 4)
+      return false;
+    if (!is_supported(operation, program.values())) return false;
+  }
+  for (std::size_t value = 0; value < program.values().size(); ++value) {
+    const bool is_image = static_cast<int>(value) == image;
+    const int channels = program.values()[value].channels;
+    if (is_image ? channels != 4 : channels % low_precision::kLanes != 0) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -110,22 +140,25 @@ Status GpuNetwork::open(const GpuNetworkOptions& options, Device& device, const 
   opened->slots_.resize(static_cast<std::size_t>(options.slots));
   CUTOUT_RETURN_IF_ERROR(opened->open_slot(0));
   CUTOUT_RETURN_IF_ERROR(token.check());
-  opened->load_ms_ = milliseconds(start, Clock::now());
-  const Clock::time_point loaded = Clock::now();
   CUTOUT_RETURN_IF_ERROR(opened->open_batches(options, token));
-  opened->warm_up_ms_ = milliseconds(loaded, Clock::now());
+  // As of other networks, that of a run alone: estimates begin with it.
+  opened->warm_up_ms_ = opened->timings_.front().ms;
+  opened->load_ms_ = milliseconds(start, Clock::now()) - opened->warm_up_ms_;
   network = std::move(opened);
   return {};
 }
 
 GpuNetwork::~GpuNetwork() {
-  for (void* const graph : graphs_) (void)device_.table().network.destroy_graph(graph);
+  for (void* const graph : graphs_) device_.destroy_graph(graph);
 }
 
 Status GpuNetwork::read(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return {Code::kModel, "The network file '" + path + "' does not exist."};
-  file_.resize(static_cast<std::size_t>(file.tellg()));
+  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
+  if (size < 0) {
+    return {Code::kModel, "The network file '" + path + "' does not exist or cannot be read."};
+  }
+  file_.resize(static_cast<std::size_t>(size));
   file.seekg(0);
   file.read(reinterpret_cast<char*>(file_.data()), static_cast<std::streamsize>(file_.size()));
   Head head;
@@ -146,18 +179,15 @@ Status GpuNetwork::read(const std::string& path) {
   std::span<const std::int64_t> code;
   std::span<const float> floats;
   std::span<const std::int8_t> weights;
-  if (!take(head.code, code) || !take(head.floats, floats) || !take(head.weights, weights) ||
-      head.factor < 1 || head.factor > 64) {
+  if (!take(head.code, code) || !take(head.floats, floats) || !take(head.weights, weights))
     return unusable(path, "it is cut short");
-  }
+  if (head.factor < 1 || head.factor > kMostEnlargement)
+    return unusable(path, "its output is enlarged by another factor than 1 to 64");
   CUTOUT_RETURN_IF_ERROR(low_precision::Program::read(code, floats, {}, weights, program_));
   if (program_.outputs() != 1 || program_.input_channels() != kImageChannels) {
     return unusable(path, "it has not one output for an image");
   }
-  for (const Operation& operation : program_.operations()) {
-    if (!is_supported(operation, program_.values()))
-      return unusable(path, "it has an operation that these kernels lack");
-  }
+  if (!is_supported(program_)) return unusable(path, "it has an operation that these kernels lack");
   output_factor_ = static_cast<int>(head.factor);
   program_.join_sums();
   for (const Operation& operation : program_.operations()) {
@@ -184,7 +214,7 @@ Status GpuNetwork::upload_constants() {
   std::vector<std::byte> all(bytes);
   DeviceCall call(device_);
   auto* const memory = call.allocate<std::byte>(bytes, constants_);
-  of_operation_.resize(operations.size());
+  constants_of_.resize(operations.size());
   auto next = places.begin();
   for (std::size_t i = 0; i < operations.size() && memory != nullptr; ++i) {
     if (operations[i].kind != Kind::kConv) continue;
@@ -193,7 +223,7 @@ Status GpuNetwork::upload_constants() {
     const std::size_t bias = *next++;
     unpack_weights(conv, reinterpret_cast<std::uint16_t*>(all.data() + weights));
     std::memcpy(all.data() + bias, conv.float_bias.data(), conv.float_bias.size_bytes());
-    of_operation_[i] = {reinterpret_cast<const std::uint16_t*>(memory + weights),
+    constants_of_[i] = {reinterpret_cast<const std::uint16_t*>(memory + weights),
                         reinterpret_cast<const float*>(memory + bias)};
   }
   call.run<&cuda::Table::copy_to_device>(static_cast<void*>(memory),
@@ -204,21 +234,31 @@ Status GpuNetwork::upload_constants() {
 }
 
 Status GpuNetwork::open_batches(const GpuNetworkOptions& options, const CancelToken& token) {
-  // The largest batch whose maps fit.
+  // Half of the batch until its maps fit.
   int largest = options.largest_batch;
   for (;; largest /= 2) {
     const Status status =
         device_.allocate(static_cast<std::size_t>(largest) * plan_.bytes(), maps_);
     if (status.ok()) break;
     if (status.code() != Code::kDeviceMemory || largest == 1) return status;
+    log_left_out(largest, status);
   }
   for (int images = 1; images <= largest; ++images) {
+    Status status;
     if (std::has_single_bit(static_cast<unsigned>(images))) {
       if (options.opening) options.opening(images);
-      CUTOUT_RETURN_IF_ERROR(choose_tiles(images));
+      status = choose_tiles(images);
     }
-    CUTOUT_RETURN_IF_ERROR(record(images));
+    if (status.ok()) status = record(images);
     CUTOUT_RETURN_IF_ERROR(token.check());
+    if (status.code() == Code::kDeviceMemory && images > 1) {
+      log_left_out(images, status);
+      largest = images - 1;
+      for (; graphs_.size() >= static_cast<std::size_t>(images); graphs_.pop_back())
+        device_.destroy_graph(graphs_.back());
+    } else {
+      CUTOUT_RETURN_IF_ERROR(status);
+    }
   }
   std::vector<int> slots;
   for (int images = 1; images <= largest; ++images) {
@@ -242,10 +282,10 @@ Status GpuNetwork::record(int images) {
   if (images == 1) queue(call, images);
   CUTOUT_RETURN_IF_ERROR(call.finish());
   void* graph = nullptr;
+  graphs_.reserve(graphs_.size() + 1);
   call.run_network<&NetworkTable::begin_graph>();
   queue(call, images);
-  graphs_.reserve(graphs_.size() + 1);
-  call.run_network<&NetworkTable::end_graph>(&graph);
+  call.end_network<&NetworkTable::end_graph>(&graph);
   if (graph != nullptr) graphs_.push_back(graph);
   return call.finish();
 }
@@ -272,9 +312,9 @@ cuda::Convolution GpuNetwork::convolution(std::size_t at, int images) const {
   what.input = map(operation.inputs.front(), images);
   what.input.data = static_cast<std::uint16_t*>(what.input.data) + conv.channel;
   what.input.channels = conv.channels;
-  what.weights = of_operation_[at].weights;
-  what.bias = of_operation_[at].bias;
-  what.tile = of_operation_[at].tile;
+  what.weights = constants_of_[at].weights;
+  what.bias = constants_of_[at].bias;
+  what.tile = constants_of_[at].tile;
   what.window = {conv.kernel_height, conv.kernel_width, conv.stride,
                  conv.dilation,      conv.top,          conv.left};
   what.relu = conv.relu;
@@ -301,7 +341,7 @@ Status GpuNetwork::fastest_tile(const cuda::Convolution& convolution, int& faste
     float ms = 0;
     call.run_network<&NetworkTable::start_clock>(&clock);
     for (int i = 0; i < kTimedRuns; ++i) call.run_network<&NetworkTable::convolve>(tried);
-    call.run_network<&NetworkTable::stop_clock>(clock, &ms);
+    call.end_network<&NetworkTable::stop_clock>(clock, &ms);
     CUTOUT_RETURN_IF_ERROR(call.finish());
     if (ms >= least) continue;
     least = ms;
@@ -311,9 +351,9 @@ Status GpuNetwork::fastest_tile(const cuda::Convolution& convolution, int& faste
 }
 
 Status GpuNetwork::choose_tiles(int images) {
-  for (std::size_t at = 0; at < of_operation_.size(); ++at) {
+  for (std::size_t at = 0; at < constants_of_.size(); ++at) {
     if (program_.operations()[at].kind != Kind::kConv) continue;
-    CUTOUT_RETURN_IF_ERROR(fastest_tile(convolution(at, images), of_operation_[at].tile));
+    CUTOUT_RETURN_IF_ERROR(fastest_tile(convolution(at, images), constants_of_[at].tile));
   }
   return {};
 }
@@ -387,7 +427,7 @@ TensorView GpuNetwork::output_plane(int slot) {
 
 Status GpuNetwork::run_images(std::span<const int> slots) {
   const auto images = static_cast<int>(slots.size());
-  const std::lock_guard lock(run_);
+  const std::lock_guard lock(run_mutex_);
   DeviceCall call(device_);
   const DeviceMap first = map(program_.operations().front().output, images);
   const DeviceMap last = map(output_value_, images);

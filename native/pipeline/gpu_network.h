@@ -14,13 +14,13 @@
 namespace cutout {
 
 struct GpuNetworkOptions {
-  /// Written by src/models/gpuProgram.ts.
+  /// Written by src/models/lowPrecision/gpu.ts.
   std::string path;
   int width = 0;  // input size in pixels
   int height = 0;
   int slots = 1;          // concurrent runs
   int largest_batch = 1;  // images
-  /// Called before a size of batch is opened. Must not throw.
+  /// Called before sizes of batches are opened, with each power of two. Must not throw.
   std::function<void(int batch)> opening;
 };
 
@@ -67,7 +67,7 @@ class GpuNetwork final : public Network {
   struct Constants {
     const std::uint16_t* weights = nullptr;
     const float* bias = nullptr;
-    int tile = 0;  // for the size of batch that is being recorded
+    int tile = 0;  // the fastest for the last power of two images
   };
 
   explicit GpuNetwork(Device& device) : device_(device) {}
@@ -95,13 +95,13 @@ class GpuNetwork final : public Network {
   int output_width_ = 0;
   int output_height_ = 0;
   std::shared_ptr<void> constants_;
-  std::vector<Constants> of_operation_;
+  std::vector<Constants> constants_of_;
   std::shared_ptr<void> maps_;  // of the largest batch
   std::vector<void*> graphs_;   // of 1, 2, 3 … images
   std::vector<Slot> slots_;
-  std::mutex run_;  // held by a run
+  std::mutex run_mutex_;  // held by a run
   std::vector<BatchTiming> timings_;
-  std::vector<std::string> names_;
+  std::vector<std::string> names_;  // none: a program has numbers instead
   double load_ms_ = 0;
   double warm_up_ms_ = 0;
 };

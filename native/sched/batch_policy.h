@@ -21,7 +21,7 @@ struct WaitingRun {
 };
 
 /// A number of images that the device computes in one run, and how long that takes. A batch of
-/// fewer members is padded to the bucket's size and takes as long.
+/// fewer members takes as long, or less where the network computes no more than them.
 struct BatchBucket {
   std::size_t size = 1;
   Clock::duration latency{1};

@@ -187,7 +187,10 @@ void Batcher::execute(const BatchQueue::Step& batch, std::unique_lock<std::mutex
     for (const std::uint64_t id : queue_.retry()) answer(id, Status(Code::kCancelled));
     return;
   }
-  if (status.ok()) queue_.set_latency(bucket.size, (kDecay * bucket.latency + took) / (kDecay + 1));
+  // Networks that compute no more than the members take less time for fewer.
+  const bool tells = slots.size() == bucket.size || took > bucket.latency;
+  if (status.ok() && tells)
+    queue_.set_latency(bucket.size, (kDecay * bucket.latency + took) / (kDecay + 1));
   answer(queue_.finish(), status);
 }
 

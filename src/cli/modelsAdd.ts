@@ -289,13 +289,13 @@ export async function addNetwork(
     });
     const entry = describe(trial.output);
     await keepManifest(entry);
-    const { device } = config.engine;
+    const device = deviceOfTrial(config.engine);
     await rememberRun(modelsDir, entry.manifest, { device, file: trial.file, runMs: trial.runMs });
     const preview = await writePreview(entry, image.file, limits, config, streams);
     const outputReason = options.output === undefined ? guesses.output.because : 'given';
     out.write(
       [
-        `${name} was added to ${modelsDir}; one run takes ${trial.runMs.toFixed(0)} ms.`,
+        `${name} was added to ${modelsDir}; one run takes ${trial.runMs.toFixed(0)} ms on ${device}.`,
         `  input          ${sizeText(size.value)} (${size.because})`,
         `  normalisation  ${values.title} (${values.because})`,
         `  output         ${trial.output} (${outputReason})`,

@@ -98,9 +98,11 @@ const cut = (text: string, length: number) => (text.length > length ? `${text.sl
 const notes = [
   '* in use (CUTOUT_MODEL), + the second one (CUTOUT_SECOND_MODEL), # added by you.',
   '! restricted: read models/<name>/CARD.md first.',
-  'RUN HERE: one run of the network, kept by `cutout models compare` and `doctor --measure`.',
-  'QUALITY: median correlation with masks by people of the same 33 photos, and its 95 % interval: where intervals overlap,',
-  '         no difference is shown. Which network for what: models/README.md. Best with hair: isnet. Apache-2.0, 0.39 of its time: u2net.',
+  'RUN HERE: one run of the network, kept by `cutout models compare` and by',
+  '`doctor --measure`; – where it was not measured.',
+  'QUALITY: median correlation with masks by people of the same 33 photos, and its',
+  '95 % interval: where intervals overlap, no difference is shown.',
+  'Best with hair: isnet. Apache-2.0, 0.39 of its time: u2net (models/README.md).',
 ];
 
 export function listTable(networks: readonly ListedNetwork[]): string {
@@ -111,7 +113,7 @@ export function listTable(networks: readonly ListedNetwork[]): string {
       `${mark} ${cut(name, maxName)}`,
       `${cut(licence.name, maxLicence - restricted.length)}${restricted}`,
       (bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0).padStart(4),
-      runMs === null ? 'not measured' : `${runMs.toFixed(0)} ms`,
+      runMs === null ? '–' : `${runMs.toFixed(0)} ms`,
       quality === null
         ? '–'
         : `${quality.correlation.toFixed(2)} (${quality.interval.map((end) => end.toFixed(2)).join('–')})`,

@@ -31,7 +31,7 @@ import { tfjsToOnnx } from './tfjs/convert.ts';
 /** Incremented whenever preparation produces different files; older ones are then prepared again. */
 export const PREPARER_VERSION = 5;
 /** The same for the form that only GPUs use. */
-const HALF_VERSION = 6;
+const HALF_VERSION = 7;
 
 export const preparerOf = (form: Form): number =>
   form === 'fp16' || form === 'gpu' ? HALF_VERSION : PREPARER_VERSION;
@@ -278,7 +278,7 @@ export async function prepareNetwork(
     preparer: preparerOf(form),
     sourceSha256,
     ...written,
-    precision,
+    precision: form === 'gpu' ? rewritten.precision : precision,
     outputs: [...rewritten.outputs],
     freeBatch: rewritten.freeBatch,
     sizeStep: rewritten.sizeStep,

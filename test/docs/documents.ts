@@ -33,7 +33,7 @@ function filesBelow(folder: string, matches: RegExp): TextFile[] {
   });
 }
 
-const code = /\.(ts|tsx|js|cc|cu|h|proto|sh|css)$|^Dockerfile/;
+const code = /\.(ts|tsx|js|cc|cu|cuh|h|proto|sh|css)$|^Dockerfile/;
 const markdown = /\.md$/;
 
 /** Native code of the engine. */

@@ -19,7 +19,7 @@ export interface Layer {
   readonly allowed: readonly string[] | undefined;
 }
 
-const isCpp = (file: string): boolean => /\.(cc|cu|h)$/.test(file);
+const isCpp = (file: string): boolean => /\.(cc|cu|cuh|h)$/.test(file);
 const isScript = (file: string): boolean => /\.(ts|tsx|js)$/.test(file);
 
 // Statements begin their line, as the formatter ensures; `import()`, of a value or a type, may be anywhere.

@@ -416,7 +416,7 @@ test('without the library of the kernels the log says that the steps around the 
   t.deepEqual({ code, found }, { code: CODES.ok, found: false });
   t.is(
     log,
-    `The network runs on the GPU, the steps around it on the CPU: there is no ${missing} (docs/gpu.md).\n`,
+    `Networks run on the GPU by ONNX Runtime alone, the steps around them on the CPU: there is no ${missing} (docs/gpu.md).\n`,
   );
 });
 

@@ -57,7 +57,11 @@ test.after.always(() => rmSync(folder, { recursive: true, force: true }));
 /** A network with every operation that a program for a GPU may have, enlarged at its end. */
 function network(width: number, height: number): Uint8Array {
   const net = new NetworkBuilder(7);
-  const stem = net.conv('image', { channels: 32, stride: 2 });
+  // A sum of two convolutions of the image is part of neither.
+  const stem = net.add(
+    net.conv('image', { channels: 32, stride: 2 }),
+    net.conv('image', { channels: 32, stride: 2 }),
+  );
   const deep = net.conv(net.pool(stem, true), { channels: 48, dilation: 2 });
   const wide = net.conv(net.conv(deep, { channels: 64, kernel: 1 }), { channels: 32 });
   const joined = net.concat(net.resize(wide, 2), stem);
@@ -158,6 +162,16 @@ test('networks with other operations, or another end than a sigmoid, are no prog
   const refuse = (make: (net: NetworkBuilder) => string) =>
     t.throws(() => program(build(make)), { instanceOf: RangeError });
   refuse((net) => net.conv('image', { channels: 16 }));
+  // Another operation between a first convolution and a good end.
+  const between = (make: (net: NetworkBuilder, map: string) => string) =>
+    refuse((net) => net.activate(net.logit(make(net, net.conv('image', { channels: 32 }))), 'Sigmoid'));
+  between((net, map) => net.depthwise(map));
+  between((net, map) => net.conv(map, { channels: 32, kernel: 7 }));
+  between((net, map) => net.activate(net.conv(map, { channels: 32, relu: false }), 'HardSwish'));
+  between((net, map) => net.activate(net.add(map, map), 'Relu'));
+  between((net, map) => net.multiply(map, net.mean(map)));
+  between((net, map) => net.normalise(map));
+  between((net, map) => net.concat(map, 'image'));
   refuse((net) =>
     net.activate(net.resample(net.logit(net.conv('image', { channels: 16 })), 0.5, 'half_pixel'), 'Sigmoid'),
   );

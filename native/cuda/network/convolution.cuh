@@ -45,8 +45,8 @@ __device__ __forceinline__ int chunk_offset(int row, int chunk) {
   return 16 * (row * kChunks + (chunk ^ (row / kRowsTogether % kChunks)));
 }
 
-/// BlockPixels of a block as a rectangle of 16 columns, or in the order of the maps where those are
-/// small.
+/// The pixels of a block: a rectangle of 16 columns, or, where maps are small, pixels in the order of
+/// the maps.
 struct BlockPixels {
   int width;
   int height;
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(T::kThreads) convolve_tile(const Convolution w
   const int chunk = thread % T::kChunks;
   const int first_row = thread / T::kChunks;
   const __half* windows[kRows];
-  unsigned inside[kRows];
+  unsigned inside[kRows];  // kMostTaps bits
   const auto* const maps = static_cast<const __half*>(what.input.data);
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
@@ -376,9 +376,9 @@ cudaError_t launch_tile(const Convolution& what, cudaStream_t stream) {
   const bool fits = (T::kOutputs <= to.channels || T::kOutputs == kLeastOutputs) &&
                     what.input.channels % T::kDepth == 0;
   if (!fits) return cudaErrorInvalidValue;
-  static const cudaError_t prepared = cudaFuncSetAttribute(
-      convolve_tile<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, T::kSharedBytes);
-  if (prepared != cudaSuccess) {  // a GPU with less shared memory
+  // Of this device; launches are recorded as graphs, so that it is asked for rarely.
+  if (cudaFuncSetAttribute(convolve_tile<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           T::kSharedBytes) != cudaSuccess) {  // it has less shared memory
     (void)cudaGetLastError();
     return cudaErrorInvalidValue;
   }
@@ -424,6 +424,8 @@ inline constexpr int kTileCount = static_cast<int>(std::size(kTiles));
 
 inline cudaError_t convolve(const Convolution& what, cudaStream_t stream) {
   if (what.tile < 0 || what.tile >= kTileCount) return cudaErrorInvalidValue;
+  const bool adds = what.added.data != nullptr;
+  if (adds && (what.to_floats || what.input.channels == 4)) return cudaErrorInvalidValue;
   if (what.input.channels != 4) return kTiles[what.tile](what, stream);
   if (what.tile > 0) return cudaErrorInvalidValue;
   const std::ptrdiff_t across = (what.output.width + ImageTile::kPixels - 1) / ImageTile::kPixels;

@@ -8,6 +8,13 @@
 
 namespace cutout::cuda {
 
+/// A call of which a failure is no end: CUDA keeps the last error of a thread, and the check of its
+/// next launch would find it.
+inline int recoverable(cudaError_t error) {
+  if (error != cudaSuccess) (void)cudaGetLastError();
+  return static_cast<int>(error);
+}
+
 /// One image of a batch.
 inline DeviceMap image_of(DeviceMap map, int image, std::size_t element) {
   map.data = static_cast<unsigned char*>(map.data) +
@@ -52,7 +59,7 @@ inline NetworkTable network_table() {
     return static_cast<int>(cudaGetLastError());
   };
   table.begin_graph = [](void* stream) {
-    return static_cast<int>(
+    return recoverable(
         cudaStreamBeginCapture(as_stream(stream), cudaStreamCaptureModeThreadLocal));
   };
   table.end_graph = [](void** graph, void* stream) {
@@ -62,20 +69,21 @@ inline NetworkTable network_table() {
     if (error == cudaSuccess) error = cudaGraphInstantiate(&made, recorded, 0);
     if (recorded != nullptr) (void)cudaGraphDestroy(recorded);
     *graph = made;
-    return static_cast<int>(error);
+    return recoverable(error);
   };
   table.launch_graph = [](void* graph, void* stream) {
-    return static_cast<int>(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), as_stream(stream)));
+    return recoverable(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), as_stream(stream)));
   };
   table.start_clock = [](void** clock, void* stream) {
     cudaEvent_t start = nullptr;
     cudaError_t error = cudaEventCreate(&start);
     if (error == cudaSuccess) error = cudaEventRecord(start, as_stream(stream));
     *clock = start;
-    return static_cast<int>(error);
+    return recoverable(error);
   };
   table.stop_clock = [](void* clock, float* ms, void* stream) {
     auto* const start = static_cast<cudaEvent_t>(clock);
+    if (start == nullptr) return static_cast<int>(cudaErrorInvalidResourceHandle);
     cudaEvent_t end = nullptr;
     cudaError_t error = cudaEventCreate(&end);
     if (error == cudaSuccess) error = cudaEventRecord(end, as_stream(stream));
@@ -83,7 +91,7 @@ inline NetworkTable network_table() {
     if (error == cudaSuccess) error = cudaEventElapsedTime(ms, start, end);
     if (end != nullptr) (void)cudaEventDestroy(end);
     (void)cudaEventDestroy(start);
-    return static_cast<int>(error);
+    return recoverable(error);
   };
   table.destroy_graph = [](void* graph) {
     return static_cast<int>(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)));

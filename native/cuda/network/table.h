@@ -18,7 +18,10 @@ struct DeviceMap {
   std::ptrdiff_t image = 0;  // elements from one image to the next
 };
 
-/// Where the window of a convolution lies, in pixels of its input.
+/// Taps of a convolution's window at most.
+inline constexpr int kMostTaps = 32;
+
+/// Size, steps and place of the window of a convolution, in pixels of its input.
 struct Window {
   int height = 0;
   int width = 0;
@@ -38,8 +41,9 @@ struct Convolution {
   /// float16, or float32 where `to_floats`; channels a multiple of 16.
   DeviceMap output;
   bool to_floats;
-  DeviceMap added;  // float16, of the output's size; without data nothing is added
-  int tile;         // how it is divided among the GPU's processors: one of NetworkTable::tiles
+  /// float16, of the output's size; without data nothing is added. Not with 4 channels or floats.
+  DeviceMap added;
+  int tile;  // how it is divided among the GPU's processors: one of NetworkTable::tiles
 };
 
 /// The operations of a convolutional network on maps of float16, with sums in float32, of

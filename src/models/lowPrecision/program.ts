@@ -126,10 +126,31 @@ class Pool<T extends Float32Array | Int32Array | Int8Array> {
   }
 }
 
+/** An operation of a program; `rest` as native/low_precision/program.cc reads it. */
+export interface ProgramOperation {
+  readonly kind: keyof typeof KIND;
+  /** Values. */
+  readonly inputs: readonly number[];
+  /** A value, or the number of an output. */
+  readonly output: number;
+  readonly rest: readonly number[];
+}
+
+/** The activation in the `rest` of a convolution, and the sides of its window. */
+export function convolutionOf({ rest }: ProgramOperation): {
+  readonly channels: number;
+  readonly taps: number;
+  readonly activation: Activation | undefined;
+} {
+  const [, channels = 0, height = 0, width = 0] = rest;
+  const names = Object.keys(ACTIVATION) as Activation[];
+  return { channels, taps: height * width, activation: names.find((name) => ACTIVATION[name] === rest[11]) };
+}
+
 /** Assembles a program, operation by operation, in execution order. */
 export class ProgramWriter {
   readonly #values: ValueSpec[] = [];
-  readonly #operations: number[] = [];
+  readonly #operations: ProgramOperation[] = [];
   readonly floats = new Pool<Float32Array>();
   readonly ints = new Pool<Int32Array>();
   readonly weights = new Pool<Int8Array>();
@@ -144,6 +165,10 @@ export class ProgramWriter {
     return this.#outputs;
   }
 
+  get operations(): readonly ProgramOperation[] {
+    return this.#operations;
+  }
+
   /** Throws a RangeError for an index that is no value of this program. */
   spec(value: number): ValueSpec {
     const spec = this.#values[value];
@@ -156,7 +181,7 @@ export class ProgramWriter {
   }
 
   #operation(kind: keyof typeof KIND, inputs: readonly number[], output: number, ...rest: number[]): number {
-    this.#operations.push(KIND[kind], inputs.length, ...inputs, output, ...rest);
+    this.#operations.push({ kind, inputs, output, rest });
     return output;
   }
 
@@ -306,6 +331,13 @@ export class ProgramWriter {
   code(): BigInt64Array {
     const values = this.#values.flatMap(({ type, channels, zero }) => [TYPE[type], channels, zero]);
     const head = [this.#inputChannels, this.#outputs, this.#values.length];
-    return BigInt64Array.from([...head, ...values, ...this.#operations].map(BigInt));
+    const operations = this.#operations.flatMap(({ kind, inputs, output, rest }) => [
+      KIND[kind],
+      inputs.length,
+      ...inputs,
+      output,
+      ...rest,
+    ]);
+    return BigInt64Array.from([...head, ...values, ...operations].map(BigInt));
   }
 }

@@ -268,7 +268,9 @@ int release(void* memory) {
 
 int create_stream(void** stream) {
   if (const int error = error_of(); error != 0) return error;
-  *stream = new Stream{current_device, {}};
+  auto* const made = new Stream;
+  made->device = current_device;
+  *stream = made;
   hold(1);
   return 0;
 }

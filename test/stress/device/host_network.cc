@@ -88,7 +88,8 @@ int take_planes(const float* planes, int channels, int image, DeviceMap output, 
 }
 
 int convolve(Convolution what, void*) {
-  if (what.tile != 0) return cuda::NetworkTable::kWrongTile;
+  if (what.tile != 0 || (what.added.data != nullptr && what.input.channels == 4))
+    return cuda::NetworkTable::kWrongTile;
   const cuda::Window& window = what.window;
   return over(what.output, [&](int image, int x, int y, int output) {
     double sum = what.bias[output];
