@@ -91,9 +91,12 @@ export async function listNetworks(options: ListOptions): Promise<ListedNetwork[
 
 /** Widths of the columns that may hold long text, so that a line has at most 80 characters. */
 const maxName = 24;
-const maxLicence = 14;
+const maxLicence = 13;
 
 const cut = (text: string, length: number) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
+
+/** A number from 0 to 1. */
+const share = (value: number) => value.toFixed(2).replace(/^0/, '');
 
 const notes = [
   '* in use (CUTOUT_MODEL), + the second one (CUTOUT_SECOND_MODEL), # added by you.',
@@ -116,7 +119,7 @@ export function listTable(networks: readonly ListedNetwork[]): string {
       runMs === null ? '–' : `${runMs.toFixed(0)} ms`,
       quality === null
         ? '–'
-        : `${quality.correlation.toFixed(2)} (${quality.interval.map((end) => end.toFixed(2)).join('–')})`,
+        : `${share(quality.correlation)} (${quality.interval.map(share).join('–')})`,
       state,
     ];
   });

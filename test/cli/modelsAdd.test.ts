@@ -108,7 +108,7 @@ test.serial('a network is added, checked, listed, compared, run by its name, and
     lines.find((line) => line.includes('my-net-v2')) ?? '',
     /^# my-net-v2 +MIT +0\.\d +\d+ ms +– +ready$/,
   );
-  t.regex(lines.find((line) => line.includes('* isnet')) ?? '', /GPL! +88 +not measured .* absent$/);
+  t.regex(lines.find((line) => line.includes('* isnet')) ?? '', /GPL! +88 +– .* absent$/);
 
   const photo = await file('photo <1>.jpg', await sampleImage());
   const streams = {

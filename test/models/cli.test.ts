@@ -35,7 +35,7 @@ test('list, pull, verify, prepare and remove one network', async (t) => {
   await place.entry({ kind: 'file', path: 'published.onnx' });
   const listed = async () => (await cli(place, 'list')).out.split('\n')[1]?.replace(/ +/g, ' ');
 
-  t.is(await listed(), '* tiny AGPL-3.0! 0.0 not measured – absent');
+  t.is(await listed(), '* tiny AGPL-3.0! 0.0 – – absent');
   const missing = await cli(place, 'verify');
   t.is(missing.status, 1);
   t.is(missing.errors, 'tiny is not ready for use. Run `cutout models pull tiny`.\n');
