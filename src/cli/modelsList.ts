@@ -117,9 +117,7 @@ export function listTable(networks: readonly ListedNetwork[]): string {
       `${cut(licence.name, maxLicence - restricted.length)}${restricted}`,
       (bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0).padStart(4),
       runMs === null ? '–' : `${runMs.toFixed(0)} ms`,
-      quality === null
-        ? '–'
-        : `${share(quality.correlation)} (${quality.interval.map(share).join('–')})`,
+      quality === null ? '–' : `${share(quality.correlation)} (${quality.interval.map(share).join('–')})`,
       state,
     ];
   });
