@@ -191,7 +191,10 @@ test('other types than JPEG, PNG and WebP are refused by content, whatever their
       'a.jpg',
     );
     const error = await errorOf(t, await service.post(data));
-    t.like(error, { code: 'invalid_file_type', detail: `Expected jpg/png/webp, received ${format}` });
+    t.like(error, {
+      code: 'invalid_file_type',
+      detail: `Expected jpg/png/webp, received ${format}; the operator of this service can allow it (CUTOUT_INPUT_FORMATS)`,
+    });
   }
 });
 
