@@ -42,9 +42,9 @@ class Network {
   /// Whether the input may have this size. Sides that must be multiples of a number are not
   /// checked.
   [[nodiscard]] virtual bool takes(int width, int height) const = 0;
-  /// Of a size that takes() accepts.
+  /// The input of a slot, for a size that takes() accepts.
   [[nodiscard]] virtual TensorView input_tensor(int slot, int width, int height) = 0;
-  /// Of a slot's last run at the usual input size.
+  /// The output of a slot's last run at the usual input size.
   [[nodiscard]] virtual TensorView output_plane(int slot) = 0;
 
   /// Runs the network on the slot's input of this size. Stopping the token ends the run early with

@@ -15,8 +15,6 @@ namespace {
 
 int as_int(cudaError_t error) { return static_cast<int>(error); }
 
-cudaStream_t as_stream(void* stream) { return static_cast<cudaStream_t>(stream); }
-
 /// Threads that wait for a GPU sleep instead of spinning: decoding and encoding need the cores.
 cudaError_t use_device(int number) {
   const cudaError_t error = cudaSetDevice(number);

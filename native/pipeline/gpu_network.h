@@ -63,7 +63,7 @@ class GpuNetwork final : public Network {
     std::shared_ptr<void> input;
     std::shared_ptr<void> output;
   };
-  /// Of a convolution, on the device.
+  /// Weights and bias of a convolution, on the device.
   struct Constants {
     const std::uint16_t* weights = nullptr;
     const float* bias = nullptr;

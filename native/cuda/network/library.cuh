@@ -15,7 +15,9 @@ inline int recoverable(cudaError_t error) {
   return static_cast<int>(error);
 }
 
-/// One image of a batch.
+inline cudaStream_t as_stream(void* stream) { return static_cast<cudaStream_t>(stream); }
+
+/// Returns one image of a batch.
 inline DeviceMap image_of(DeviceMap map, int image, std::size_t element) {
   map.data = static_cast<unsigned char*>(map.data) +
              image * map.image * static_cast<std::ptrdiff_t>(element);
@@ -24,8 +26,6 @@ inline DeviceMap image_of(DeviceMap map, int image, std::size_t element) {
 }
 
 inline NetworkTable network_table() {
-  const auto of = [](void* stream) { return static_cast<cudaStream_t>(stream); };
-  static const auto as_stream = of;
   NetworkTable table{};
   table.take_planes = [](const float* planes, int channels, int image, DeviceMap output,
                          void* stream) {
