@@ -8,7 +8,7 @@ import { reluBeforeConcat } from './relu.ts';
 
 /**
  * Rewrites a float32 graph so that ONNX Runtime can keep its maps in the blocked layout NCHWc throughout
- * (docs/research/0174). The result is the same up to the order of rounding.
+ * (decision 0205). The result is the same up to the order of rounding.
  */
 export function fuse(graph: GraphProto): void {
   const floats = new FloatGraph(graph);

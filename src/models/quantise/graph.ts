@@ -30,7 +30,7 @@ const MOVING = new Set([...PASSING, 'Concat']);
 
 /**
  * ONNX Runtime's fast integer convolutions take multiples of 4 input channels, and give at least 16
- * (docs/research/0169).
+ * (decision 0204).
  */
 const INPUT_CHANNELS = 4;
 
@@ -442,7 +442,7 @@ class Quantiser {
 
 /**
  * Rewrites a float32 network so that ONNX Runtime runs its convolutions on 8-bit integers with the scales of
- * `table` (docs/research/0108): QuantizeLinear and DequantizeLinear around every convolution and addition;
+ * `table` (decision 0204): QuantizeLinear and DequantizeLinear around every convolution and addition;
  * pooling, resizing and concatenation on 8-bit values; ReLU as the lower end of an 8-bit range. Inputs and
  * outputs stay float32. Modifies `graph`. Throws a RangeError if table and network do not match. @param
  * floats reads the values of a float tensor in any encoding into a new array
