@@ -48,7 +48,7 @@ export async function banner(
     '',
     `Cutout ${version()} listens on ${url}${loopback ? ' (this machine only; CUTOUT_HOST=0.0.0.0 accepts others)' : ''}`,
     `Network   ${network.name} on ${config.engine.device} in ${precision.precision} (${how}), ready in ${ms} ms`,
-    ...(second ? [`Second    ${second.name}, where the two disagree`] : []),
+    ...(second ? [`Second    ${second.name}`] : []),
     `Types     ${subjectTypes ? SUBJECT_TYPES.join(', ') : 'off: X-Type is always other for type=auto'}`,
     `Threads   ${describeThreads(threads)}`,
     `API       ${url}/docs`,

@@ -30,7 +30,7 @@ export const engineSettings = {
     'CUTOUT_SECOND_MODEL',
     'off',
     networkName,
-    'Second network, which decides with the first one where they disagree about the subject; the profile fast has none. off: none. auto: u2net beside isnet, none beside others. A name: that network, which must be there.',
+    'Second network, which is loaded with the first one and runs on the same images; the result is that of the first one. The profile fast has none. off: none. auto: u2net beside isnet, none beside others. A name: that network, which must be there.',
   ),
   subjectTypes: setting(
     'CUTOUT_SUBJECT_TYPES',

@@ -17,8 +17,6 @@ interface LoadParts {
   readonly limits: ProbeLimits;
   /** Times the reading of headers. */
   readonly watch: JobWatch;
-  /** Name of the second network; results with and without one differ. */
-  readonly second?: string | undefined;
 }
 
 /**
@@ -28,7 +26,7 @@ interface LoadParts {
 export async function load(
   request: CutoutRequest,
   downloads: ImageDownloads,
-  { limits, second, watch }: LoadParts,
+  { limits, watch }: LoadParts,
   signal: AbortSignal,
 ): Promise<Loaded> {
   const { source, mask } = request;
@@ -44,7 +42,7 @@ export async function load(
     image,
     background: background && (await readSource(background, from, 'bg_image_url')),
     ...(mask && { mask: await withMaskErrors(readSource(mask, from)) }),
-    settings: settingsOf(request, second),
+    settings: settingsOf(request),
     ...(probed && { probed }),
   };
 }
