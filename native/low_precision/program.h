@@ -204,7 +204,7 @@ struct Value {
 /// follows it in the table is for maps of bf16 only.
 class Program {
  public:
-  /// Reads what src/models/lowPrecision/program.ts writes. `code` are the operations, `floats` and
+  /// Reads what src/compiler/lowPrecision/program.ts writes. `code` are the operations, `floats` and
   /// `ints` the constants that they name by their place, `weights` the packed weights; all are
   /// borrowed for as long as the program lives. kModel for anything that does not fit together.
   static Status read(std::span<const std::int64_t> code, std::span<const float> floats,

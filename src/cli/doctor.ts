@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import os from 'node:os';
+import { type Form, type Precision, precisionOfForm } from '../compiler/form.ts';
 import type { Config } from '../config/readConfig.ts';
 import { PROFILES } from '../cutout/qualityProfile.ts';
 import { loadAddon } from '../engine/addon.ts';
@@ -11,7 +12,7 @@ import { UserError } from '../errors.ts';
 import { type CatalogueEntry, catalogueWith, findNetwork } from '../models/catalogue.ts';
 import { ensureNetwork } from '../models/ensure.ts';
 import { ModelError } from '../models/error.ts';
-import { type Form, networkFiles, type Precision, precisionOfForm } from '../models/layout.ts';
+import { networkFiles } from '../models/layout.ts';
 import { findFor, gpuSpecOf, preparedFacts } from '../models/locate.ts';
 import { rememberRun } from '../models/measured.ts';
 import type { Observer } from '../models/observer.ts';

@@ -1,11 +1,12 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { FORMS, type Form } from '../compiler/form.ts';
 import type { Config } from '../config/readConfig.ts';
 import type { Provider } from '../engine/types.ts';
 import { UserError } from '../errors.ts';
 import { type CatalogueEntry, catalogueWith, findNetwork, listCatalogue } from '../models/catalogue.ts';
 import { ModelError } from '../models/error.ts';
 import { NORMALISATIONS } from '../models/guess.ts';
-import { FORMS, type Form, networkFiles } from '../models/layout.ts';
+import { networkFiles } from '../models/layout.ts';
 import type { Observer } from '../models/observer.ts';
 import {
   choosePrecision,

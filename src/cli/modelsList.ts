@@ -1,7 +1,8 @@
+import { FORMS, type Form } from '../compiler/form.ts';
 import type { Provider } from '../engine/types.ts';
 import { exists } from '../files.ts';
 import { type Catalogue, type CatalogueEntry, isAdded, listCatalogue } from '../models/catalogue.ts';
-import { FORMS, type Form, networkFiles } from '../models/layout.ts';
+import { networkFiles } from '../models/layout.ts';
 import type { Manifest } from '../models/manifest.ts';
 import { measuredRun } from '../models/measured.ts';
 import { readRecord } from '../models/verify.ts';

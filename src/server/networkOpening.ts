@@ -1,6 +1,6 @@
+import type { Form } from '../compiler/form.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { NetworkSpec } from '../engine/types.ts';
-import type { Form } from '../models/layout.ts';
 import type { CacheKey } from '../models/optimised.ts';
 
 /** A network being opened from any of its files. */

@@ -1,3 +1,4 @@
+import type { Form } from '../compiler/form.ts';
 import type { EngineConfig } from '../config/engine.ts';
 import type { NetworkSize, Profile } from '../cutout/qualityProfile.ts';
 import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
@@ -5,7 +6,6 @@ import { createEngine, type Engine } from '../engine/engine.ts';
 import type { LazySelector } from '../engine/selector.ts';
 import { chooseThreads, type Threads } from '../engine/threads.ts';
 import type { NativeModule, NetworkInfo, NetworkSpec, RuntimeMessage } from '../engine/types.ts';
-import type { Form } from '../models/layout.ts';
 import {
   type ConfiguredModels,
   findFor,

@@ -5,11 +5,11 @@ import path from 'node:path';
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import { root } from '../../bench/lib/paths.ts';
+import { gpuProgram } from '../../src/compiler/lowPrecision/gpu.ts';
+import { packSixteen } from '../../src/compiler/lowPrecision/pack.ts';
+import { floatReader, halfWidener } from '../../src/compiler/onnx/half.ts';
+import { ModelProtoSchema } from '../../src/compiler/onnx/onnx_pb.ts';
 import { defaultRuntimePath } from '../../src/engine/addon.ts';
-import { gpuProgram } from '../../src/models/lowPrecision/gpu.ts';
-import { packSixteen } from '../../src/models/lowPrecision/pack.ts';
-import { floatReader, halfWidener } from '../../src/models/onnx/half.ts';
-import { ModelProtoSchema } from '../../src/models/onnx/onnx_pb.ts';
 import { NetworkBuilder } from '../fixtures/lowPrecisionNetworks.ts';
 import { random } from '../fixtures/random.ts';
 

@@ -4,7 +4,7 @@ import path from 'node:path';
 import test from 'ava';
 import { findNetwork, installedCatalogue, listCatalogue } from '../../src/models/catalogue.ts';
 import { SUBJECT_DECODER, SUBJECT_DETECTOR, SUBJECT_ENCODER } from '../../src/models/locate.ts';
-import { readTable } from '../../src/models/quantise/table.ts';
+import { readTable } from '../../src/models/scaleTable.ts';
 import { workplace } from '../fixtures/networks.ts';
 
 test('every folder of models/ has a valid manifest and a card that names the licence', async (t) => {

@@ -2,12 +2,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { rewrite } from '../../src/models/prepare.ts';
+import { rewrite } from '../../src/compiler/compile.ts';
+import { runNetwork } from '../compiler/run.ts';
 import { bf16ByDefinition, toBf16 } from '../fixtures/bf16Oracle.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { type Activation, type ConvShape, NetworkBuilder } from '../fixtures/lowPrecisionNetworks.ts';
 import { random } from '../fixtures/random.ts';
-import { runNetwork } from '../models/run.ts';
 import { countRefused, damagedCodes } from './damagedPrograms.ts';
 import { lowPrecisionAddon, type Program, programOf } from './lowPrecisionAddon.ts';
 

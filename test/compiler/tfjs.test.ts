@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import test from 'ava';
-import { tfjsToOnnx } from '../../src/models/tfjs/convert.ts';
+import { tfjsToOnnx } from '../../src/compiler/tfjs/convert.ts';
 import {
   at,
   type Corners,

@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import test from 'ava';
+import { rewrite } from '../../src/compiler/compile.ts';
 import {
   type GraphProto,
   GraphProtoSchema,
   ModelProtoSchema,
   TensorProtoSchema,
-} from '../../src/models/onnx/onnx_pb.ts';
-import { freeSize } from '../../src/models/onnx/size.ts';
-import { rewrite } from '../../src/models/prepare.ts';
+} from '../../src/compiler/onnx/onnx_pb.ts';
+import { freeSize } from '../../src/compiler/onnx/size.ts';
 import {
   FLOAT,
   INT64,

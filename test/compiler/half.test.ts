@@ -1,5 +1,5 @@
 import test from 'ava';
-import { halfWidener } from '../../src/models/onnx/half.ts';
+import { halfWidener } from '../../src/compiler/onnx/half.ts';
 
 const widened = (bits: readonly number[]) => [
   ...new Float32Array(halfWidener()(new Uint8Array(Uint16Array.from(bits).buffer)).buffer),

@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
-import { elementType, sortNodes } from '../../src/models/onnx/graph.ts';
+import { rewrite } from '../../src/compiler/compile.ts';
+import { elementType, sortNodes } from '../../src/compiler/onnx/graph.ts';
 import {
   AttributeProtoSchema,
   type GraphProto,
   GraphProtoSchema,
   ModelProtoSchema,
-} from '../../src/models/onnx/onnx_pb.ts';
-import { rewrite } from '../../src/models/prepare.ts';
+} from '../../src/compiler/onnx/onnx_pb.ts';
 import {
   FLOAT,
   FLOAT16,

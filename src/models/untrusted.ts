@@ -1,7 +1,7 @@
 import { type DescField, type DescMessage, fromBinary, ScalarType } from '@bufbuild/protobuf';
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
-import { ModelError } from '../error.ts';
-import { type ModelProto, ModelProtoSchema } from './onnx_pb.ts';
+import { type ModelProto, ModelProtoSchema } from '../compiler/onnx/onnx_pb.ts';
+import { ModelError } from './error.ts';
 
 /** Longest file: protobuf allows no longer message. */
 export const MAX_MODEL_BYTES = 2 ** 31 - 1;

@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
-import { asBf16MatMuls } from '../../src/models/lowPrecision/matmul.ts';
-import { buildNode, floatValue } from '../../src/models/onnx/build.ts';
-import { floatTensor } from '../../src/models/onnx/graph.ts';
-import { floatReader, halfWidener } from '../../src/models/onnx/half.ts';
-import { AttributeProtoSchema, GraphProtoSchema } from '../../src/models/onnx/onnx_pb.ts';
-import { encodeModel } from '../../src/models/onnx/write.ts';
-import { resizeDecoder } from '../../src/models/sam2/decoder.ts';
-import { buildEncoder, resizePositions } from '../../src/models/sam2/encoder.ts';
-import { readOrtWeights, type Weights } from '../../src/models/sam2/ortFile.ts';
+import { asBf16MatMuls } from '../../src/compiler/lowPrecision/matmul.ts';
+import { buildNode, floatValue } from '../../src/compiler/onnx/build.ts';
+import { floatTensor } from '../../src/compiler/onnx/graph.ts';
+import { floatReader, halfWidener } from '../../src/compiler/onnx/half.ts';
+import { AttributeProtoSchema, GraphProtoSchema } from '../../src/compiler/onnx/onnx_pb.ts';
+import { encodeModel } from '../../src/compiler/onnx/write.ts';
+import { resizeDecoder } from '../../src/compiler/sam2/decoder.ts';
+import { buildEncoder, resizePositions } from '../../src/compiler/sam2/encoder.ts';
+import { readOrtWeights, type Weights } from '../../src/compiler/sam2/ortFile.ts';
 import { runNetwork } from './run.ts';
 
 /** A flatbuffer as ONNX Runtime writes it, of these float32 tensors and one of integers. */
