@@ -7,11 +7,11 @@ export const STAGES = [
   'upload',
   /** Downloading images by address. */
   'fetch',
-  /** Reserving credits. */
-  'reserve',
   /** Waiting for a slot of the scheduler. */
   'admission',
   'decode',
+  /** Reserving credits. */
+  'reserve',
   /** Finding the subject that points or a box show. */
   'select',
   /** Waiting for a worker of the engine. */
