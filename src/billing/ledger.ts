@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type ChargedFor, contentOfCharge, forgetCharges } from '../idempotency/chargedContent.ts';
-import { type Now, readClock } from '../store/clock.ts';
+import { clockOf, type Now, readClock } from '../store/clock.ts';
 import type { Database } from '../store/database.ts';
 import { InDoubt, isUnavailable, unknownAccount } from '../store/error.ts';
 import { QueryCache } from '../store/queryCache.ts';
@@ -27,6 +27,7 @@ import type {
   Balance,
   Balances,
   PendingAnswer,
+  Quote,
   Reservation,
   Reservations,
   ReserveOutcome,
@@ -84,6 +85,17 @@ export class Ledger extends Postings implements Reservations, Balances {
     this.#onError = onError;
     this.#retries = new RetryQueue(onError);
     this.#validCharges = new QueryCache(database);
+  }
+
+  /** Rejects with STORE_UNKNOWN_ACCOUNT. */
+  async quote(accountId: string, request: ReserveRequest): Promise<Quote> {
+    const clock = clockOf(this.#database, this.#now);
+    const account = await this.#database.get<{ balance: QuarterCredits; at: number }>(
+      `SELECT balance, ${clock.text} AS at FROM account WHERE id = @accountId`,
+      { accountId, ...clock.values },
+    );
+    if (!account) throw unknownAccount(accountId);
+    return transitions.quote({ sql: this.#database, accountId, ...account }, request, this.#billing);
   }
 
   /** Rejects with STORE_UNKNOWN_ACCOUNT. */

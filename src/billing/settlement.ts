@@ -4,7 +4,13 @@ import { dayOf, type EntryKind } from './entries.ts';
 import { freeUse, monthOf, returnFreePreview, useFreePreview } from './freePreviews.ts';
 import type { LedgerTransaction } from './ledgerTransaction.ts';
 import { type BillingOptions, priceOfZero, type QuarterCredits, quarters, type Tier } from './price.ts';
-import { InsufficientCredits, type Payment, type ReserveRequest, type Settlement } from './types.ts';
+import {
+  InsufficientCredits,
+  type Payment,
+  type Quote,
+  type ReserveRequest,
+  type Settlement,
+} from './types.ts';
 
 /*
  * Where credits are reserved, settled, released and refunded: the states of an answer, from reserved to delivered, and every
@@ -68,6 +74,30 @@ export type ReserveTransition =
 
 const zero = quarters(0);
 
+/** What an account can pay with at a time: of a ledger transaction, or as it was read. */
+type Means = Pick<LedgerTransaction, 'sql' | 'accountId' | 'at' | 'balance'>;
+
+/** What the work costs, and the valid charge for the same content, if there is one. */
+async function priceOf(means: Means, request: ReserveRequest, options: BillingOptions) {
+  const { repeat, size } = request;
+  const known = repeat && (await chargeFor(means, repeat));
+  const charge = known && (size === 'auto' || size === known.tier) ? known : undefined;
+  const tier = charge?.tier ?? tierFor(request, means.balance, options);
+  const { payment, amount } = charge
+    ? { payment: tier, amount: zero }
+    : await paymentFor(means, tier, options);
+  return { charge, tier, payment, amount };
+}
+
+/** What `reserve` would do. */
+export async function quote(means: Means, request: ReserveRequest, options: BillingOptions): Promise<Quote> {
+  const { tier, amount } = await priceOf(means, request, options);
+  const { balance } = means;
+  return amount > balance
+    ? { outcome: 'insufficient', needed: amount, balance }
+    : { outcome: 'payable', tier };
+}
+
 /** Reserves the price of the work; nothing if there is a valid charge for the same content. */
 export async function reserve(
   transaction: LedgerTransaction,
@@ -76,13 +106,8 @@ export async function reserve(
   options: BillingOptions,
 ): Promise<ReserveTransition> {
   const { sql, balance } = transaction;
-  const { requestId, repeat } = request;
-  const known = repeat && (await chargeFor(transaction, repeat));
-  const charge = known && (request.size === 'auto' || request.size === known.tier) ? known : undefined;
-  const tier = charge?.tier ?? tierFor(request, balance, options);
-  const { payment, amount } = charge
-    ? { payment: tier, amount: zero }
-    : await paymentFor(transaction, tier, options);
+  const { requestId } = request;
+  const { charge, tier, payment, amount } = await priceOf(transaction, request, options);
   if (amount > balance) return { outcome: 'insufficient', needed: amount, balance };
 
   const id = await transaction.append({
@@ -361,7 +386,7 @@ export async function isChargeValid(sql: Sql, charge: number): Promise<boolean> 
 
 /** The valid charge for the content. */
 async function chargeFor(
-  { sql, accountId, at }: LedgerTransaction,
+  { sql, accountId, at }: Means,
   repeat: Repeatable,
 ): Promise<ValidCharge | undefined> {
   const id = await findCharge(sql, accountId, repeat, at);
@@ -404,7 +429,7 @@ const zeroPriceNote = (payment: Payment, amount: QuarterCredits) =>
   payment !== 'free' && amount === 0 ? { note: priceOfZero } : {};
 
 async function paymentFor(
-  { sql, accountId, at }: LedgerTransaction,
+  { sql, accountId, at }: Means,
   tier: Tier,
   { prices, freePreviews: { perMonth, perDay } }: BillingOptions,
 ): Promise<{ payment: Payment; amount: QuarterCredits }> {

@@ -74,8 +74,15 @@ export type ReserveOutcome =
   | { readonly outcome: 'reserved'; readonly reservation: Reservation }
   | ({ readonly outcome: 'insufficient' } & Shortfall);
 
+/** What `reserve` would do now. */
+export type Quote =
+  | { readonly outcome: 'payable'; readonly tier: Tier }
+  | ({ readonly outcome: 'insufficient' } & Shortfall);
+
 /** What the use case needs of the ledger. Rejects only if the database fails (STORE_UNAVAILABLE). */
 export interface Reservations {
+  /** Decides what `reserve` would, and writes nothing: another request may use the credits before it. */
+  quote(accountId: string, request: ReserveRequest): Promise<Quote>;
   reserve(accountId: string, request: ReserveRequest): Promise<ReserveOutcome>;
   /**
    * Adds an answer to a charge of another process, by the charge's number. Undefined if no valid charge of that number is in

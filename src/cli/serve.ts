@@ -23,11 +23,17 @@ const heapGrowth = '--heap-growing-percent=200';
 const stuckStatus = 75;
 
 /**
- * Milliseconds behind the last request after which the process ends whatever is still to be closed, and which it gets to
- * exit when everything is.
+ * Milliseconds before the end of the grace period at which requests are cut off, so that what they leave is settled and
+ * closed within it; and at which the process ends whatever is still to be closed.
  */
 const closeMs = 5000;
+const endMs = 500;
+
+/** Milliseconds that the process gets to exit when everything is closed. */
 const exitMs = 1000;
+
+/** Milliseconds that requests may take to finish, of a grace period of so many seconds. */
+const requestsMs = (stopTimeout: number): number => Math.max(0, 1000 * stopTimeout - closeMs);
 
 interface Stop {
   readonly signal: AbortSignal;
@@ -49,7 +55,7 @@ function stopSignal({ drainSeconds, stopTimeout }: Config['http'], health: Healt
     begun = true;
     logger.info({ ...reason, drain }, 'stopping');
     // Nothing that hangs, here or in a library, outlasts this.
-    exitAfter(1000 * (drain + stopTimeout) + closeMs).catch((error: unknown) =>
+    exitAfter(1000 * drain + requestsMs(stopTimeout) + closeMs - endMs).catch((error: unknown) =>
       logger.error({ err: error }, 'stopping'),
     );
     if (drain > 0) {
@@ -108,7 +114,7 @@ export async function serve(config: Config, { pull, out }: { pull: boolean; out:
     if (!signal.aborted) throw error;
   } finally {
     observer.done();
-    const inTime = (await server?.close(config.http.stopTimeout * 1000)) ?? true;
+    const inTime = (await server?.close(requestsMs(config.http.stopTimeout))) ?? true;
     if (signal.aborted) logger.info({ inTime }, 'stopped');
     await log.flush(flushMs);
     if (signal.aborted) await exitAfter(exitMs);

@@ -57,7 +57,7 @@ export const httpSettings = {
     'CUTOUT_STOP_TIMEOUT',
     '30',
     integer(0, 3600),
-    'Seconds that running requests may take to finish after SIGTERM.',
+    'Seconds within which the process ends after SIGTERM, at least 5. Running requests are cut off 5 s before.',
   ),
 } as const satisfies Settings;
 

@@ -1,4 +1,5 @@
 import { insufficientCredits } from '../billing/creditCheck.ts';
+import type { Tier } from '../billing/price.ts';
 import type { Reservation, Reservations, ReserveRequest } from '../billing/types.ts';
 import type { Dimensions } from '../image/types.ts';
 import type { ConcurrencyLimit } from '../limits/concurrency.ts';
@@ -38,9 +39,13 @@ interface AdmissionCall {
 
 /** What was acquired for a plan that is executed. `end` must be called once, whatever happens. */
 export interface Admitted {
-  /** The plan for the reserved size. */
+  /** The plan for the size that the account can pay for. */
   readonly plan: Plan;
-  readonly reservation: Reservation;
+  /**
+   * Reserves the price (402), once; called when the image is decoded, so that one that cannot be leaves nothing in the ledger.
+   * The reserved size is that of `plan`, or a preview if the credits for `auto` were used in the meantime.
+   */
+  reserve(): Promise<Reservation>;
   /**
    * Times the work with the pixels. From its first call on, `end` returns nothing to the rate: that is paid for work,
    * whatever its outcome.
@@ -48,7 +53,7 @@ export interface Admitted {
   readonly watch: JobWatch;
   /** The plan was executed, in these stages, with a result of this size, and the reservation settled: `end` releases no credits. */
   done(stages: Stages, size: Dimensions): void;
-  /** Releases slot and permit; without `done` before, also the reservation, and the rate if no work with pixels began. */
+  /** Releases slot and permit; without `done` before, also what is reserved, and the rate if no work with pixels began. */
   end(): Promise<void>;
 }
 
@@ -56,7 +61,7 @@ export interface Admitted {
 export interface Admission {
   /**
    * Checks concurrent requests (429), rate (429) and credits (402), waits until what the plan needs is loaded, then for a
-   * slot (503). If it rejects, everything that was acquired is released; the rate not if the caller left.
+   * slot (503). Writes nothing to the ledger. If it rejects, everything that was acquired is released.
    */
   admit(call: AdmissionCall): Promise<Admitted>;
   /** The first check alone: a permit of the account's concurrent requests (429). Resolves with a function that releases it. */
@@ -146,8 +151,18 @@ export function createAdmission({
     );
   }
 
-  async function takeCredits({ accountId, reserve, telemetry }: AdmissionCall): Promise<Reservation> {
-    const reserved = await telemetry.timed('reserve', () => reservations.reserve(accountId, reserve));
+  /** The size that the account can pay for now. */
+  async function checkCredits({ accountId, reserve }: AdmissionCall): Promise<Tier> {
+    const quote = await reservations.quote(accountId, reserve);
+    if (quote.outcome === 'payable') return quote.tier;
+    throw insufficientCredits(quote);
+  }
+
+  /** Reserves for a result of this size, for which memory is reserved, or for a smaller one. */
+  async function takeCredits(call: AdmissionCall, tier: Tier): Promise<Reservation> {
+    const { accountId, reserve, telemetry } = call;
+    const request = { ...reserve, size: tier === 'preview' ? tier : reserve.size };
+    const reserved = await telemetry.timed('reserve', () => reservations.reserve(accountId, request));
     if (reserved.outcome === 'reserved') return reserved.reservation;
     throw insufficientCredits(reserved);
   }
@@ -158,7 +173,7 @@ export function createAdmission({
   ): Promise<(done: boolean) => void> {
     const { accountId: account, deadline = Number.POSITIVE_INFINITY, signal, telemetry } = call;
     const ms = estimate.milliseconds(resources);
-    const heavy = estimate.isHeavy(ms);
+    const heavy = estimate.isHeavy(resources);
     const work = { account, ms, bytes: resources.bytes, heavy, deadline };
     const entered = await telemetry.timed('admission', () => scheduler.acquire(work, signal));
     if (entered.outcome === 'busy') throw overloaded(entered);
@@ -175,16 +190,18 @@ export function createAdmission({
         const watch = await begin(call.accountId);
         if (!call.hasPermit) acquired.releasePermit = await acquirePermit(call.accountId);
         acquired.ticket = await takeRate(call);
-        const reservation = await takeCredits(call);
-        acquired.reservation = reservation;
+        const tier = await checkCredits(call);
         await call.ready();
-        const plan = call.plans[reservation.tier];
+        const plan = call.plans[tier];
         const resources = estimateResources(plan);
         acquired.releaseSlot = await takeSlot(call, resources);
         let progress: Progress = { begun: false, done: false };
         return {
           plan,
-          reservation,
+          async reserve() {
+            acquired.reservation ??= await takeCredits(call, tier);
+            return acquired.reservation;
+          },
           watch(ms) {
             progress = { ...progress, begun: true };
             return watch(ms);
@@ -197,9 +214,7 @@ export function createAdmission({
           end: () => release(acquired, progress),
         };
       } catch (error) {
-        // A caller who leaves once credits are reserved has made the ledger work, and pays its rate.
-        const left = call.signal.aborted && acquired.reservation !== undefined;
-        await release(acquired, { begun: left, done: false });
+        await release(acquired, { begun: false, done: false });
         throw error;
       }
     },

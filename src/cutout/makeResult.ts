@@ -91,7 +91,7 @@ export function createMakeResult(parts: ResultParts): MakeResult {
     const watch = await admission.begin(accountId);
     const inputs = await probeInputs(request, loaded, { ...parts, watch }, telemetry);
     const plans = makePlans(request, inputs, parts);
-    // 4. Admit. From here on everything that was acquired is settled or released, however this ends.
+    // 4. Admit. From here on everything that is acquired is settled or released, however this ends.
     const size = tierToReserve(request, inputs.image.probe);
     assertFormatFits(plans[size === 'auto' ? 'preview' : size]);
     const admitted = await admission.admit({
@@ -108,8 +108,15 @@ export function createMakeResult(parts: ResultParts): MakeResult {
     });
     try {
       // 5. Pipeline.
-      const { plan, reservation } = admitted;
-      const result = await pipeline(plan, { accountId, imageId, signal, telemetry, watch: admitted.watch });
+      const call = { accountId, imageId, signal, telemetry, watch: admitted.watch };
+      let { plan } = admitted;
+      let decoded = await pipeline.decode(plan, call);
+      const reservation = await admitted.reserve();
+      if (plan !== plans[reservation.tier]) {
+        plan = plans[reservation.tier];
+        decoded = await pipeline.decode(plan, call);
+      }
+      const result = await pipeline.cutOut(plan, decoded, call);
       // 6. Settle: only now is anything charged.
       const charged = await charge(reservation, plan, result, { signal, telemetry, onCharge });
       admitted.done(result.stages, result);

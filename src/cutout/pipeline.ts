@@ -51,8 +51,18 @@ export interface PipelineResult extends Dimensions {
   readonly stages: Stages;
 }
 
+/** An image for one `cutOut`, which works in its buffer, and the mask that was sent with it. */
+export interface Decoded {
+  readonly image: Raster;
+  readonly mask: SubjectMask | undefined;
+  readonly stages: Stages;
+}
+
 /** Step 5: from the uploads to the encoded result, in one buffer, which is replaced once if the canvas is larger. */
-export type Pipeline = (plan: Plan, call: PipelineCall) => Promise<PipelineResult>;
+export interface Pipeline {
+  decode(plan: Plan, call: PipelineCall): Promise<Decoded>;
+  cutOut(plan: Plan, decoded: Decoded, call: PipelineCall): Promise<PipelineResult>;
+}
 
 /** The same pixels in a buffer large enough for a canvas of this size. */
 function withCapacity({ width, height }: Dimensions, image: Raster): Raster {
@@ -87,30 +97,42 @@ async function backgroundLayer(
 const namedSubject = ({ subject }: Plan): SubjectType | undefined =>
   subject === 'classify' || subject === 'unused' ? undefined : subject;
 
-export const createPipeline =
-  ({ engine, network, second, profile, subjectTypes, selection, timeout }: PipelineParts): Pipeline =>
-  async (plan, { accountId, imageId, signal, watch, telemetry }) => {
-    let stages: Stages = {};
+export const createPipeline = ({
+  engine,
+  network,
+  second,
+  profile,
+  subjectTypes,
+  selection,
+  timeout,
+}: PipelineParts): Pipeline => ({
+  async decode(plan, { signal, watch, telemetry }) {
+    // All sizes but that of a crop are known before decoding. A crop can only be refused once its subject is known: a
+    // small subject fits every format, even with the widest margins.
+    if (!plan.geometry.crop) assertFits(plan.format, plan.result);
+    const jobLimits = { signal, timeoutSeconds: timeout, watch };
+    const started = performance.now();
+    const image = await decode(plan.image.bytes, plan.image.probe, plan.decode, jobLimits);
+    const mask =
+      plan.mask &&
+      (await withMaskErrors(decodeMask(plan.mask.bytes, plan.mask.probe, plan.mask.size, jobLimits)));
+    const stages = { decode: performance.now() - started };
+    telemetry.ended(stages);
+    return { image, mask, stages };
+  },
+
+  async cutOut(plan, { image: decoded, ...before }, { accountId, imageId, signal, watch, telemetry }) {
+    let { mask, stages } = before;
     const add = (more: Stages) => {
       stages = { ...stages, ...more };
       telemetry.ended(more);
     };
 
-    // All sizes but that of a crop are known before decoding. A crop can only be refused once its subject is known: a
-    // small subject fits every format, even with the widest margins.
-    const { bytes, probe: source } = plan.image;
+    const { probe: source } = plan.image;
     const { result, hiddenColour, input, roi } = plan;
     const { pngEffort, refine } = profile;
-    if (!plan.geometry.crop) assertFits(plan.format, result);
     const jobLimits = { signal, timeoutSeconds: timeout, watch };
-
-    // Decode into one straight RGBA8 buffer, in which everything below works.
     let started = performance.now();
-    const decoded = await decode(bytes, source, plan.decode, jobLimits);
-    let mask: SubjectMask | undefined =
-      plan.mask &&
-      (await withMaskErrors(decodeMask(plan.mask.bytes, plan.mask.probe, plan.mask.size, jobLimits)));
-    add({ decode: performance.now() - started });
 
     // Which subject, where points or a box say so.
     const outputs = plan.prompt && selection?.outputs;
@@ -204,4 +226,5 @@ export const createPipeline =
     telemetry.add(resultAttributes({ ...encoded, width, height }));
     const type = typeLabel(subject, plan.typeLevel);
     return { encoded, width, height, foreground: box, type, stages };
-  };
+  },
+});

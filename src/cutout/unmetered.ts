@@ -15,6 +15,7 @@ import { noDownloads } from './imageDownloads.ts';
 const nothing = credits(0);
 
 const unmeteredReservations: Reservations = {
+  quote: async (_accountId, { size }) => ({ outcome: 'payable', tier: size === 'auto' ? 'full' : size }),
   reserve: async (_accountId, { size }) => ({
     outcome: 'reserved',
     reservation: {

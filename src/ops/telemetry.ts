@@ -7,11 +7,11 @@ export const STAGES = [
   'upload',
   /** Downloading images by address. */
   'fetch',
-  /** Reserving credits. */
-  'reserve',
   /** Waiting for a slot of the scheduler. */
   'admission',
   'decode',
+  /** Reserving credits. */
+  'reserve',
   /** Finding the subject that points or a box show. */
   'select',
   /** Waiting for a worker of the engine. */
@@ -93,6 +93,13 @@ export class RequestTelemetry {
   /** In the order in which they ended. */
   get spans(): readonly Span[] {
     return this.#spans;
+  }
+
+  /** What each stage took so far, in the order of the stages. */
+  get stages(): Stages {
+    const took = (stage: StageName) => this.#spans.filter((span) => span.stage === stage);
+    const ran = STAGES.filter((stage) => took(stage).length > 0);
+    return Object.fromEntries(ran.map((stage) => [stage, took(stage).reduce((sum, { ms }) => sum + ms, 0)]));
   }
 
   add(attributes: RequestAttributes): void {

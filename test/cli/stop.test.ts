@@ -4,7 +4,7 @@ import test from 'ava';
 import sharp from 'sharp';
 import { credits, standardBilling } from '../../src/billing/price.ts';
 import { openStores } from '../../src/billing/stores.ts';
-import { modelsFolder, startServing, temporaryFolder } from '../fixtures/cli.ts';
+import { modelsFolder, type Serving, startServing, temporaryFolder } from '../fixtures/cli.ts';
 import { dial } from '../fixtures/rawHttp.ts';
 import { eventually } from '../fixtures/service.ts';
 
@@ -23,6 +23,15 @@ const imageOf = (number: number) =>
   })
     .jpeg({ quality: 95 })
     .toBuffer();
+
+/** Seconds of grace in the tests of its end, and whether the process ended within them. */
+const grace = 6;
+const endsInTime = async ({ child, ended }: Serving): Promise<boolean> => {
+  const from = performance.now();
+  child.kill('SIGTERM');
+  await ended;
+  return performance.now() - from < grace * 1000;
+};
 
 /** Requests an image and takes the first bytes of the answer; `rest` takes the others and returns whether all arrived. */
 async function begun(port: number, key: string, number: number): Promise<{ rest: () => Promise<boolean> }> {
@@ -80,3 +89,26 @@ for (const [what, timeout, taken] of [
     t.is((await stores.ledger.balance('local')).credits as number, credits(100_000 - clients) as number);
     t.deepEqual(await stores.ledger.verify(), []);
   });
+
+test.serial('SIGTERM: uploads that stall do not outlast the grace period', async (t) => {
+  const data = temporaryFolder(t);
+  const server = await startServing(t, {
+    CUTOUT_DATA_DIR: data,
+    CUTOUT_MODELS_DIR: modelsFolder(path.join(data, 'models')),
+    CUTOUT_STOP_TIMEOUT: String(grace),
+  });
+  const key = readFileSync(path.join(data, 'local-key'), 'utf8').trim();
+  const heads = [
+    `POST /v1.0/cutout HTTP/1.1\r\nX-Api-Key: ${key}\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n`,
+    `POST /v1.0/improve HTTP/1.1\r\nX-Api-Key: ${key}\r\nContent-Type: multipart/form-data; boundary=b\r\nTransfer-Encoding: chunked\r\n`,
+    'POST /console/api/link HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n',
+  ];
+  for (const head of heads) {
+    const socket = await dial(server.port);
+    socket.on('error', () => {});
+    socket.write(`${head}Host: x\r\n\r\n`);
+  }
+  t.is((await fetch(`${server.url}/health/ready`)).status, 200);
+  t.true(await endsInTime(server));
+  t.true(server.stdout().includes('"inTime":false,"msg":"stopped"'));
+});

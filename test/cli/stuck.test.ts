@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -10,6 +10,9 @@ import { cli, modelsFolder, type Serving, startServing, temporaryFolder } from '
 import { scene } from '../fixtures/images.ts';
 import { eventually, form } from '../fixtures/service.ts';
 
+/** Seconds of grace. */
+const grace = 6;
+
 /** The image that takes forever; others are as usual. */
 const endless = { width: 61, height: 47 };
 
@@ -18,11 +21,12 @@ const endless = { width: 61, height: 47 };
  * nobody writes to.
  */
 const hangs = `
-import { open } from 'node:fs';
+import { appendFileSync, open } from 'node:fs';
 const { default: sharp } = await import(process.env.TEST_SHARP);
 const { toBuffer } = sharp.prototype;
 sharp.prototype.toBuffer = function (...args) {
   if (this.options.input.limitInputPixels !== ${endless.width * endless.height}) return toBuffer.apply(this, args);
+  appendFileSync(process.env.TEST_PIPE + '.jobs', '.');
   return new Promise((_, reject) => open(process.env.TEST_PIPE, 'r', reject));
 };
 `;
@@ -45,7 +49,7 @@ async function start(t: ExecutionContext, settings: Readonly<Record<string, stri
     CUTOUT_DATA_DIR: data,
     CUTOUT_MODELS_DIR: modelsFolder(path.join(data, 'models')),
     CUTOUT_WORKERS: '1',
-    CUTOUT_STOP_TIMEOUT: '1',
+    CUTOUT_STOP_TIMEOUT: String(grace),
     ...settings,
   };
   const preloading = {
@@ -68,6 +72,12 @@ const post = async ({ server }: Running, key: string, size: { width: number; hei
   });
 const usual = { width: 300, height: 200 };
 
+/** Jobs that hold a thread. */
+const hanging = (data: string): number => {
+  const jobs = path.join(data, 'pipe.jobs');
+  return existsSync(jobs) ? readFileSync(jobs).length : 0;
+};
+
 const balances = async (data: string) => {
   const stores = await openStores({ dataDir: data, billing: standardBilling });
   const { credits: local } = await stores.ledger.balance('local');
@@ -83,7 +93,7 @@ test.serial('SIGTERM ends the process although a library does not; others work m
   const { server, data, keys } = running;
   const [own, other] = keys;
   const stuck = post(running, own, endless).catch(() => undefined);
-  await eventually(async () => (await balances(data)).open === 1);
+  await eventually(() => hanging(data) === 1);
   t.is((await post(running, other, usual)).status, 200);
   // From the time on that it may take, its account gets no further image, and has paid its rate.
   let refused = await post(running, own, usual);
@@ -98,8 +108,10 @@ test.serial('SIGTERM ends the process although a library does not; others work m
   t.true(server.stdout().includes('"overdue":1,"threads":3,"msg":"an image job takes too long"'));
   t.is((await fetch(`${server.url}/health/ready`)).status, 200);
 
+  const from = performance.now();
   server.child.kill('SIGTERM');
   const { code, stdout } = await server.ended;
+  t.true(performance.now() - from < grace * 1000);
   t.is(code, 0);
   t.true(stdout.toString().includes('"inTime":false,"msg":"stopped"'));
   await stuck;
@@ -113,7 +125,7 @@ test.serial(
     const { server, data, env, keys } = running;
     const [own, other] = keys;
     const stuck = Array.from({ length: 3 }, () => post(running, own, endless).catch(() => undefined));
-    await eventually(async () => (await balances(data)).open === 3);
+    await eventually(() => hanging(data) === 3);
     const answer = await post(running, other, usual);
     t.is(answer.status, 503);
     t.true(Number(answer.headers.get('Retry-After')) > 0);

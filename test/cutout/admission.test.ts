@@ -39,7 +39,7 @@ function start({ release, insufficient = false, memory = new MemoryBudget() }: F
   const concurrency = new InMemoryConcurrencyLimit(1);
   const scheduler = new FairScheduler({ running: 1, waitMs: 0, memory }, clock.now);
   const estimate = new DurationEstimate();
-  let released = 0;
+  let [reserved, released] = [0, 0];
   const reservation: Reservation = {
     id: 1,
     tier: 'preview',
@@ -58,10 +58,14 @@ function start({ release, insufficient = false, memory = new MemoryBudget() }: F
     scheduler,
     estimate,
     reservations: {
-      reserve: async () =>
+      quote: async () =>
         insufficient
           ? { outcome: 'insufficient', needed: credits(1), balance: credits(0) }
-          : { outcome: 'reserved', reservation },
+          : { outcome: 'payable', tier: 'preview' },
+      reserve: async () => {
+        reserved++;
+        return { outcome: 'reserved', reservation };
+      },
       addAnswer: async () => undefined,
     },
   });
@@ -83,40 +87,48 @@ function start({ release, insufficient = false, memory = new MemoryBudget() }: F
       megapixels: 10 - (await rate.state(accountId)).remaining,
       slots: scheduler.stats.running,
       places: leave ? 0 : 1,
+      reserved,
       released,
     };
   };
   return { admission, admit, taken, estimate };
 }
 
-const nothingTaken = { megapixels: 0, slots: 0, places: 0, released: 0 };
+const nothingTaken = { megapixels: 0, slots: 0, places: 0, reserved: 0, released: 0 };
 
 async function holdsEverything(t: ExecutionContext, { taken }: ReturnType<typeof start>): Promise<void> {
-  t.deepEqual(await taken(), { megapixels: 3, slots: 1, places: 1, released: 0 });
+  t.deepEqual(await taken(), { megapixels: 3, slots: 1, places: 1, reserved: 1, released: 0 });
 }
 
 test('work that is done leaves slot and place, and what it cost stays', async (t) => {
   const started = start();
   const { admit, taken, estimate } = started;
   const admitted = await admit();
+  t.is((await taken()).reserved, 0, 'nothing is written before the image is decoded');
+  await admitted.reserve();
+  await admitted.reserve();
   await holdsEverything(t, started);
   t.is(admitted.plan, plans.preview, 'as reserved');
-  const work = { source: 2, network: 1, result: 0.25, encoding: 'png' } as const;
+  const work = { source: 2, decoding: 'source', network: 1, result: 0.25, encoding: 'png' } as const;
   const before = estimate.milliseconds(work);
   admitted.done({ decode: 5000, infer: 50_000, matte: 5000 }, resultSize);
   t.true(estimate.milliseconds(work) > before, 'the estimate has learnt');
   await holdsEverything(t, started);
   await admitted.end();
-  t.deepEqual(await taken(), { ...nothingTaken, megapixels: 3 });
+  t.deepEqual(await taken(), { ...nothingTaken, reserved: 1, megapixels: 3 });
 });
 
 test('work that is not done gives everything back', async (t) => {
   const started = start();
   const { admit, taken } = started;
   const admitted = await admit();
+  await admitted.reserve();
   await holdsEverything(t, started);
   await admitted.end();
-  t.deepEqual(await taken(), { ...nothingTaken, released: 1 });
+  t.deepEqual(await taken(), { ...nothingTaken, reserved: 1, released: 1 });
+  const undecoded = await admit();
+  await undecoded.end();
+  t.deepEqual(await taken(), { ...nothingTaken, reserved: 1, released: 1 });
   const again = await admit();
   again.done({}, resultSize);
   await again.end();
@@ -125,8 +137,9 @@ test('work that is not done gives everything back', async (t) => {
 test('everything else is given back where the reservation cannot be released', async (t) => {
   const { admit, taken } = start({ release: () => Promise.reject(new Error('no ledger')) });
   const admitted = await admit();
+  await admitted.reserve();
   await t.throwsAsync(admitted.end(), { message: 'no ledger' });
-  t.deepEqual(await taken(), { ...nothingTaken, released: 1 });
+  t.deepEqual(await taken(), { ...nothingTaken, reserved: 1, released: 1 });
 });
 
 test('a refusal gives back what was taken before it', async (t) => {
@@ -140,13 +153,12 @@ test('a refusal gives back what was taken before it', async (t) => {
   const small = start({ memory });
   const tooLarge = await t.throwsAsync(small.admit(), { code: 'resolution_too_high' });
   t.like(tooLarge, { status: 400, retryAfter: undefined, reported: false });
-  t.deepEqual(await small.taken(), { ...nothingTaken, released: 1 });
+  t.deepEqual(await small.taken(), nothingTaken);
 
   const left = start();
   const signal = AbortSignal.abort(new Error('gone'));
   await t.throwsAsync(left.admit({ signal }), { message: 'gone' });
-  // Who leaves is not refused.
-  t.deepEqual(await left.taken(), { ...nothingTaken, released: 1, megapixels: 3 });
+  t.deepEqual(await left.taken(), nothingTaken);
 });
 
 test('the rate is not asked without a place, nor the ledger without the rate', async (t) => {
@@ -180,6 +192,7 @@ test('the rate is paid once work with the pixels has begun, whatever comes of it
   const { admit, taken } = start();
   const admitted = await admit();
   admitted.watch(1000)();
+  await admitted.reserve();
   await admitted.end();
-  t.deepEqual(await taken(), { ...nothingTaken, released: 1, megapixels: 3 });
+  t.deepEqual(await taken(), { ...nothingTaken, reserved: 1, released: 1, megapixels: 3 });
 });

@@ -1,4 +1,5 @@
 import test from 'ava';
+import { credits } from '../../src/billing/price.ts';
 import { EngineError } from '../../src/engine/types.ts';
 import { scene } from '../fixtures/images.ts';
 import { dial } from '../fixtures/rawHttp.ts';
@@ -93,6 +94,66 @@ test('beyond the longest wait the next request is refused at once with Retry-Aft
   for (const one of accepted) t.is((await one).status, 200);
   t.is(service.engine.maxRunning, 2, 'no more than that are decoded at a time');
   t.is((await service.balance()).credits, 5 - 5 * 0.25);
+});
+
+test('what is refused before the network runs leaves nothing in the ledger', async (t) => {
+  const entriesOf = async ({ stores, accountId }: Service) =>
+    (await stores.ledger.statement(accountId)).map(({ kind }) => kind);
+  const [image, png] = [await scene(), await scene({ format: 'png' })];
+  const large = await scene({ width: 4000, height: 3000 });
+  const service = await startService(t, {
+    running: 1,
+    workMs: 1000,
+    waitMs: 500,
+    rate: 40,
+    memory: { room: 150e6, largestWork: 600e6 },
+  });
+  const statuses = async (...sent: (readonly [Buffer, string])[]) => {
+    const answers: number[] = [];
+    for (const [file, size] of sent)
+      answers.push((await service.post(form({ image_file: file, size }))).status);
+    return answers;
+  };
+  t.deepEqual(
+    await statuses(
+      [image.subarray(0, image.length / 2), 'full'],
+      [image.subarray(0, image.length / 2), 'preview'],
+      [png.fill(0x5a, png.length / 2), 'auto'],
+      [large, 'full'],
+    ),
+    [400, 400, 400, 400],
+  );
+  t.deepEqual(await entriesOf(service), ['grant']);
+
+  const release = hold(service);
+  const working = service.post(form({ image_file: image, size: 'full' }));
+  await eventually(() => service.engine.running === 1);
+  const before = await entriesOf(service);
+  t.deepEqual(await statuses([await scene({ width: 310 }), 'full']), [503]);
+  t.deepEqual(await statuses([await scene({ width: 8000, height: 6000 }), 'full']), [429]);
+  t.deepEqual(await entriesOf(service), before);
+  release();
+  t.is((await working).status, 200);
+
+  const poor = await startService(t, { credits: 0, freePreviews: 0 });
+  t.is((await poor.post(form({ image_file: image }))).status, 402);
+  t.deepEqual(await entriesOf(poor), []);
+});
+
+test('where the credits for auto were used while the image was decoded, the result is a preview', async (t) => {
+  const service = await startService(t, { credits: 1.25, freePreviews: 0 });
+  const { ledger } = service.stores;
+  const { reserve } = ledger;
+  ledger.reserve = async (account, request) => {
+    ledger.reserve = reserve;
+    await ledger.post(account, { kind: 'adjust', amount: credits(-1), reference: 'spent meanwhile' });
+    return ledger.reserve(account, request);
+  };
+  const answer = await service.post(form({ image_file: await scene({ width: 1200, height: 800 }) }));
+  t.is(answer.status, 200);
+  t.is(answer.headers.get('x-credits-charged'), '0.25');
+  t.is(answer.headers.get('x-width'), '612');
+  t.is((await service.balance()).credits, 0);
 });
 
 const engineErrors = [

@@ -37,9 +37,9 @@ test('one line per request: account, operation, sizes, stages, outcome and cost'
   const took = stages as Record<string, number>;
   t.deepEqual(Object.keys(took), [
     'upload',
-    'reserve',
     'admission',
     'decode',
+    'reserve',
     'queue',
     'prepare',
     'infer',

@@ -59,7 +59,7 @@ test("a request is one span with a child span per stage, under its caller's span
   const inside = collector.spans().filter(({ parentSpanId }) => parentSpanId === request.spanId);
   t.deepEqual(
     inside.map(({ name }) => name),
-    ['upload', 'reserve', 'admission', 'decode', 'queue', 'prepare', 'infer', 'matte', 'encode', 'settle'],
+    ['upload', 'admission', 'decode', 'reserve', 'queue', 'prepare', 'infer', 'matte', 'encode', 'settle'],
   );
   const [from, to] = [BigInt(request.startTimeUnixNano), BigInt(request.endTimeUnixNano)];
   t.true(from <= to);

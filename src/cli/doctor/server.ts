@@ -56,7 +56,7 @@ export function checkExposure({ http, observe }: Pick<Config, 'http' | 'observe'
     findings.push(
       note(
         'exposure',
-        'All clients share the address of the proxy, so failed attempts of one client block all.',
+        'All clients share the address of the proxy, so failed sign-ins of one client block those of all.',
         'Set CUTOUT_PROXIES=1, with a proxy that sets X-Forwarded-For.',
       ),
     );

@@ -18,7 +18,7 @@ export function forwarded(proxies: number, logger: Logger): Middleware {
       if (now - warnedAt >= repeatMs) {
         warnedAt = now;
         logger.warn(
-          'X-Forwarded-For is sent but not trusted, because CUTOUT_PROXIES is 0: behind a proxy all clients share one address, and failed attempts of one client block all others. Set CUTOUT_PROXIES to the number of proxies in front.',
+          'X-Forwarded-For is sent but not trusted, because CUTOUT_PROXIES is 0: behind a proxy all clients share one address, and failed sign-ins of one client block those of all others. Set CUTOUT_PROXIES to the number of proxies in front.',
         );
       }
     }

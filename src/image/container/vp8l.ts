@@ -3,7 +3,8 @@ import { tooMuchWork } from './scanLimits.ts';
 
 /**
  * Groups of prefix codes that an image may have: one for each pixel of its entropy image (RFC 9649, section 3.7.2.2). For each group that is
- * used libwebp builds tables of six kilobytes. Encoders in use write at most some thousands, on images of any size.
+ * used libwebp builds tables of six kilobytes. libwebp's encoder writes at most 2600, on images of any size
+ * (MAX_HUFF_IMAGE_SIZE in its src/enc/vp8l_enc.c).
  */
 const maxGroups = 8192;
 
