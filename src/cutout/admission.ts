@@ -2,19 +2,18 @@ import { insufficientCredits } from '../billing/creditCheck.ts';
 import type { Tier } from '../billing/price.ts';
 import type { Reservation, Reservations, ReserveRequest } from '../billing/types.ts';
 import type { Dimensions } from '../image/types.ts';
-import type { ConcurrencyLimit } from '../limits/concurrency.ts';
 import type { DurationEstimate } from '../limits/durationEstimate.ts';
 import type { FairScheduler } from '../limits/fairScheduler.ts';
 import type { JobWatch, PixelJobs } from '../limits/pixelJobs.ts';
 import { type RateLimit, type RateTicket, rateCost } from '../limits/rate.ts';
 import { jobOverdue, overloaded, tooLarge, tooMany } from '../limits/refuse.ts';
 import type { RequestTelemetry, Stages } from '../ops/telemetry.ts';
+import type { Permit } from './permit.ts';
 import type { Plan, Plans } from './plan.ts';
 import { estimateResources, finishedWork, type ResourceEstimate } from './resourceEstimate.ts';
 
 interface AdmissionParts {
   readonly rate: RateLimit;
-  readonly concurrency: ConcurrencyLimit;
   readonly reservations: Reservations;
   readonly scheduler: FairScheduler;
   /** Predicts how long work takes; learns from finished work. */
@@ -25,8 +24,8 @@ interface AdmissionParts {
 
 interface AdmissionCall {
   readonly accountId: string;
-  /** The call already holds a permit of its account's concurrent requests (`acquirePermit`) and releases it itself. */
-  readonly hasPermit: boolean;
+  /** The permit of the request, which keeps it: `Admitted.end` does not release it. */
+  readonly permit: Pick<Permit, 'take'>;
   readonly plans: Plans;
   readonly reserve: ReserveRequest;
   /** Downloads and loads what the plan needs. Awaited before a slot is taken, which others could use meanwhile. */
@@ -53,29 +52,12 @@ export interface Admitted {
   readonly watch: JobWatch;
   /** The plan was executed, in these stages, with a result of this size, and the reservation settled: `end` releases no credits. */
   done(stages: Stages, size: Dimensions): void;
-  /** Releases slot and permit; without `done` before, also what is reserved, and the rate if no work with pixels began. */
+  /** Releases the slot; without `done` before, also what is reserved, and the rate if no work with pixels began. */
   end(): Promise<void>;
-}
-
-/** Step 4: decides whether and when a plan is executed. */
-export interface Admission {
-  /**
-   * Checks concurrent requests (429), rate (429) and credits (402), waits until what the plan needs is loaded, then for a
-   * slot (503). Writes nothing to the ledger. If it rejects, everything that was acquired is released.
-   */
-  admit(call: AdmissionCall): Promise<Admitted>;
-  /** The first check alone: a permit of the account's concurrent requests (429). Resolves with a function that releases it. */
-  acquirePermit(accountId: string): Promise<() => Promise<void>>;
-  /**
-   * Before anything of a request is read: rejects with 429 while an earlier job of the account takes longer than it may.
-   * Resolves with what times the reading of headers.
-   */
-  begin(accountId: string): Promise<JobWatch>;
 }
 
 /** What a request has acquired so far. */
 interface Acquired {
-  releasePermit?: () => Promise<void>;
   ticket?: RateTicket;
   reservation?: Reservation;
   releaseSlot?: (done: boolean) => void;
@@ -88,9 +70,9 @@ interface Progress {
   readonly done: boolean;
 }
 
-/** Releases what was acquired, last first: always slot and permit, the others as `Admitted.end` says. */
+/** Releases what was acquired, last first: the slot always, the others as `Admitted.end` says. */
 async function release(
-  { releasePermit, ticket, reservation, releaseSlot }: Acquired,
+  { ticket, reservation, releaseSlot }: Acquired,
   { begun, done }: Progress,
 ): Promise<void> {
   releaseSlot?.(done);
@@ -98,7 +80,6 @@ async function release(
     if (!done) await reservation?.release();
   } finally {
     if (!begun) await ticket?.release();
-    await releasePermit?.();
   }
 }
 
@@ -115,33 +96,80 @@ function timesOf({
   return { source: decode + prepare, network: infer + subject, result: matte + compose, encode };
 }
 
-export function createAdmission({
-  rate,
-  concurrency,
-  reservations,
-  scheduler,
-  estimate,
-  pixelJobs,
-}: AdmissionParts): Admission {
-  async function acquirePermit(accountId: string): Promise<() => Promise<void>> {
-    const leave = await concurrency.enter(accountId);
-    if (leave) return leave;
-    throw tooMany(
-      await rate.state(accountId),
-      'Too many requests of this account are in progress. Try again when one is answered.',
-      { reason: 'concurrency', retryAfter: 1 },
-    );
+/** Step 4: decides whether and when a plan is executed. */
+export class Admission {
+  readonly #parts: AdmissionParts;
+
+  constructor(parts: AdmissionParts) {
+    this.#parts = parts;
   }
 
-  async function begin(accountId: string): Promise<JobWatch> {
+  /**
+   * To be called before anything of a request is read: rejects with 429 while an earlier job of the account takes longer than
+   * it may. Resolves with what times the reading of headers.
+   */
+  async begin(accountId: string): Promise<JobWatch> {
+    const { pixelJobs, rate } = this.#parts;
     if (pixelJobs?.isOverdue(accountId)) throw jobOverdue(await rate.state(accountId));
     return pixelJobs?.watch(accountId) ?? (() => () => {});
   }
 
-  async function takeRate({ accountId, plans }: AdmissionCall): Promise<RateTicket> {
+  /**
+   * Checks concurrent requests (429), rate (429) and credits (402), waits until what the plan needs is loaded, then for a
+   * slot (503). Writes nothing to the ledger. If it rejects, everything that was acquired is released.
+   */
+  async admit(call: AdmissionCall): Promise<Admitted> {
+    const acquired: Acquired = {};
+    try {
+      const watch = await this.begin(call.accountId);
+      await call.permit.take();
+      acquired.ticket = await this.#takeRate(call);
+      const tier = await this.#checkCredits(call);
+      await call.ready();
+      const plan = call.plans[tier];
+      const resources = estimateResources(plan);
+      acquired.releaseSlot = await this.#takeSlot(call, resources);
+      return this.#admitted(call, { acquired, watch, tier, resources });
+    } catch (error) {
+      await release(acquired, { begun: false, done: false });
+      throw error;
+    }
+  }
+
+  #admitted(
+    call: AdmissionCall,
+    {
+      acquired,
+      watch,
+      tier,
+      resources,
+    }: { acquired: Acquired; watch: JobWatch; tier: Tier; resources: ResourceEstimate },
+  ): Admitted {
+    const plan = call.plans[tier];
+    let progress: Progress = { begun: false, done: false };
+    return {
+      plan,
+      reserve: async () => {
+        acquired.reservation ??= await this.#takeCredits(call, tier);
+        return acquired.reservation;
+      },
+      watch: (ms) => {
+        progress = { ...progress, begun: true };
+        return watch(ms);
+      },
+      done: (stages, size) => {
+        // Networks that find a subject take a time of their own.
+        if (!plan.prompt) this.#parts.estimate.learn(finishedWork(plan, resources, size), timesOf(stages));
+        progress = { begun: true, done: true };
+      },
+      end: () => release(acquired, progress),
+    };
+  }
+
+  async #takeRate({ accountId, plans }: AdmissionCall): Promise<RateTicket> {
     const { width, height } = plans.full.image.probe;
     const pixels = width * height;
-    const taken = await rate.take(accountId, pixels);
+    const taken = await this.#parts.rate.take(accountId, pixels);
     if (taken.outcome === 'taken') return taken.ticket;
     const { limit, remaining } = taken.state;
     const cost = rateCost({ megapixels: limit }, pixels);
@@ -152,25 +180,26 @@ export function createAdmission({
   }
 
   /** The size that the account can pay for now. */
-  async function checkCredits({ accountId, reserve }: AdmissionCall): Promise<Tier> {
-    const quote = await reservations.quote(accountId, reserve);
+  async #checkCredits({ accountId, reserve }: AdmissionCall): Promise<Tier> {
+    const quote = await this.#parts.reservations.quote(accountId, reserve);
     if (quote.outcome === 'payable') return quote.tier;
     throw insufficientCredits(quote);
   }
 
   /** Reserves for a result of this size, for which memory is reserved, or for a smaller one. */
-  async function takeCredits(call: AdmissionCall, tier: Tier): Promise<Reservation> {
+  async #takeCredits(call: AdmissionCall, tier: Tier): Promise<Reservation> {
     const { accountId, reserve, telemetry } = call;
     const request = { ...reserve, size: tier === 'preview' ? tier : reserve.size };
-    const reserved = await telemetry.timed('reserve', () => reservations.reserve(accountId, request));
+    const reserved = await telemetry.timed('reserve', () =>
+      this.#parts.reservations.reserve(accountId, request),
+    );
     if (reserved.outcome === 'reserved') return reserved.reservation;
     throw insufficientCredits(reserved);
   }
 
-  async function takeSlot(
-    call: AdmissionCall,
-    resources: ResourceEstimate,
-  ): Promise<(done: boolean) => void> {
+  /** Waits for a slot of the scheduler, and returns the function that releases it. */
+  async #takeSlot(call: AdmissionCall, resources: ResourceEstimate): Promise<(done: boolean) => void> {
+    const { estimate, scheduler } = this.#parts;
     const { accountId: account, deadline = Number.POSITIVE_INFINITY, signal, telemetry } = call;
     const ms = estimate.milliseconds(resources);
     const heavy = estimate.isHeavy(resources);
@@ -180,43 +209,4 @@ export function createAdmission({
     if (entered.outcome === 'too_large') throw tooLarge();
     return entered.release;
   }
-
-  return {
-    acquirePermit,
-    begin,
-    async admit(call) {
-      const acquired: Acquired = {};
-      try {
-        const watch = await begin(call.accountId);
-        if (!call.hasPermit) acquired.releasePermit = await acquirePermit(call.accountId);
-        acquired.ticket = await takeRate(call);
-        const tier = await checkCredits(call);
-        await call.ready();
-        const plan = call.plans[tier];
-        const resources = estimateResources(plan);
-        acquired.releaseSlot = await takeSlot(call, resources);
-        let progress: Progress = { begun: false, done: false };
-        return {
-          plan,
-          async reserve() {
-            acquired.reservation ??= await takeCredits(call, tier);
-            return acquired.reservation;
-          },
-          watch(ms) {
-            progress = { ...progress, begun: true };
-            return watch(ms);
-          },
-          done(stages, size) {
-            // Networks that find a subject take a time of their own.
-            if (!plan.prompt) estimate.learn(finishedWork(plan, resources, size), timesOf(stages));
-            progress = { begun: true, done: true };
-          },
-          end: () => release(acquired, progress),
-        };
-      } catch (error) {
-        await release(acquired, { begun: false, done: false });
-        throw error;
-      }
-    },
-  };
 }

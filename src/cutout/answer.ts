@@ -4,7 +4,6 @@ import type { DeliveryOutcome } from '../idempotency/sharedResult.ts';
 import type { RateLimit, RateState } from '../limits/rate.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import { type CachedResult, resultAttributes } from './cachedResult.ts';
-import type { ImageDownloads } from './imageDownloads.ts';
 
 export interface CutoutResult extends Omit<CachedResult, 'charge'> {
   /** True if an earlier answer carried this result and its charge. */
@@ -25,8 +24,8 @@ interface AnswerCall {
   readonly accountId: string;
   readonly signal: AbortSignal;
   readonly telemetry: RequestTelemetry;
-  /** Ended by this step. */
-  readonly downloads: ImageDownloads;
+  /** Releases what the request holds, before its answer is sent. */
+  readonly release: () => Promise<void>;
   readonly rate: Pick<RateLimit, 'state'>;
   /** Whether another call made the result. */
   readonly shared: boolean;
@@ -40,11 +39,11 @@ const nothing = credits(0);
  */
 export async function answer(
   { value, replayed, tracksDelivery, end }: IdempotentResult<CachedResult>,
-  { accountId, signal, telemetry, downloads, rate, shared }: AnswerCall,
+  { accountId, signal, telemetry, release, rate, shared }: AnswerCall,
 ): Promise<CutoutResult> {
   try {
     const window = await rate.state(accountId);
-    await downloads.end();
+    await release();
     signal.throwIfAborted();
     const charged = replayed ? nothing : value.charged;
     telemetry.add({ charged: formatCredits(charged), ...(replayed && { replayed }) });

@@ -1,26 +1,25 @@
 import type { ContentNames, Idempotency } from '../idempotency/idempotency.ts';
-import type { DeliveryOutcome } from '../idempotency/sharedResult.ts';
 import type { RateLimit } from '../limits/rate.ts';
 import { answer, type CutoutResult } from './answer.ts';
 import type { CachedResult } from './cachedResult.ts';
 import type { DownloadsFor } from './imageDownloads.ts';
 import { load } from './load.ts';
 import { createMakeResult, type ResultCall, type ResultParts } from './makeResult.ts';
+import type { PermitFor } from './permit.ts';
 import type { Precheck } from './precheck.ts';
 import { publicError } from './publicError.ts';
 import type { CutoutRequest } from './request.ts';
 
-export type { CutoutResult, DeliveryOutcome };
-
 export interface CutoutParts extends ResultParts {
   readonly rate: RateLimit;
+  readonly permitFor: PermitFor;
   readonly idempotency: Idempotency<CachedResult>;
   /** Downloads images by address. */
   readonly downloadsFor: DownloadsFor;
   readonly precheck: Precheck;
 }
 
-interface CutoutCall extends ResultCall {
+interface CutoutCall extends Omit<ResultCall, 'permit'> {
   readonly idempotencyKey?: string | undefined;
   /**
    * Keeps the memory of the uploads reserved until the returned function is called: work that is shared with other callers
@@ -34,26 +33,27 @@ interface CutoutCall extends ResultCall {
 export type Cutout = (request: CutoutRequest, call: CutoutCall) => Promise<CutoutResult>;
 
 /**
- * The use case: an image in, its subject out. Independent of HTTP. docs/architecture.md lists its steps ("One
+ * Creates the use case: an image in, its subject out. Independent of HTTP. docs/architecture.md lists its steps ("One
  * request, one buffer"). Work is shared by all callers that wait for its result.
  */
 export function createCutout(parts: CutoutParts): Cutout {
-  const { rate, idempotency, downloadsFor, precheck } = parts;
+  const { rate, admission, idempotency, downloadsFor, permitFor, precheck } = parts;
   const makeResult = createMakeResult(parts);
   return async (request, call) => {
     const { accountId, idempotencyKey, retainUploads = () => () => {}, signal, telemetry } = call;
+    const permit = permitFor(accountId);
     const downloads = downloadsFor({
       accountId,
       telemetry,
       rate,
-      precheck: () => precheck(request, accountId),
+      precheck: () => precheck(request, accountId, permit),
     });
     const caller = {
       accountId,
       idempotencyKey,
       signal,
       retain: () => {
-        const releases = [retainUploads(), downloads.retain()];
+        const releases = [retainUploads(), downloads.retain(), permit.retain()];
         return async () => {
           await Promise.all(releases.map((release) => release()));
         };
@@ -63,21 +63,26 @@ export function createCutout(parts: CutoutParts): Cutout {
     try {
       const result = await idempotency.onceForKey(caller, async (keySignal) => {
         // Step 1.
-        const watch = await parts.admission.begin(accountId);
+        const watch = await admission.begin(accountId);
         const loaded = await load(request, downloads, { ...parts, watch }, keySignal);
         // Step 2: an earlier result for the same content, or else a new one.
         const make = (names: ContentNames, sharedSignal: AbortSignal) => {
           made = true;
           // Steps 3 to 6.
-          return makeResult(request, downloads, call, { loaded, ...names, signal: sharedSignal });
+          return makeResult(request, { ...call, permit }, { loaded, ...names, signal: sharedSignal });
         };
         return idempotency.onceForContent(caller, loaded, make, keySignal);
       });
       // Step 7.
-      return await answer(result, { accountId, signal, telemetry, downloads, rate, shared: !made });
+      const release = async () => {
+        await downloads.end();
+        await permit.end();
+      };
+      return await answer(result, { accountId, signal, telemetry, release, rate, shared: !made });
     } catch (error) {
       const failure = publicError(error, signal);
       await downloads.end(failure);
+      await permit.end();
       throw failure;
     }
   };

@@ -23,16 +23,13 @@ interface DownloadParts {
 interface DownloadCall {
   readonly accountId: string;
   readonly telemetry: RequestTelemetry;
-  /**
-   * Called once, before anything is fetched. Rejects with an AppError where nothing may be; resolves with a function that
-   * releases the request's permit, to be called when the request is over.
-   */
-  readonly precheck: () => Promise<() => Promise<void>>;
+  /** Called once, before anything is fetched. Rejects with an AppError where nothing may be. */
+  readonly precheck: () => Promise<void>;
   /** Whose window a 429 reports; absent: none. */
   readonly rate?: Pick<RateLimit, 'state'>;
 }
 
-/** Downloads of one request: its permit of the account's concurrent requests, and the memory of their bytes. */
+/** Downloads of one request, and the memory of their bytes. */
 export interface ImageDownloads {
   /** Throws `invalid_image_url` or `invalid_bg_image_url` for an address that is not fetched here. */
   check(url: string, field: UrlField): void;
@@ -41,10 +38,8 @@ export interface ImageDownloads {
    * called and everything that was retained is released.
    */
   fetch(url: string, field: UrlField, signal: AbortSignal): Promise<Uint8Array>;
-  /** The bytes and the permit are kept until the returned function is called, once; even if the request ends before. */
-  retain(): () => Promise<void>;
-  /** True from a successful `precheck` until the permit that it acquired is released. */
-  readonly hasPermit: boolean;
+  /** The bytes are kept until the returned function is called, once; even if the request ends before. */
+  retain(): () => void;
   /** The request is over, with `error` if it failed. Only the first call counts. Never rejects. */
   end(error?: unknown): Promise<void>;
 }
@@ -77,9 +72,10 @@ class RequestDownloads implements ImageDownloads {
   readonly #call: DownloadCall;
   /** The request itself, and each `retain`. */
   #references = 1;
-  #releasePermit: (() => Promise<void>) | undefined;
+  /** Whether `precheck` has let this request pass. */
+  #checked = false;
   #reservation: MemoryReservation | undefined;
-  /** Of the images that were downloaded. */
+  /** Bytes of the images that were downloaded. */
   #bytes = 0;
   #began = false;
   #ended = false;
@@ -88,10 +84,6 @@ class RequestDownloads implements ImageDownloads {
   constructor(parts: DownloadParts, call: DownloadCall) {
     this.#parts = parts;
     this.#call = call;
-  }
-
-  get hasPermit(): boolean {
-    return this.#releasePermit !== undefined;
   }
 
   check(url: string, field: UrlField): URL {
@@ -104,7 +96,7 @@ class RequestDownloads implements ImageDownloads {
 
   async fetch(url: string, field: UrlField, signal: AbortSignal): Promise<Uint8Array> {
     const checked = this.check(url, field);
-    if (!this.hasPermit) await this.#precheck();
+    if (!this.#checked) await this.#precheck();
     signal.throwIfAborted();
     const slot = await this.#slot();
     try {
@@ -116,8 +108,8 @@ class RequestDownloads implements ImageDownloads {
     }
   }
 
-  retain(): () => Promise<void> {
-    this.#references++;
+  retain(): () => void {
+    this.#references += 1;
     // Where the request has ended, its images were not counted any more.
     this.#reservation?.resize(this.#bytes);
     return () => this.#release();
@@ -128,7 +120,7 @@ class RequestDownloads implements ImageDownloads {
     this.#ended = true;
     const inVain = this.#failed || (error instanceof AppError && error.status < 500);
     if (this.#began && inVain) await this.#parts.failures.failed(downloadSourceOf(this.#call.accountId));
-    await this.#release();
+    this.#release();
   }
 
   /** An account with many failed downloads has to wait. */
@@ -140,7 +132,8 @@ class RequestDownloads implements ImageDownloads {
         `Too many downloads of this account failed. Try again in ${wait} seconds, or upload the image.`,
         { reason: 'downloads', retryAfter: wait },
       );
-    this.#releasePermit = await precheck();
+    await precheck();
+    this.#checked = true;
   }
 
   async #slot(): Promise<{ leave: () => void }> {
@@ -182,13 +175,9 @@ class RequestDownloads implements ImageDownloads {
     }
   }
 
-  async #release(): Promise<void> {
-    this.#references--;
-    if (this.#references > 0) return;
-    this.#reservation?.resize(0);
-    const releasePermit = this.#releasePermit;
-    this.#releasePermit = undefined;
-    await releasePermit?.();
+  #release(): void {
+    this.#references -= 1;
+    if (this.#references === 0) this.#reservation?.resize(0);
   }
 }
 
@@ -207,9 +196,8 @@ const refuse = () => {
 
 /** For local files: nothing is ever downloaded. */
 export const noDownloads: DownloadsFor = () => ({
-  hasPermit: false,
   check: refuse,
   fetch: refuse,
-  retain: () => async () => {},
+  retain: () => () => {},
   end: async () => {},
 });

@@ -2,20 +2,24 @@ import type { Content } from '../idempotency/idempotency.ts';
 import type { Probe, ProbeLimits } from '../image/types.ts';
 import type { JobWatch } from '../limits/pixelJobs.ts';
 import type { ImageDownloads } from './imageDownloads.ts';
-import { withMaskErrors } from './maskError.ts';
-import { probeImage } from './probeImage.ts';
+import { probeImage } from './probeInputs.ts';
+import { withMaskErrors } from './publicError.ts';
 import { readSource } from './readSource.ts';
 import { type CutoutRequest, settingsOf } from './request.ts';
 
 /** A request with its images, as they were sent. */
 export interface Loaded extends Content {
-  /** What the image's header says, where it had to be read already. */
-  readonly probed?: Probe;
+  /**
+   * Returns what the image's header says, which is read once: before a background is downloaded, or else in step 3. Rejects as
+   * `probeImage`.
+   */
+  readonly header: () => Promise<Probe>;
+  /** Times the reading of headers. */
+  readonly watch: JobWatch;
 }
 
 interface LoadParts {
   readonly limits: ProbeLimits;
-  /** Times the reading of headers. */
   readonly watch: JobWatch;
 }
 
@@ -36,13 +40,19 @@ export async function load(
   if (background?.kind === 'url') downloads.check(background.url, 'bg_image_url');
   const from = { downloads, maxBytes: limits.maxBytes, signal };
   const image = await readSource(source, from);
+  let probed: Promise<Probe> | undefined;
+  const header = () => {
+    probed ??= probeImage(request, image, limits, watch);
+    return probed;
+  };
   // Nothing is fetched for an image that is refused (docs/contract.md section 6).
-  const probed = background?.kind === 'url' ? await probeImage(request, image, limits, watch) : undefined;
+  if (background?.kind === 'url') await header();
   return {
     image,
     background: background && (await readSource(background, from, 'bg_image_url')),
     ...(mask && { mask: await withMaskErrors(readSource(mask, from)) }),
     settings: settingsOf(request),
-    ...(probed && { probed }),
+    header,
+    watch,
   };
 }

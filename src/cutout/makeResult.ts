@@ -6,12 +6,18 @@ import type { Charged } from '../idempotency/sharedResult.ts';
 import { assertFits } from '../image/encode.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
-import type { Admission } from './admission.ts';
+import type { Admission, Admitted } from './admission.ts';
 import type { CachedResult } from './cachedResult.ts';
-import type { ImageDownloads } from './imageDownloads.ts';
 import type { Loaded } from './load.ts';
-import { createPipeline, type PipelineCall, type PipelineParts, type PipelineResult } from './pipeline.ts';
-import { makePlans, type Plan, tierToReserve } from './plan.ts';
+import type { Permit } from './permit.ts';
+import {
+  type Decoded,
+  Pipeline,
+  type PipelineCall,
+  type PipelineParts,
+  type PipelineResult,
+} from './pipeline.ts';
+import { makePlans, type Plan, type Plans, tierToReserve } from './plan.ts';
 import { probeInputs } from './probeInputs.ts';
 import type { CutoutRequest } from './request.ts';
 
@@ -29,19 +35,20 @@ export interface ResultCall {
   /** `performance.now()` of the deadline; absent: none. */
   readonly deadline?: number;
   readonly telemetry: RequestTelemetry;
+  /** The permit of the request, which step 4 takes unless a download has taken it. */
+  readonly permit: Pick<Permit, 'take'>;
 }
 
 /** Content whose result is made. */
-export interface ResultContent extends ContentNames {
+interface ResultContent extends ContentNames {
   readonly loaded: Loaded;
   /** Aborts when the last of those who wait for the result leaves. */
   readonly signal: AbortSignal;
 }
 
 /** Steps 3 to 6: makes a result from what was loaded, and charges it. */
-export type MakeResult = (
+type MakeResult = (
   request: CutoutRequest,
-  downloads: ImageDownloads,
   call: ResultCall,
   content: ResultContent,
 ) => Promise<Charged<CachedResult>>;
@@ -82,21 +89,37 @@ function assertFormatFits({ format, geometry, result }: Plan): void {
   if (!geometry.crop) assertFits(format, result);
 }
 
+/**
+ * Decodes the image and reserves its price, in this order: an image that cannot be decoded leaves nothing in the ledger. Decodes
+ * once more where the reserved size is not the one that was admitted.
+ */
+async function decodeAndReserve(
+  pipeline: Pipeline,
+  plans: Plans,
+  admitted: Admitted,
+  call: PipelineCall,
+): Promise<{ readonly plan: Plan; readonly decoded: Decoded; readonly reservation: Reservation }> {
+  const decoded = await pipeline.decode(admitted.plan, call);
+  const reservation = await admitted.reserve();
+  const plan = plans[reservation.tier];
+  if (plan === admitted.plan) return { plan, decoded, reservation };
+  return { plan, decoded: await pipeline.decode(plan, call), reservation };
+}
+
 export function createMakeResult(parts: ResultParts): MakeResult {
   const { admission, onCharge } = parts;
-  const pipeline = createPipeline(parts);
-  return async (request, downloads, { accountId, requestId, deadline, telemetry }, content) => {
-    const { loaded, repeat, imageId, signal } = content;
+  const pipeline = new Pipeline(parts);
+  return async (request, call, { loaded, repeat, imageId, signal }) => {
+    const { accountId, requestId, deadline, telemetry, permit } = call;
     // 3. Plan.
-    const watch = await admission.begin(accountId);
-    const inputs = await probeInputs(request, loaded, { ...parts, watch }, telemetry);
+    const inputs = await probeInputs(request, loaded, parts, telemetry);
     const plans = makePlans(request, inputs, parts);
-    // 4. Admit. From here on everything that is acquired is settled or released, however this ends.
     const size = tierToReserve(request, inputs.image.probe);
     assertFormatFits(plans[size === 'auto' ? 'preview' : size]);
+    // 4. Admit. From here on everything that is acquired is settled or released, however this ends.
     const admitted = await admission.admit({
       accountId,
-      hasPermit: downloads.hasPermit,
+      permit,
       plans,
       reserve: { requestId, size, repeat },
       ready: async () => {
@@ -108,15 +131,9 @@ export function createMakeResult(parts: ResultParts): MakeResult {
     });
     try {
       // 5. Pipeline.
-      const call = { accountId, imageId, signal, telemetry, watch: admitted.watch };
-      let { plan } = admitted;
-      let decoded = await pipeline.decode(plan, call);
-      const reservation = await admitted.reserve();
-      if (plan !== plans[reservation.tier]) {
-        plan = plans[reservation.tier];
-        decoded = await pipeline.decode(plan, call);
-      }
-      const result = await pipeline.cutOut(plan, decoded, call);
+      const work = { accountId, imageId, signal, telemetry, watch: admitted.watch };
+      const { plan, decoded, reservation } = await decodeAndReserve(pipeline, plans, admitted, work);
+      const result = await pipeline.cutOut(plan, decoded, work);
       // 6. Settle: only now is anything charged.
       const charged = await charge(reservation, plan, result, { signal, telemetry, onCharge });
       admitted.done(result.stages, result);

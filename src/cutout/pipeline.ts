@@ -1,5 +1,5 @@
 import type { Engine } from '../engine/engine.ts';
-import type { Box, ComposePlan, SubjectMask, SubjectType } from '../engine/types.ts';
+import type { Box, ComposePlan, MatteResult, SubjectMask, SubjectType } from '../engine/types.ts';
 import { fail } from '../errors.ts';
 import type { Colour } from '../geometry/colour.ts';
 import { composition, isIdentity } from '../geometry/compose.ts';
@@ -12,8 +12,8 @@ import type { Dimensions, JobLimits, Raster } from '../image/types.ts';
 import type { JobWatch } from '../limits/pixelJobs.ts';
 import type { RequestTelemetry, Stages } from '../ops/telemetry.ts';
 import { resultAttributes } from './cachedResult.ts';
-import { withMaskErrors } from './maskError.ts';
 import { isEmptyForeground, type NetworkProfile, type Plan, typeLabel } from './plan.ts';
+import { withMaskErrors } from './publicError.ts';
 import type { NetworkSize } from './qualityProfile.ts';
 import type { SubjectSelection } from './subjectSelection.ts';
 
@@ -58,10 +58,19 @@ export interface Decoded {
   readonly stages: Stages;
 }
 
-/** Step 5: from the uploads to the encoded result, in one buffer, which is replaced once if the canvas is larger. */
-export interface Pipeline {
-  decode(plan: Plan, call: PipelineCall): Promise<Decoded>;
-  cutOut(plan: Plan, decoded: Decoded, call: PipelineCall): Promise<PipelineResult>;
+/** A matte, in whose buffer the pixels of the result stand, and the type of its subject. */
+interface Matted {
+  readonly image: Raster;
+  readonly matte: Pick<MatteResult, 'box' | 'opaque'>;
+  readonly subject: SubjectType;
+}
+
+/** The pixels to encode, at the start of `image.data`, which may be longer. */
+interface Composed {
+  readonly image: Raster;
+  /** Box of the subject in them. */
+  readonly box: Box;
+  readonly opaque: boolean;
 }
 
 /** The same pixels in a buffer large enough for a canvas of this size. */
@@ -80,7 +89,7 @@ function inProfile(colour: Colour, icc: Uint8Array | undefined): Colour {
   return converted ? [...converted, alpha] : colour;
 }
 
-/** The background for a canvas of this size, in the image's own colour profile. */
+/** Makes the background for a canvas of this size, in the image's own colour profile. */
 async function backgroundLayer(
   { image, background }: Plan,
   canvas: Dimensions,
@@ -93,138 +102,205 @@ async function backgroundLayer(
   return { background: await decodeCover(bytes, probe, canvas, { ...jobLimits, ...(icc && { icc }) }) };
 }
 
+/** The stages of a matte; that of the subject only where it was classified. */
+const matteTimes = (
+  { queueMs, prepareMs, inferMs, subjectMs, matteMs }: MatteResult,
+  classified: boolean,
+): Stages => ({
+  queue: queueMs,
+  prepare: prepareMs,
+  infer: inferMs,
+  ...(classified && { subject: subjectMs }),
+  matte: matteMs,
+});
+
 /** The subject type, if it is known without the engine. */
 const namedSubject = ({ subject }: Plan): SubjectType | undefined =>
   subject === 'classify' || subject === 'unused' ? undefined : subject;
 
-export const createPipeline = ({
-  engine,
-  network,
-  second,
-  profile,
-  subjectTypes,
-  selection,
-  timeout,
-}: PipelineParts): Pipeline => ({
-  async decode(plan, { signal, watch, telemetry }) {
+/** Times the stages of one job, and reports each to the telemetry of its request as it ends. */
+class StageTimes {
+  readonly #telemetry: RequestTelemetry;
+  #stages: Stages;
+
+  constructor(telemetry: RequestTelemetry, before: Stages = {}) {
+    this.#telemetry = telemetry;
+    this.#stages = before;
+  }
+
+  get all(): Stages {
+    return this.#stages;
+  }
+
+  add(more: Stages): void {
+    this.#stages = { ...this.#stages, ...more };
+    this.#telemetry.ended(more);
+  }
+
+  /** Adds the time that `work` takes, unless it fails. */
+  async timed<T>(stage: keyof Stages, work: () => Promise<T>): Promise<T> {
+    const started = performance.now();
+    const done = await work();
+    this.add({ [stage]: performance.now() - started });
+    return done;
+  }
+}
+
+/** The masks that say which subject is meant, and the key under which outputs of the networks for the image are cached. */
+interface Selected {
+  readonly mask?: SubjectMask | undefined;
+  readonly firstMask?: SubjectMask | undefined;
+  readonly imageKey?: string | undefined;
+}
+
+/** Step 5: from the uploads to the encoded result, in one buffer, which is replaced once if the canvas is larger. */
+export class Pipeline {
+  readonly #parts: PipelineParts;
+
+  constructor(parts: PipelineParts) {
+    this.#parts = parts;
+  }
+
+  /** Decodes into one straight RGBA8 buffer, in which everything after it works. */
+  async decode(plan: Plan, call: PipelineCall): Promise<Decoded> {
     // All sizes but that of a crop are known before decoding. A crop can only be refused once its subject is known: a
     // small subject fits every format, even with the widest margins.
     if (!plan.geometry.crop) assertFits(plan.format, plan.result);
-    const jobLimits = { signal, timeoutSeconds: timeout, watch };
-    const started = performance.now();
-    const image = await decode(plan.image.bytes, plan.image.probe, plan.decode, jobLimits);
-    const mask =
-      plan.mask &&
-      (await withMaskErrors(decodeMask(plan.mask.bytes, plan.mask.probe, plan.mask.size, jobLimits)));
-    const stages = { decode: performance.now() - started };
-    telemetry.ended(stages);
-    return { image, mask, stages };
-  },
+    const times = new StageTimes(call.telemetry);
+    const jobLimits = this.#jobLimits(call);
+    const { image: sent, mask: sentMask } = plan;
+    const decoded = await times.timed('decode', async () => ({
+      image: await decode(sent.bytes, sent.probe, plan.decode, jobLimits),
+      mask:
+        sentMask &&
+        (await withMaskErrors(decodeMask(sentMask.bytes, sentMask.probe, sentMask.size, jobLimits))),
+    }));
+    return { ...decoded, stages: times.all };
+  }
 
-  async cutOut(plan, { image: decoded, ...before }, { accountId, imageId, signal, watch, telemetry }) {
-    let { mask, stages } = before;
-    const add = (more: Stages) => {
-      stages = { ...stages, ...more };
-      telemetry.ended(more);
-    };
+  /** Makes the result of a decoded image, whose buffer it uses. Rejects with `unknown_foreground` without a subject. */
+  async cutOut(plan: Plan, decoded: Decoded, call: PipelineCall): Promise<PipelineResult> {
+    const times = new StageTimes(call.telemetry, decoded.stages);
+    const selected = await this.#select(plan, decoded, call, times);
+    const matted = await this.#matte(plan, decoded.image, selected, call, times);
+    const composed = await this.#compose(plan, matted, call, times);
+    const encoded = await times.timed('encode', () => this.#encode(plan, composed, call));
+    const { width, height } = composed.image;
+    call.telemetry.add(resultAttributes({ ...encoded, width, height }));
+    const type = typeLabel(matted.subject, plan.typeLevel);
+    return { encoded, width, height, foreground: composed.box, type, stages: times.all };
+  }
 
-    const { probe: source } = plan.image;
+  #jobLimits({ signal, watch }: PipelineCall): JobLimits {
+    return { signal, timeoutSeconds: this.#parts.timeout, watch };
+  }
+
+  /** Finds which subject is meant, where points or a box say so; otherwise the mask that was sent says it. */
+  async #select(
+    { prompt }: Plan,
+    { image: pixels, mask }: Decoded,
+    { accountId, imageId, signal, telemetry }: PipelineCall,
+    times: StageTimes,
+  ): Promise<Selected> {
+    const { selection } = this.#parts;
+    if (!prompt || !selection) return { mask };
+    const found = await times.timed('select', () =>
+      selection.find({ accountId, imageId, pixels, prompt, signal }),
+    );
+    telemetry.add({ encodings: found.embedded ? 1 : 0 });
+    return found;
+  }
+
+  /** Runs the networks off this thread; the result's pixels end up at the start of the buffer. */
+  async #matte(
+    plan: Plan,
+    decoded: Raster,
+    { mask, firstMask, imageKey }: Selected,
+    { signal, telemetry }: PipelineCall,
+    times: StageTimes,
+  ): Promise<Matted> {
+    const { engine, network, second, profile, subjectTypes, selection } = this.#parts;
     const { result, hiddenColour, input, roi } = plan;
-    const { pngEffort, refine } = profile;
-    const jobLimits = { signal, timeoutSeconds: timeout, watch };
-    let started = performance.now();
-
-    // Which subject, where points or a box say so.
-    const outputs = plan.prompt && selection?.outputs;
-    let imageKey: string | undefined;
-    let firstMask: SubjectMask | undefined;
-    if (plan.prompt && selection) {
-      started = performance.now();
-      const { prompt } = plan;
-      const found = await selection.find({ accountId, imageId, pixels: decoded, prompt, signal });
-      ({ mask, firstMask, imageKey } = found);
-      telemetry.add({ encodings: found.embedded ? 1 : 0 });
-      add({ select: performance.now() - started });
-    }
-
-    // Matte and subject type, off this thread; the result's pixels end up at the start of the buffer.
     const classify = plan.subject === 'classify' && subjectTypes;
     // Beside a smaller input, which is for speed, the second network would take as long as the first.
-    const defaultSize = input.width === network.width && input.height === network.height;
-    const beside = defaultSize ? second : undefined;
-    const outputSettings = { networks: [network.name, beside], sizes: [decoded, result, input] };
-    const kept = imageKey === undefined ? undefined : outputs?.get(imageKey, outputSettings);
+    const usualSize = input.width === network.width && input.height === network.height;
+    const secondName = usualSize ? second : undefined;
+    const outputs = plan.prompt && selection?.outputs;
+    const outputSettings = { networks: [network.name, secondName], sizes: [decoded, result, input] };
+    const cached = imageKey === undefined ? undefined : outputs?.get(imageKey, outputSettings);
     const matte = await engine.matte(
       decoded,
       {
         network: network.name,
-        ...(beside !== undefined && { second: beside }),
+        ...(secondName !== undefined && { second: secondName }),
         ...result,
         hiddenColour,
         input,
-        refine,
+        refine: profile.refine,
         ...(roi && { roi }),
         ...(classify && { subject: true }),
         ...(mask && { mask }),
         ...(outputs && { keepOutput: true }),
         ...(firstMask && { firstMask }),
-        ...(kept && { kept }),
+        ...(cached && { kept: cached }),
       },
       { signal },
     );
     if (imageKey !== undefined && matte.output) outputs?.set(imageKey, outputSettings, matte.output);
-    const { queueMs, prepareMs, inferMs, subjectMs, matteMs } = matte;
-    add({
-      queue: queueMs,
-      prepare: prepareMs,
-      infer: inferMs,
-      ...(classify && { subject: subjectMs }),
-      matte: matteMs,
-    });
+    times.add(matteTimes(matte, classify));
     const subject = namedSubject(plan) ?? matte.subject?.type ?? 'other';
     telemetry.add({ runs: matte.runs, ...(matte.subject && { type: subject }) });
     const area = roi ?? result;
     if (isEmptyForeground(matte.foregroundPixels, area.width * area.height)) throw fail('unknown_foreground');
+    return { image: { ...decoded, ...result }, matte, subject };
+  }
 
-    // Compose: crop, scale and position, shadow, background.
+  /** Composes the canvas: crop, scale and position, shadow, background. */
+  async #compose(
+    plan: Plan,
+    { image, matte, subject }: Matted,
+    call: PipelineCall,
+    times: StageTimes,
+  ): Promise<Composed> {
     const shadowOpacity = plan.shadowOpacity[subject];
-    const composed = composition(result, matte.box, { ...plan.geometry, shadowOpacity });
+    const composed = composition(plan.result, matte.box, { ...plan.geometry, shadowOpacity });
     const { width, height } = composed;
     assertFits(plan.format, composed);
-    let image: Raster = { ...decoded, ...result };
-    let { box, opaque } = matte;
-    if (plan.background.kind !== 'none' || !isIdentity(result, composed)) {
-      started = performance.now();
+    if (plan.background.kind === 'none' && isIdentity(plan.result, composed))
+      return { image, box: matte.box, opaque: matte.opaque };
+    return times.timed('compose', async () => {
       const { subject: _, ...composePlan } = composed;
-      const layers = await backgroundLayer(plan, composed, jobLimits);
-      image = withCapacity(composed, image);
-      ({ box, opaque } = await engine.compose(image, { ...composePlan, ...layers }, { signal }));
-      add({ compose: performance.now() - started });
-    }
+      const layers = await backgroundLayer(plan, composed, this.#jobLimits(call));
+      const canvas = withCapacity(composed, image);
+      const { signal } = call;
+      const { box, opaque } = await this.#parts.engine.compose(
+        canvas,
+        { ...composePlan, ...layers },
+        { signal },
+      );
+      return { image: { data: canvas.data, width, height }, box, opaque };
+    });
+  }
 
-    // Encode.
-    started = performance.now();
+  #encode(plan: Plan, { image, opaque }: Composed, call: PipelineCall): Promise<Encoded> {
+    const { engine, profile } = this.#parts;
     const { channels, lossless } = plan;
-    const raster = { data: image.data.subarray(0, width * height * 4), width, height };
+    const { width, height } = image;
+    const { icc, density } = plan.image.probe;
     const format = resolveFormat(plan.format, { width, height, opaque, channels });
-    const { icc, density } = source;
-    const encoded = await encode(
-      raster,
+    return encode(
+      { data: image.data.subarray(0, width * height * 4), width, height },
       {
         format,
         lossless,
         channels,
         opaque,
-        pngEffort,
-        ...jobLimits,
+        pngEffort: profile.pngEffort,
+        ...this.#jobLimits(call),
         ...(icc && { icc }),
         ...(density && { density }),
       },
       engine,
     );
-    add({ encode: performance.now() - started });
-    telemetry.add(resultAttributes({ ...encoded, width, height }));
-    const type = typeLabel(subject, plan.typeLevel);
-    return { encoded, width, height, foreground: box, type, stages };
-  },
-});
+  }
+}

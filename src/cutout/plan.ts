@@ -5,9 +5,9 @@ import type { Geometry } from '../geometry/compose.ts';
 import { roiBox, WHOLE_IMAGE } from '../geometry/roi.ts';
 import { dropShadowOpacities } from '../geometry/shadow.ts';
 import { type NormalisedPrompt, normalisedPrompt } from '../geometry/subjectPrompt.ts';
+import { maskSize } from '../image/mask.ts';
 import { decodeSize, resultSize, SIZE_LIMITS, type SizeName } from '../image/size.ts';
 import type { Dimensions, Probe } from '../image/types.ts';
-import { maskSize } from './maskShape.ts';
 import { type NetworkSize, networkInput, type Profile } from './qualityProfile.ts';
 import { type CutoutRequest, plainRequest, type TypeLevel } from './request.ts';
 

@@ -3,12 +3,11 @@ import { type CreditCheck, insufficientCredits } from '../billing/creditCheck.ts
 import { textHash } from '../idempotency/hash.ts';
 import type { RateLimit } from '../limits/rate.ts';
 import { windowUsedUp } from '../limits/refuse.ts';
-import type { Admission } from './admission.ts';
+import type { Permit } from './permit.ts';
 import type { CutoutRequest } from './request.ts';
 
-export interface PrecheckParts {
+interface PrecheckParts {
   readonly rate: Pick<RateLimit, 'state'>;
-  readonly admission: Pick<Admission, 'acquirePermit'>;
   readonly checkCredit: CreditCheck;
   /**
    * Addresses that passed the check, by account, for as long as results are cached. Undefined: results are not cached.
@@ -17,24 +16,24 @@ export interface PrecheckParts {
 }
 
 /**
- * What a request needs before anything is downloaded for it: some of its rate window left (429), the means to pay (402) and
- * a permit of the account's concurrent requests (429). Resolves with a function that releases the permit.
+ * Checks what a request needs before anything is downloaded for it: some of its rate window left (429), the means to pay
+ * (402) and its permit, which it takes (429).
  *
  * An address that passed while the account could pay passes again when it cannot: most likely that first request used the
  * credits up, and its result is cached.
  */
-export type Precheck = (request: CutoutRequest, accountId: string) => Promise<() => Promise<void>>;
+export type Precheck = (request: CutoutRequest, accountId: string, permit: Permit) => Promise<void>;
 
 function addressesOf({ source, background }: CutoutRequest): readonly (string | undefined)[] {
   const address = (from: CutoutRequest['source']) => (from.kind === 'url' ? from.url : undefined);
   return [address(source), background.kind === 'image' ? address(background.source) : undefined];
 }
 
-/** The size as the credit check knows it. */
+/** Names the size as the credit check does. */
 const payableTier = (size: CutoutRequest['size']) => (size === 'preview' || size === 'auto' ? size : 'full');
 
-export function createPrecheck({ rate, admission, checkCredit, permitted }: PrecheckParts): Precheck {
-  return async (request, accountId) => {
+export function createPrecheck({ rate, checkCredit, permitted }: PrecheckParts): Precheck {
+  return async (request, accountId, permit) => {
     const state = await rate.state(accountId);
     if (state.remaining === 0) throw windowUsedUp(state);
     const name = textHash(JSON.stringify([accountId, addressesOf(request)]));
@@ -43,6 +42,6 @@ export function createPrecheck({ rate, admission, checkCredit, permitted }: Prec
     const unknown = () => false;
     if (!shortfall) await permitted?.set(name, true).catch(unknown);
     else if (!(await permitted?.get(name).catch(unknown))) throw insufficientCredits(shortfall);
-    return admission.acquirePermit(accountId);
+    await permit.take();
   };
 }

@@ -1,21 +1,35 @@
 import { fail } from '../errors.ts';
+import { roiFault } from '../geometry/roi.ts';
 import { promptFault, type SubjectPrompt } from '../geometry/subjectPrompt.ts';
+import { hasShapeOf } from '../image/mask.ts';
 import { probe } from '../image/probe.ts';
-import type { Dimensions, ProbeLimits } from '../image/types.ts';
+import type { Dimensions, Probe, ProbeLimits } from '../image/types.ts';
 import type { JobWatch } from '../limits/pixelJobs.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import type { Loaded } from './load.ts';
-import { withMaskErrors } from './maskError.ts';
-import { hasShapeOf } from './maskShape.ts';
 import type { EncodedImage, Inputs } from './plan.ts';
-import { probeImage } from './probeImage.ts';
+import { withMaskErrors } from './publicError.ts';
 import type { CutoutRequest } from './request.ts';
 import type { SubjectSelection } from './subjectSelection.ts';
 
+/**
+ * Reads the image's header and checks that the region of interest lies within the upright image. Rejects with an ImageError,
+ * `roi_exceeds_bounds` or `roi_region_empty`.
+ */
+export async function probeImage(
+  { roi }: Pick<CutoutRequest, 'roi'>,
+  image: Uint8Array,
+  limits: ProbeLimits,
+  watch?: JobWatch,
+): Promise<Probe> {
+  const probed = await probe(image, limits, watch);
+  const fault = roiFault(roi, probed);
+  if (fault) throw fail(fault);
+  return probed;
+}
+
 interface InputParts {
   readonly limits: ProbeLimits;
-  /** Times the reading of headers. */
-  readonly watch: JobWatch;
   /** Absent: points and boxes are refused. */
   readonly selection?: Pick<SubjectSelection, 'available'> | undefined;
 }
@@ -50,15 +64,17 @@ async function checkPrompt(
 
 const guidanceBy = ({ box }: SubjectPrompt) => (box ? 'box' : 'points');
 
-/** First half of step 3: reads the headers of what was sent; decodes nothing. Rejects with an AppError or an ImageError. */
+/**
+ * Reads the headers of what was sent, the first half of step 3; decodes nothing. Rejects with an AppError or an ImageError.
+ */
 export async function probeInputs(
   request: CutoutRequest,
   loaded: Loaded,
-  { limits, selection, watch }: InputParts,
+  { limits, selection }: InputParts,
   telemetry: RequestTelemetry,
 ): Promise<Inputs> {
-  const { image: sent, background: bytes, mask, probed } = loaded;
-  const image = { bytes: sent, probe: probed ?? (await probeImage(request, sent, limits, watch)) };
+  const { background: bytes, mask, watch } = loaded;
+  const image = { bytes: loaded.image, probe: await loaded.header() };
   const { width, height, format } = image.probe;
   telemetry.add({
     input: `${width}x${height} ${format}`,

@@ -7,10 +7,11 @@ import { FairScheduler } from '../limits/fairScheduler.ts';
 import { InMemoryConcurrencyLimit } from '../limits/inMemoryConcurrency.ts';
 import { InMemoryRateLimit } from '../limits/inMemoryRate.ts';
 import { MemoryBudget } from '../limits/memoryBudget.ts';
-import { createAdmission } from './admission.ts';
+import { Admission } from './admission.ts';
 import type { CachedResult } from './cachedResult.ts';
 import type { CutoutParts } from './cutout.ts';
 import { noDownloads } from './imageDownloads.ts';
+import { createPermitFor } from './permit.ts';
 
 const nothing = credits(0);
 
@@ -37,11 +38,10 @@ const unmeteredReservations: Reservations = {
  */
 export function unmetered(
   running: number,
-): Pick<CutoutParts, 'rate' | 'admission' | 'idempotency' | 'downloadsFor' | 'precheck'> {
+): Pick<CutoutParts, 'rate' | 'admission' | 'permitFor' | 'idempotency' | 'downloadsFor' | 'precheck'> {
   const rate = new InMemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, systemClock);
-  const admission = createAdmission({
+  const admission = new Admission({
     rate,
-    concurrency: new InMemoryConcurrencyLimit(0),
     reservations: unmeteredReservations,
     scheduler: new FairScheduler(
       { running, waitMs: Number.POSITIVE_INFINITY, memory: new MemoryBudget() },
@@ -52,8 +52,9 @@ export function unmetered(
   return {
     rate,
     admission,
+    permitFor: createPermitFor({ rate, concurrency: new InMemoryConcurrencyLimit(0) }),
     idempotency: new Idempotency<CachedResult>(undefined),
     downloadsFor: noDownloads,
-    precheck: (_, accountId) => admission.acquirePermit(accountId),
+    precheck: async () => {},
   };
 }

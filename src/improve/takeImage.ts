@@ -57,7 +57,6 @@ export const createTakeImage =
     const precheck = async () => {
       const wait = await improve.wait(accountId);
       if (wait > 0) throw usedUp(wait);
-      return async () => {};
     };
     const downloads = downloadsFor({ accountId, telemetry, precheck });
     try {

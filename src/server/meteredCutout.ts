@@ -2,9 +2,10 @@ import { createCreditCheck } from '../billing/creditCheck.ts';
 import type { Ledger } from '../billing/ledger.ts';
 import { toCredits } from '../billing/price.ts';
 import type { Config } from '../config/readConfig.ts';
-import { createAdmission } from '../cutout/admission.ts';
+import { Admission } from '../cutout/admission.ts';
 import type { Cutout } from '../cutout/cutout.ts';
 import type { DownloadsFor } from '../cutout/imageDownloads.ts';
+import { createPermitFor } from '../cutout/permit.ts';
 import { createPrecheck } from '../cutout/precheck.ts';
 import { PROFILES } from '../cutout/qualityProfile.ts';
 import { typicalPreview } from '../cutout/resourceEstimate.ts';
@@ -84,17 +85,10 @@ export function meteredCutout(
   const warmUp = info.warmUpMs / ((network.width * network.height) / 1e6);
   const estimate = parts.estimate ?? new DurationEstimate(typicalPreview(PROFILES[profile], network), warmUp);
   const { rate, concurrency, idempotency, permitted } = shared;
-  const admission = createAdmission({
-    rate,
-    concurrency,
-    reservations: ledger,
-    scheduler,
-    estimate,
-    pixelJobs,
-  });
+  const admission = new Admission({ rate, reservations: ledger, scheduler, estimate, pixelJobs });
   const { prices } = billingOf(config.billing, timeout);
   const checkCredit = createCreditCheck(ledger, prices);
-  const precheck = createPrecheck({ rate, admission, checkCredit, permitted });
+  const precheck = createPrecheck({ rate, checkCredit, permitted });
   const idle = idleUnloading(opened, config.engine.idleUnload, parts);
   const { selector } = opened;
   const selection =
@@ -107,6 +101,7 @@ export function meteredCutout(
     cutout: cutoutOver({ ...opened, selection, engine: idle ?? opened.engine }, profile, {
       rate,
       admission,
+      permitFor: createPermitFor({ rate, concurrency }),
       idempotency,
       downloadsFor,
       precheck,

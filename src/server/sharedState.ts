@@ -15,7 +15,7 @@ export interface SharedState {
   readonly sessions: Keyv<Session>;
   /** Failed downloads by account. */
   readonly fetchFailures: Attempts;
-  /** Addresses that passed the precheck (`PrecheckParts`), while results are kept. */
+  /** Addresses that passed the precheck (src/cutout/precheck.ts), while results are kept. */
   readonly permitted: Keyv<boolean> | undefined;
   /** False while Redis cannot be reached or refuses writes, without which no image is processed. */
   isReachable(): boolean;

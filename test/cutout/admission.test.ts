@@ -1,7 +1,8 @@
 import test, { type ExecutionContext } from 'ava';
 import { credits } from '../../src/billing/price.ts';
 import type { Reservation } from '../../src/billing/types.ts';
-import { createAdmission } from '../../src/cutout/admission.ts';
+import { Admission } from '../../src/cutout/admission.ts';
+import { createPermitFor, type Permit } from '../../src/cutout/permit.ts';
 import { makePlans } from '../../src/cutout/plan.ts';
 import { PROFILES } from '../../src/cutout/qualityProfile.ts';
 import { plainRequest } from '../../src/cutout/request.ts';
@@ -23,7 +24,7 @@ const plans = makePlans(
   { network: { width: 1024, height: 1024 }, profile: PROFILES.balanced },
 );
 
-/** Of what work that is done has made. */
+/** Size of what work that is done has made. */
 const resultSize = { width: 500, height: 500 };
 
 interface Fakes {
@@ -52,9 +53,9 @@ function start({ release, insufficient = false, memory = new MemoryBudget() }: F
       await release?.();
     },
   };
-  const admission = createAdmission({
+  const permitFor = createPermitFor({ rate, concurrency });
+  const admission = new Admission({
     rate,
-    concurrency,
     scheduler,
     estimate,
     reservations: {
@@ -69,16 +70,34 @@ function start({ release, insufficient = false, memory = new MemoryBudget() }: F
       addAnswer: async () => undefined,
     },
   });
-  const admit = ({ hasPermit = false, signal = new AbortController().signal } = {}) =>
-    admission.admit({
-      accountId,
-      hasPermit,
-      plans,
-      reserve: { requestId: 'r1', size: 'auto' },
-      ready: async () => {},
-      signal,
-      telemetry: new RequestTelemetry(),
-    });
+  /** Admits a request with a permit of its own, or with the given one; whose `end` releases that of its own too. */
+  const admit = async ({
+    signal = new AbortController().signal,
+    permit,
+  }: {
+    signal?: AbortSignal;
+    permit?: Permit;
+  } = {}) => {
+    const own = permit ?? permitFor(accountId);
+    const over = async () => {
+      if (!permit) await own.end();
+    };
+    try {
+      const admitted = await admission.admit({
+        accountId,
+        permit: own,
+        plans,
+        reserve: { requestId: 'r1', size: 'auto' },
+        ready: async () => {},
+        signal,
+        telemetry: new RequestTelemetry(),
+      });
+      return { ...admitted, end: () => admitted.end().finally(over) };
+    } catch (error) {
+      await over();
+      throw error;
+    }
+  };
   /** What is taken now. */
   const taken = async () => {
     const leave = await concurrency.enter(accountId);
@@ -91,7 +110,7 @@ function start({ release, insufficient = false, memory = new MemoryBudget() }: F
       released,
     };
   };
-  return { admission, admit, taken, estimate };
+  return { admit, permitFor, taken, estimate };
 }
 
 const nothingTaken = { megapixels: 0, slots: 0, places: 0, reserved: 0, released: 0 };
@@ -178,13 +197,27 @@ test('the rate is not asked without a place, nor the ledger without the rate', a
   t.deepEqual(await taken(), { ...nothingTaken, megapixels: 9 });
 });
 
-test('a request that has its permit already acquires no other, and releases it itself', async (t) => {
-  const { admission, admit, taken } = start();
-  const leave = await admission.acquirePermit(accountId);
-  const admitted = await admit({ hasPermit: true });
+test('a request that has its permit already takes no other, and keeps it until it ends', async (t) => {
+  const { admit, permitFor, taken } = start();
+  const permit = permitFor(accountId);
+  await permit.take();
+  const admitted = await admit({ permit });
   await admitted.end();
   t.like(await taken(), { places: 1, slots: 0 });
-  await leave();
+  await permit.end();
+  t.like(await taken(), { places: 0 });
+});
+
+test('a permit is kept while work that others share goes on after its request', async (t) => {
+  const { admit, permitFor, taken } = start();
+  const permit = permitFor(accountId);
+  const admitted = await admit({ permit });
+  const release = permit.retain();
+  await permit.end();
+  await permit.end();
+  t.like(await taken(), { places: 1 });
+  await admitted.end();
+  await release();
   t.like(await taken(), { places: 0 });
 });
 

@@ -1,9 +1,11 @@
 import sharp from 'sharp';
 import type { Reservations } from '../../src/billing/types.ts';
-import { createAdmission } from '../../src/cutout/admission.ts';
+import { Admission } from '../../src/cutout/admission.ts';
+import type { CutoutResult } from '../../src/cutout/answer.ts';
 import type { CachedResult } from '../../src/cutout/cachedResult.ts';
-import { type Cutout, type CutoutResult, createCutout } from '../../src/cutout/cutout.ts';
+import { type Cutout, createCutout } from '../../src/cutout/cutout.ts';
 import { noDownloads } from '../../src/cutout/imageDownloads.ts';
+import { createPermitFor } from '../../src/cutout/permit.ts';
 import type { PipelineParts } from '../../src/cutout/pipeline.ts';
 import { PROFILES } from '../../src/cutout/qualityProfile.ts';
 import { type CutoutRequest, plainRequest } from '../../src/cutout/request.ts';
@@ -70,13 +72,13 @@ export function scriptedCutout({ run, reservations, store, clock }: ScriptedCuto
     network: { name: 'scripted', width: 8, height: 8 },
     profile: PROFILES.balanced,
     rate,
-    admission: createAdmission({
+    admission: new Admission({
       rate,
-      concurrency: new InMemoryConcurrencyLimit(0),
       reservations,
       scheduler: new FairScheduler({ running: 100, waitMs: 0, memory: new MemoryBudget() }, clock.now),
       estimate: new DurationEstimate(),
     }),
+    permitFor: createPermitFor({ rate, concurrency: new InMemoryConcurrencyLimit(0) }),
     idempotency,
     downloadsFor: noDownloads,
     precheck: () => Promise.reject(new Error('nothing is downloaded')),

@@ -17,7 +17,7 @@ const entrySchema = z.strictObject({
   steps: z.strictObject({ count: z.number().int().min(2).max(16), low: z.number() }).optional(),
 });
 
-/** models/<name>/int8.json: the result of calibration (docs/research/0108). */
+/** models/<name>/int8.json: the result of calibration (decision 0204). */
 export const tableSchema = z.object({
   /** SHA-256 of the published file it was made for. */
   sourceSha256: z.string().regex(/^[0-9a-f]{64}$/),

@@ -1,5 +1,5 @@
 import { formatCredits } from '../../../billing/price.ts';
-import type { CutoutResult } from '../../../cutout/cutout.ts';
+import type { CutoutResult } from '../../../cutout/answer.ts';
 import type { Stages } from '../../../ops/telemetry.ts';
 import { type Context, setHeaders } from '../../context.ts';
 import { rateHeaders } from '../../errorHeaders.ts';

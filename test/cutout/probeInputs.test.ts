@@ -1,6 +1,6 @@
 import test from 'ava';
 import sharp from 'sharp';
-import { probeImage } from '../../src/cutout/probeImage.ts';
+import { probeImage } from '../../src/cutout/probeInputs.ts';
 import type { Length } from '../../src/geometry/length.ts';
 import { WHOLE_IMAGE } from '../../src/geometry/roi.ts';
 import { CONTRACT_LIMITS } from '../../src/image/types.ts';

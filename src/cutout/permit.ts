@@ -1,0 +1,70 @@
+import type { ConcurrencyLimit } from '../limits/concurrency.ts';
+import type { RateLimit } from '../limits/rate.ts';
+import { tooMany } from '../limits/refuse.ts';
+
+interface PermitParts {
+  readonly concurrency: ConcurrencyLimit;
+  /** Says what the 429 reports of the account's window. */
+  readonly rate: Pick<RateLimit, 'state'>;
+}
+
+/**
+ * The permit of one request among the concurrent requests of its account. Whatever needs it first takes it: a download
+ * (step 1), or else the admission of the work (step 4). The request holds it until `end` was called and everything that was
+ * retained is released.
+ */
+export class Permit {
+  readonly #parts: PermitParts;
+  readonly #accountId: string;
+  /** The request itself, and each `retain`. */
+  #references = 1;
+  #ended = false;
+  #leave: (() => Promise<void>) | undefined;
+
+  constructor(parts: PermitParts, accountId: string) {
+    this.#parts = parts;
+    this.#accountId = accountId;
+  }
+
+  /** Takes the permit, unless the request holds it already. Rejects with 429 while the account has too many requests. */
+  async take(): Promise<void> {
+    if (this.#leave) return;
+    const { concurrency, rate } = this.#parts;
+    this.#leave = await concurrency.enter(this.#accountId);
+    if (this.#leave) return;
+    throw tooMany(
+      await rate.state(this.#accountId),
+      'Too many requests of this account are in progress. Try again when one is answered.',
+      { reason: 'concurrency', retryAfter: 1 },
+    );
+  }
+
+  /** The permit is held until the returned function is called, once; even if the request ends before. */
+  retain(): () => Promise<void> {
+    this.#references += 1;
+    return () => this.#release();
+  }
+
+  /** The request is over. Only the first call counts. Never rejects. */
+  async end(): Promise<void> {
+    if (this.#ended) return;
+    this.#ended = true;
+    await this.#release();
+  }
+
+  async #release(): Promise<void> {
+    this.#references -= 1;
+    if (this.#references > 0) return;
+    const leave = this.#leave;
+    this.#leave = undefined;
+    await leave?.();
+  }
+}
+
+/** Returns the permit of a new request of the account, not taken yet. */
+export type PermitFor = (accountId: string) => Permit;
+
+export const createPermitFor =
+  (parts: PermitParts): PermitFor =>
+  (accountId) =>
+    new Permit(parts, accountId);
