@@ -26,7 +26,6 @@ import {
   refusedText,
 } from '../models/precision.ts';
 import { type SourceState, verifySource } from '../models/verify.ts';
-import { RuntimeError } from '../runtime/error.ts';
 import { commit, version } from '../server/installation.ts';
 import { deviceIdsOf, librariesOf, relayTo, secondNetworkOf, threadsOf } from '../server/openEngine.ts';
 import { checkInstall } from './doctor/check.ts';
@@ -120,10 +119,7 @@ interface DoctorDependencies {
 }
 
 const isForPeople = (error: unknown): error is Error =>
-  error instanceof ModelError ||
-  error instanceof RuntimeError ||
-  error instanceof EngineError ||
-  error instanceof UserError;
+  error instanceof ModelError || error instanceof EngineError || error instanceof UserError;
 
 class Doctor {
   readonly #config: Config;

@@ -141,7 +141,7 @@ export async function librariesOf({
   if (device === 'cpu') return { runtimePath: defaultRuntimePath() };
   // Imported where it is needed, because every import delays a start on the CPU.
   const { findRuntime } = await import('../runtime/installed.ts');
-  const installed = await findRuntime(runtimesDir);
+  const installed = findRuntime(runtimesDir);
   if (!installed) return { runtimePath: defaultRuntimePath() };
   return { runtimePath: installed.runtimePath, libraries: installed.libraries };
 }
