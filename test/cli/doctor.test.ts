@@ -354,7 +354,7 @@ test.serial(
     const place = await pulled(t);
     const unknown = await examine(place, { CUTOUT_MODEL: 'huge' });
     t.false(unknown.healthy);
-    t.deepEqual(report(unknown).problems, ['There is no network named "huge"; there are tiny.']);
+    t.deepEqual(report(unknown).problems, ['There is no network named "huge"; there are tiny. Another one is added from its ONNX file: `cutout models add FILE`.']);
 
     const library = path.join(place.modelsDir, 'none.so');
     const missing = await examine(place, { CUTOUT_RUNTIME: library }, { measure: false });

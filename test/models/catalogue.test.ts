@@ -99,7 +99,7 @@ test('an unknown name is refused with the list of known names', async (t) => {
   for (const name of ['huge', '../tiny', '']) {
     await t.throwsAsync(findNetwork(place.catalogueDir, name), {
       code: 'model_unknown',
-      message: `There is no network named "${name}"; there are tiny.`,
+      message: `There is no network named "${name}"; there are tiny. Another one is added from its ONNX file: \`cutout models add FILE\`.`,
     });
   }
 });
