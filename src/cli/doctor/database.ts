@@ -2,7 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { StoreConfig } from '../../config/store.ts';
 import type { Database } from '../../store/database.ts';
-import { migrations } from '../../store/migrations/index.ts';
+import { migrations } from '../../store/migrations.ts';
 import { openDatabase } from '../../store/open.ts';
 import { compareClocks } from './clock.ts';
 import { type Finding, note, ok, problem, reasonOf } from './finding.ts';
