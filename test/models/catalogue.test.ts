@@ -18,7 +18,7 @@ test('every folder of models/ has a valid manifest and a card that names the lic
     entries.map(({ manifest }) => manifest.name),
     folders.map(({ name }) => name).sort(),
   );
-  t.true(entries.length >= 25);
+  t.true(entries.length >= 18);
   for (const [role, name] of [
     ['detector', SUBJECT_DETECTOR],
     ['encoder', SUBJECT_ENCODER],
