@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { printSafely } from './cli/printable.ts';
+import { printSafely } from './cli/output.ts';
 import { type Config, InvalidSettings, loadConfig, withModel } from './config/readConfig.ts';
 import { EngineError } from './engine/types.ts';
 import { UserError } from './errors.ts';

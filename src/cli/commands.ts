@@ -191,7 +191,7 @@ export async function addCommands(
     .option('--json', 'as JSON', false)
     .option('--measure', 'also load the network in every precision and measure it; may take minutes', false)
     .action(async (options: { json: boolean; measure: boolean }) => {
-      const { doctor } = await import('./doctor.ts');
+      const { doctor } = await import('./doctor/doctor.ts');
       if (!(await doctor(config, options, { out: stdout, err: stderr }))) process.exitCode = 1;
     });
 }

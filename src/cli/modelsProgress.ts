@@ -1,7 +1,7 @@
 import type { SingleBar } from 'cli-progress';
 import { openingText } from '../engine/opening.ts';
 import type { Observer, Phase, Progress } from '../models/observer.ts';
-import { newProgressBar } from './progressBar.ts';
+import { newProgressBar } from './output.ts';
 
 /** Where progress is shown: a terminal gets a bar, anything else a line per phase and tenth. */
 export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean };
