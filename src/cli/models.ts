@@ -25,13 +25,12 @@ import {
 } from '../models/pull.ts';
 import { verifyPrepared, verifySource } from '../models/verify.ts';
 import { onStopSignal } from '../ops/stop.ts';
-import { megabytes } from './figures.ts';
 import { type AddOptions, addNetwork, askOnTerminal, parseSize } from './modelsAdd.ts';
 import { compareNetworks } from './modelsCompare.ts';
 import { listNetworks, listTable, preparedIn } from './modelsList.ts';
 import { type Open, openOnDevice } from './modelsOnDevice.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
-import { table } from './table.ts';
+import { megabytes, table } from './output.ts';
 
 interface ModelsCommandDependencies {
   readonly config: Config;

@@ -6,7 +6,7 @@ import { networkFiles } from '../models/layout.ts';
 import type { Manifest } from '../models/manifest.ts';
 import { measuredRun } from '../models/measured.ts';
 import { readRecord } from '../models/verify.ts';
-import { table } from './table.ts';
+import { table } from './output.ts';
 
 /** Forms whose prepared files exist; their contents are not checked. */
 export async function preparedIn(modelsDir: string, { manifest }: CatalogueEntry): Promise<Form[]> {

@@ -1,7 +1,7 @@
 import { InvalidArgumentError, Option } from 'commander';
 import { csv } from '../billing/csv.ts';
 import type { Row } from '../billing/present.ts';
-import { table } from './table.ts';
+import { table } from './output.ts';
 
 export type Form = 'table' | 'csv' | 'json';
 

@@ -109,12 +109,6 @@ export const engineSettings = {
     auto(integer(1, 64)),
     'Images that a GPU computes in one run at most: this number and its halves are prepared. auto is 8 on a GPU and 1 on a CPU, which gains nothing.',
   ),
-  batchDelay: setting(
-    'CUTOUT_BATCH_DELAY',
-    '2',
-    integer(0, 1000),
-    'Milliseconds that an idle GPU waits for more images of a batch.',
-  ),
   idleRelease: setting(
     'CUTOUT_IDLE_RELEASE',
     '300',

@@ -141,10 +141,13 @@ export async function librariesOf({
   if (device === 'cpu') return { runtimePath: defaultRuntimePath() };
   // Imported where it is needed, because every import delays a start on the CPU.
   const { findRuntime } = await import('../runtime/installed.ts');
-  const installed = await findRuntime(runtimesDir);
+  const installed = findRuntime(runtimesDir);
   if (!installed) return { runtimePath: defaultRuntimePath() };
   return { runtimePath: installed.runtimePath, libraries: installed.libraries };
 }
+
+/** An idle GPU waits so long for more images: less than a run takes, longer than a burst of requests takes to arrive. */
+const batchDelayMs = 2;
 
 /** Levels of RuntimeMessage in words. */
 const LEVELS = ['verbose', 'info', 'warning', 'error', 'fatal'];
@@ -238,7 +241,7 @@ export async function openEngine(
       idleReleaseMs: config.idleRelease * 1000,
       maxBatch: maxBatchOf(config),
       ...(config.deviceMemory !== 'auto' && { deviceMemoryBytes: config.deviceMemory }),
-      batchDelayMs: config.batchDelay,
+      batchDelayMs,
     },
     device === 'cpu' ? undefined : relayTo(observer),
   );

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'ava';
-import { printable } from '../../src/cli/printable.ts';
+import { printable } from '../../src/cli/output.ts';
 import { cli, modelsFolder, temporaryFolder } from '../fixtures/cli.ts';
 
 test('what a terminal would obey is shown, everything else stays', (t) => {

@@ -2,9 +2,8 @@ import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { StoreConfig } from '../../config/store.ts';
 import type { Database } from '../../store/database.ts';
-import { migrations } from '../../store/migrations/index.ts';
+import { migrations } from '../../store/migrations.ts';
 import { openDatabase } from '../../store/open.ts';
-import { compareClocks } from './clock.ts';
 import { type Finding, note, ok, problem, reasonOf } from './finding.ts';
 
 /** Version of the schema; undefined if there is none yet. */
@@ -78,4 +77,53 @@ export async function checkDatabase(config: StoreConfig): Promise<Finding[]> {
   } finally {
     await database.close();
   }
+}
+
+/** Checks Redis: reachable, recent enough, and configured not to lose data. */
+export async function checkRedis(url: string | undefined): Promise<Finding[]> {
+  if (url === undefined) return [];
+  // Its library is loaded only if used.
+  const { Redis } = await import('../../store/redis.ts');
+  const warnings: Finding[] = [];
+  let redis: Awaited<ReturnType<typeof Redis.open>>;
+  try {
+    redis = await Redis.open({ url, onChange: () => {} }, (message) =>
+      warnings.push(
+        note(
+          'redis',
+          message,
+          'Run CONFIG SET maxmemory-policy noeviction, and set it in the configuration file.',
+        ),
+      ),
+    );
+  } catch (error) {
+    return [problem('redis', reasonOf(error), 'Limits, sessions and cached results need it.')];
+  }
+  try {
+    const ask = async () => {
+      const [seconds, microseconds] = (await redis.commands.send(['TIME'])) as [string, string];
+      return Number(seconds) * 1000 + Number(microseconds) / 1000;
+    };
+    return [ok('redis', 'Redis answers.'), ...warnings, await compareClocks('Redis', ask)];
+  } catch (error) {
+    return [problem('redis', reasonOf(error), 'See the log of Redis.')];
+  } finally {
+    redis.close();
+  }
+}
+
+/** Milliseconds. Leases last 20 s, rate windows a minute. */
+const noticeable = 1000;
+const harmful = 10_000;
+
+/** Compares this machine's clock with one that nodes share; `ask` resolves to its Unix milliseconds. */
+export async function compareClocks(whose: string, ask: () => Promise<number>): Promise<Finding> {
+  const before = Date.now();
+  const theirs = await ask();
+  // The clock was read at some time between question and answer.
+  const off = theirs - (before + Date.now()) / 2;
+  const said = `This machine's clock is ${Math.abs(off / 1000).toFixed(1)} s ${off > 0 ? 'behind' : 'ahead of'} that of ${whose}.`;
+  const todo = 'Synchronise the clocks of both machines (chrony, systemd-timesyncd).';
+  if (Math.abs(off) < noticeable) return ok('clock', `Synchronised with ${whose}.`);
+  return Math.abs(off) < harmful ? note('clock', said, todo) : problem('clock', said, todo);
 }
