@@ -185,6 +185,22 @@ Napi::Value from_description(Napi::Env env, const Description& description) {
   return result;
 }
 
+namespace {
+
+const char* second_look(SecondLook look) {
+  switch (look) {
+    case SecondLook::kNone:
+      return "none";
+    case SecondLook::kDeclined:
+      return "declined";
+    case SecondLook::kTaken:
+      return "taken";
+  }
+  return "none";
+}
+
+}  // namespace
+
 Napi::Value from_matte_result(Napi::Env env, MatteResult& result) {
   Napi::Object to = Napi::Object::New(env);
   to.Set("width", result.width);
@@ -193,6 +209,8 @@ Napi::Value from_matte_result(Napi::Env env, MatteResult& result) {
   to.Set("foregroundPixels", static_cast<double>(result.summary.foreground_pixels));
   to.Set("opaque", result.summary.opaque);
   to.Set("runs", result.runs);
+  to.Set("uncertainty", result.uncertainty);
+  to.Set("secondLook", second_look(result.second_look));
   to.Set("queueMs", result.queue_ms);
   to.Set("prepareMs", result.prepare_ms);
   to.Set("inferMs", result.infer_ms);

@@ -4,7 +4,6 @@
 #include "cuda/kernels/colour_sampling.h"
 #include "cuda/kernels/component_filter.h"
 #include "cuda/kernels/compose.h"
-#include "cuda/kernels/confident.h"
 #include "cuda/kernels/deblur.h"
 #include "cuda/kernels/enlarge.h"
 #include "cuda/kernels/filter.h"
@@ -16,6 +15,7 @@
 #include "cuda/kernels/resize_plane.h"
 #include "cuda/kernels/shadow.h"
 #include "cuda/kernels/summary.h"
+#include "cuda/kernels/uncertainty.h"
 #include "cuda/table.h"
 
 namespace cutout::cuda {
@@ -40,11 +40,12 @@ struct Launchers {
     return on.result();
   }
 
-  static int count_confident(const float* p, int width, Box area, ConfidenceCounts* counts,
+  static int sum_uncertainty(const float* p, int width, Box area, int block, UncertaintySums* sums,
                              void* stream) {
     Executor on(stream);
-    on.run(ceil_div(area.width, CountConfident::kWidth),
-           ceil_div(area.height, CountConfident::kHeight), CountConfident{p, width, area, counts});
+    on.run(ceil_div(area.width, block * SumUncertainty::kWidth),
+           ceil_div(area.height, block * SumUncertainty::kHeight),
+           SumUncertainty{p, width, area, block, sums});
     return on.result();
   }
 
@@ -167,7 +168,7 @@ Table make_table() {
   table.version = kTableVersion;
   table.network_input = Launch::network_input;
   table.probability = Launch::probability;
-  table.count_confident = Launch::count_confident;
+  table.sum_uncertainty = Launch::sum_uncertainty;
   table.constrain = Launch::constrain;
   table.restore_marked = Launch::restore_marked;
   table.filter_components = Launch::filter_components;

@@ -7,11 +7,12 @@
 #include "cuda/network/table.h"
 #include "image/math/shadow.h"
 #include "matte/math/mask_constraint.h"
+#include "matte/math/uncertainty.h"
 
 namespace cutout::cuda {
 
 /// Changes with every change of Table or of a type in it.
-inline constexpr int kTableVersion = 7;
+inline constexpr int kTableVersion = 8;
 
 // Memory of these types is the device's.
 
@@ -90,12 +91,6 @@ struct AlphaSummary {
   std::uint32_t opaque;
 };
 
-/// Network pixels with p >= 1/2, and ambiguous ones (matte/math/confident.h).
-struct ConfidenceCounts {
-  std::uint32_t foreground;
-  std::uint32_t ambiguous;
-};
-
 /// Functions of libcutout_cuda.so, and of the host executor in the tests. Each returns 0 or an
 /// error of CUDA, whose text error_text() gives. All work is queued on `stream`; null is the
 /// default stream. Memory, streams and work belong to the device that the calling thread has named
@@ -131,7 +126,7 @@ struct Table {
                        float* scratch, float* out, void* stream);
   int (*probability)(float* values, std::size_t count, bool logit, std::uint32_t* not_finite,
                      void* stream);
-  int (*count_confident)(const float* p, int width, Box area, ConfidenceCounts* counts,
+  int (*sum_uncertainty)(const float* p, int width, Box area, int block, UncertaintySums* sums,
                          void* stream);
   int (*constrain)(float* p, const std::uint8_t* mask, int mask_width, MaskTaps rows,
                    MaskTaps columns, void* scratch, std::uint8_t* marked, void* stream);

@@ -94,8 +94,8 @@ class Backend {
 
   /// to_probability of probability.h, in place.
   virtual Status to_probability(const TensorView& values, NetworkOutput output) = 0;
-  /// matte/confident.h
-  virtual Status is_confident(const TensorView& probability, const Box& area, bool& confident) = 0;
+  /// matte/uncertainty.h
+  virtual Status uncertainty(const TensorView& probability, const Box& area, double& value) = 0;
 
   // solve
 

@@ -5,7 +5,7 @@
 #include "core/large_memory.h"
 #include "image/resample.h"
 #include "matte/component_filter.h"
-#include "matte/confident.h"
+#include "matte/uncertainty.h"
 #include "pipeline/probability.h"
 #include "pipeline/refinement.h"
 
@@ -61,8 +61,8 @@ Status CpuBackend::to_probability(const TensorView& values, NetworkOutput output
   return cutout::to_probability(host_floats(values), output, pool_);
 }
 
-Status CpuBackend::is_confident(const TensorView& probability, const Box& area, bool& confident) {
-  confident = cutout::is_confident(host_floats(probability), probability.width, area, pool_);
+Status CpuBackend::uncertainty(const TensorView& probability, const Box& area, double& value) {
+  value = cutout::uncertainty(host_floats(probability), probability.width, area, pool_);
   return {};
 }
 

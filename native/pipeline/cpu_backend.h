@@ -19,7 +19,7 @@ class CpuBackend final : public Backend {
   Status fill_input(const JobImage& image, const Box& part, const NetworkInput& spec,
                     const TensorView& input) override;
   Status to_probability(const TensorView& values, NetworkOutput output) override;
-  Status is_confident(const TensorView& probability, const Box& area, bool& confident) override;
+  Status uncertainty(const TensorView& probability, const Box& area, double& value) override;
   Status find_subject(const TensorView& probability, const Box& area,
                       const std::optional<PlacedMask>& mask) override;
   Status reduce(JobImage& image, int width, int height) override;

@@ -14,7 +14,7 @@
 #include "image/taps.h"
 #include "matte/cubic_taps.h"
 #include "matte/deblur.h"
-#include "matte/math/confident.h"
+#include "matte/math/uncertainty.h"
 #include "matte/math/full_size.h"
 #include "pipeline/probability.h"
 #include "pipeline/refinement.h"
@@ -391,18 +391,19 @@ Status DeviceBackend::to_probability(const TensorView& values, NetworkOutput out
   return not_finite == 0 ? Status{} : not_finite_output();
 }
 
-Status DeviceBackend::is_confident(const TensorView& probability, const Box& area,
-                                   bool& confident) {
-  cuda::ConfidenceCounts counts{};
+Status DeviceBackend::uncertainty(const TensorView& probability, const Box& area, double& value) {
+  UncertaintySums sums{};
   DeviceCall call(device_);
-  auto* const on_device = call.scratch<cuda::ConfidenceCounts>(1);
-  call.clear(on_device, sizeof counts);
-  call.run<&Table::count_confident>(static_cast<const float*>(floats(probability)),
-                                    probability.width, area, on_device);
-  call.run<&Table::copy_to_host>(static_cast<void*>(&counts), static_cast<const void*>(on_device),
-                                 sizeof counts);
+  auto* const on_device = call.scratch<UncertaintySums>(1);
+  call.clear(on_device, sizeof sums);
+  call.run<&Table::sum_uncertainty>(static_cast<const float*>(floats(probability)),
+                                    probability.width, area,
+                                    uncertainty_block(probability.width, probability.height),
+                                    on_device);
+  call.run<&Table::copy_to_host>(static_cast<void*>(&sums), static_cast<const void*>(on_device),
+                                 sizeof sums);
   CUTOUT_RETURN_IF_ERROR(call.finish());
-  confident = few_are_ambiguous(counts.foreground, counts.ambiguous);
+  value = uncertainty_of(sums);
   return {};
 }
 

@@ -30,42 +30,51 @@ Status reuse(const KeptOutput& kept, Backend& backend, Inferred& inferred) {
   return backend.upload(kept.values, inferred.kept.view);
 }
 
+/// The uncertainty of an answer in what the plan's region of interest depends on.
+Status measure(const StageContext& context, const Prepared& prepared, const Prediction& answer,
+               double& uncertainty) {
+  CUTOUT_RETURN_IF_ERROR(context.backend.uncertainty(
+      answer.probability, prediction_area(prepared, answer.probability), uncertainty));
+  return context.token.check();
+}
+
 }  // namespace
 
 Status infer(const MatteJob& job, const StageContext& context, const Prepared& prepared,
              Inferred& inferred) {
   Prediction& answer = inferred.answer;
   answer = {{}, prepared.input, prepared.spec, job.network.spec.trained_on};
-  if (prepared.reused) return reuse(*job.plan.kept, context.backend, inferred);
+  if (prepared.reused) {
+    CUTOUT_RETURN_IF_ERROR(reuse(*job.plan.kept, context.backend, inferred));
+    return measure(context, prepared, answer, inferred.uncertainty);
+  }
   CUTOUT_RETURN_IF_ERROR(run_network(job.network, prepared.spec, prepared.usual_size, context,
                                      answer.probability, inferred.waited));
   ++inferred.runs;
-  inferred.ambiguous = false;
-  if (!prepared.usual_size) {
-    bool confident = false;
-    CUTOUT_RETURN_IF_ERROR(context.backend.is_confident(
-        answer.probability, prediction_area(prepared, answer.probability), confident));
-    inferred.ambiguous = !confident;
-  }
-  return {};
+  return measure(context, prepared, answer, inferred.uncertainty);
 }
 
-Status infer_second(const MatteJob& job, const StageContext& context, const Prepared& prepared,
-                    Prediction& answer, Clock::duration& waited) {
+Status look_again(const MatteJob& job, const StageContext& context, const Prepared& prepared,
+                  Inferred& inferred, SecondLook& look) {
   LoadedNetwork& second = job.second.value();
   const NetworkInput& spec = second.spec.input;
-  answer = {{},
-            second.network->input_tensor(context.slot, spec.width, spec.height),
-            spec,
-            second.spec.trained_on};
+  Prediction answer{{},
+                    second.network->input_tensor(context.slot, spec.width, spec.height),
+                    spec,
+                    second.spec.trained_on};
   CUTOUT_RETURN_IF_ERROR(
       context.backend.fill_input(*prepared.image, prepared.part, spec, *answer.input));
   CUTOUT_RETURN_IF_ERROR(context.token.check());
-  return run_network(second, spec, true, context, answer.probability, waited);
-}
-
-const Prediction& choose_answer(const Prediction& first, const Prediction& /*second*/) {
-  return first;
+  CUTOUT_RETURN_IF_ERROR(
+      run_network(second, spec, true, context, answer.probability, inferred.waited));
+  double uncertainty = 1;
+  CUTOUT_RETURN_IF_ERROR(measure(context, prepared, answer, uncertainty));
+  look = uncertainty < inferred.uncertainty ? SecondLook::kTaken : SecondLook::kDeclined;
+  if (look == SecondLook::kTaken) {
+    inferred.answer = answer;
+    inferred.uncertainty = uncertainty;
+  }
+  return {};
 }
 
 Box prediction_area(const Prepared& prepared, const TensorView& probability) {

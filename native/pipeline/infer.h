@@ -15,29 +15,27 @@ struct Inferred {
   // `kept`.
   Prediction answer;
   Tensor kept;  // the plan's prediction, where that is reused
-  // The prediction, at a smaller size than usual, is to be discarded: the caller prepares the usual
-  // size and infers again.
-  bool ambiguous = false;
+  double uncertainty = 1;     // of the answer (matte/uncertainty.h)
   int runs = 0;               // of the first network
   Clock::duration waited{0};  // for batches
 };
 
-/// Stage 2, from the network's input to its prediction: runs the job's first network and converts
-/// its output to 0..1. Runs at the usual size wait for a batch where the network has a batcher. No
+/// What came of a second network's look at an image: it was not asked, its answer was no surer than
+/// the first network's, or it was taken.
+enum class SecondLook { kNone, kDeclined, kTaken };
+
+/// Stage 2, from the network's input to its prediction: runs the job's first network, converts
+/// its output to 0..1 and measures its uncertainty. Runs at the usual size wait for a batch where the network has a batcher. No
 /// network runs where the plan brings the prediction.
 Status infer(const MatteJob& job, const StageContext& context, const Prepared& prepared,
              Inferred& inferred);
 
 /// Runs the job's second network on the same part of the image, at that network's own usual size,
-/// and returns its whole answer at that size in 0..1. The answer borrows the second network's slot,
-/// so that the first one's stays valid; the caller has checked that the job has a second network.
-/// Adds to `waited` what the run waited for a batch.
-Status infer_second(const MatteJob& job, const StageContext& context, const Prepared& prepared,
-                    Prediction& answer, Clock::duration& waited);
-
-/// Returns that of two networks' answers to one image which the next stages work on, as a whole;
-/// they may have different sizes. It is always the first.
-const Prediction& choose_answer(const Prediction& first, const Prediction& second);
+/// and takes its whole answer where it is surer of it than the first network is of its own; both
+/// are never mixed. The answer taken borrows the second network's slot. The caller has checked that
+/// the job has a second network.
+Status look_again(const MatteJob& job, const StageContext& context, const Prepared& prepared,
+                  Inferred& inferred, SecondLook& look);
 
 /// The pixels of a prediction that the plan's region of interest depends on.
 Box prediction_area(const Prepared& prepared, const TensorView& probability);

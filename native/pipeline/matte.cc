@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "matte/uncertainty.h"
 #include "pipeline/infer.h"
 #include "pipeline/prepare.h"
 #include "pipeline/solve.h"
@@ -68,21 +69,19 @@ Status keep_output(const StageContext& context, const Prepared& prepared, const 
   return download(context.backend, probability, result.output);
 }
 
-/// The networks' answer: the first network's, at the usual size where its answer at a smaller one
-/// is ambiguous, and that of the second network beside it where the job has one.
+/// The networks' answer: the first network's, made again at the usual size where a smaller one
+/// leaves it in doubt, or, where it still is, the second network's if that is surer.
 Status answer(const MatteJob& job, const StageContext& context, Prepared& prepared,
-              std::optional<DetectorRun>& detector, Inferred& inferred) {
+              std::optional<DetectorRun>& detector, Inferred& inferred, SecondLook& look) {
   CUTOUT_RETURN_IF_ERROR(infer(job, context, prepared, inferred));
-  if (inferred.ambiguous) {
+  const auto in_doubt = [&] { return !prepared.reused && inferred.uncertainty > kDoubtful; };
+  if (in_doubt() && !prepared.usual_size) {
     if (detector) detector->complete();  // it reads the slot's input, which is overwritten now
     CUTOUT_RETURN_IF_ERROR(prepare_at_usual_size(job, context, prepared));
     CUTOUT_RETURN_IF_ERROR(infer(job, context, prepared, inferred));
   }
-  if (!job.second || prepared.reused) return {};
-  Prediction second;
-  CUTOUT_RETURN_IF_ERROR(infer_second(job, context, prepared, second, inferred.waited));
-  inferred.answer = choose_answer(inferred.answer, second);
-  return {};
+  if (!job.second || !in_doubt()) return {};
+  return look_again(job, context, prepared, inferred, look);
 }
 
 }  // namespace
@@ -96,7 +95,7 @@ Status make_matte(const MatteJob& job, const StageContext& context, MatteResult&
   std::optional<DetectorRun> detector;
   if (job.classifier) start_detector(job, context, prepared, detector);
   Inferred inferred;
-  CUTOUT_RETURN_IF_ERROR(answer(job, context, prepared, detector, inferred));
+  CUTOUT_RETURN_IF_ERROR(answer(job, context, prepared, detector, inferred, result.second_look));
   if (prepared.keeps && !prepared.reused) {
     CUTOUT_RETURN_IF_ERROR(keep_output(context, prepared, inferred, result));
   }
@@ -119,6 +118,7 @@ Status make_matte(const MatteJob& job, const StageContext& context, MatteResult&
   result.width = job.plan.width;
   result.height = job.plan.height;
   result.runs = inferred.runs;
+  result.uncertainty = inferred.uncertainty;
   result.prepare_ms = milliseconds(start, before_networks);
   result.queue_ms += milliseconds({}, Clock::time_point(inferred.waited));
   result.infer_ms = milliseconds(before_networks + inferred.waited, predicted);

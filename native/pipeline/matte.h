@@ -7,6 +7,7 @@
 #include "core/image_view.h"
 #include "core/status.h"
 #include "matte/summary.h"
+#include "pipeline/infer.h"
 #include "pipeline/matte_job.h"
 
 namespace cutout {
@@ -18,7 +19,10 @@ struct MatteResult {
   std::optional<Subject> subject;
   /// After an error too: whether the job's pixels may have been changed.
   bool pixels_changed = false;
-  int runs = 0;  // of the first network: 2 when its first output was ambiguous, 0 when it was kept
+  int runs = 0;  // of the first network: 2 when a smaller input left it in doubt, 0 when its output
+                 // was kept
+  double uncertainty = 1;  // of the answer, 0..1 (matte/uncertainty.h)
+  SecondLook second_look = SecondLook::kNone;
   std::vector<float> output;  // of the networks, if it is to be kept; then:
   int output_width = 0;
   int output_height = 0;
@@ -41,11 +45,11 @@ struct MatteResult {
 /// | write   | alpha and colours   | the image, at the plan's size           | backend.h |
 ///
 /// Between two stages is a tensor (core/tensor.h); the kernels are those of the context's backend.
-/// A prediction at a smaller size than usual that is ambiguous (matte/confident.h) is discarded,
+/// A prediction at a smaller size than usual that is in doubt (matte/uncertainty.h) is discarded,
 /// and the first two stages are passed again at the usual size: the second run waits for a batch
-/// like that of any other job. Where the job has a second network, that answers the same image at
-/// its own usual size, and one of both answers is taken as a whole (choose_answer of infer.h):
-/// what follows works at that network's size, with its input. Where the subject is to be
+/// like that of any other job. Where one at the usual size is in doubt and the job has a second
+/// network, that looks at the same image, and its answer is taken as a whole where it is surer
+/// (look_again of infer.h): what follows works at that network's size, with its input. Where the subject is to be
 /// classified, the detector runs beside the network.
 ///
 /// The token is checked after every step, and on the host by the job's pool (ThreadPool) before

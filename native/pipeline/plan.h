@@ -55,7 +55,7 @@ struct MattePlan {
   Refinement refinement = Refinement::kOn;
   bool subject = false;  // classify its type; needs a head
   // Size of the network's input, where its file leaves that free, instead of the usual one,
-  // NetworkSpec::input. When the output is ambiguous (matte/confident.h), the network runs again at
+  // NetworkSpec::input. When the output is in doubt (matte/uncertainty.h), the network runs again at
   // the usual size.
   std::optional<InputSize> input;
   // Says where the subject is; without, the network decides. Borrowed until the job is done.

@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const ABI = 20;
+export const ABI = 21;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -327,7 +327,7 @@ export interface MattePlan extends Deadline {
   readonly subject?: boolean;
   /**
    * Input size of the network instead of the spec's, of at most its area; only for a network with a free size
-   * (`sizeStep` of its record), ENGINE_MODEL for others. If the matte at this size is ambiguous, the network
+   * (`sizeStep` of its record), ENGINE_MODEL for others. If this size leaves it in doubt, the network
    * runs again at the spec's size.
    */
   readonly input?: { readonly width: number; readonly height: number };
@@ -371,8 +371,15 @@ export interface MatteResult {
   readonly foregroundPixels: number;
   /** True if every pixel has alpha 255. */
   readonly opaque: boolean;
-  /** Runs of the plan's network; 2 if the matte at a smaller `input` was ambiguous, 0 if its output was kept. */
+  /** Runs of the plan's network; 2 if a smaller `input` left it in doubt, 0 if its output was kept. */
   readonly runs: number;
+  /** How unsure the network is whose answer this is, 0 (sure) to 1 (native/matte/uncertainty.h). */
+  readonly uncertainty: number;
+  /**
+   * `none`: the second network was not asked, because there is none or the first one was sure; `declined`: its
+   * answer was no surer; `taken`: the matte is its answer.
+   */
+  readonly secondLook: 'none' | 'declined' | 'taken';
   /** Waiting for a worker, and for the device with `maxBatch`. */
   readonly queueMs: number;
   readonly prepareMs: number;

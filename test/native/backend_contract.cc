@@ -13,7 +13,6 @@
 #include "matte/apply.h"
 #include "matte/colour_sampling.h"
 #include "matte/component_filter.h"
-#include "matte/confident.h"
 #include "matte/guided_upsample.h"
 #include "matte/mask_constraint.h"
 #include "matte/pixels.h"
@@ -72,7 +71,7 @@ class Contract {
     memory();
     fill_input();
     to_probability();
-    is_confident();
+    uncertainty();
     find_subject();
     find_marked_subject();
     reduce();
@@ -171,20 +170,51 @@ class Contract {
     }
   }
 
-  void is_confident() {
-    const int width = 60;
-    const int height = 40;
-    const Box whole{0, 0, width, height};
-    for (const double soft : {1.0, 8.0, 60.0}) {
-      const std::vector<float> p = disc(width, height, 0.3, 0.3, soft);
-      const Tensor tensor = uploaded(p, 1, height, width);
-      for (const Box& area : {whole, Box{40, 5, 20, 30}, Box{10, 12, 14, 14}}) {
-        bool confident = false;
-        expect(backend_.is_confident(tensor.view, area, confident).ok() &&
-                   confident == is_confident_scalar(p, width, area),
-               "is_confident", "says the opposite");
+  /// The mean of the least p (1 - p) of blocks over the mean of p, in steps of 1/2047.
+  static double uncertainty_of(std::span<const float> p, int width, const Box& area, int block) {
+    double half_belief = 0;
+    double belief = 0;
+    for (int top = 0; top < area.height; top += block) {
+      for (int left = 0; left < area.width; left += block) {
+        double least = 1;
+        int pixels = 0;
+        for (int y = top; y < std::min(top + block, area.height); ++y) {
+          for (int x = left; x < std::min(left + block, area.width); ++x, ++pixels) {
+            const auto i = static_cast<std::size_t>((area.top + y) * width + area.left + x);
+            const double value = std::floor(static_cast<double>(p[i]) * 2047 + 0.5) / 2047;
+            least = std::min(least, value * (1 - value));
+            belief += value;
+          }
+        }
+        half_belief += least * pixels;
       }
     }
+    return belief > 0 ? half_belief / belief : 1;
+  }
+
+  void uncertainty() {
+    struct Case {
+      int width;
+      int height;
+      int block;
+    };
+    for (const Case& size : {Case{60, 40, 1}, Case{600, 520, 2}, Case{300, 1030, 4}}) {
+      const auto [width, height, block] = size;
+      for (const double soft : {1.0, 8.0, 60.0}) {
+        const std::vector<float> p = disc(width, height, 0.3, 0.3, soft);
+        const Tensor tensor = uploaded(p, 1, height, width);
+        for (const Box& area : {Box{0, 0, width, height}, Box{40, 5, 20, 30}, Box{10, 12, 15, 13}}) {
+          double found = -1;
+          expect(backend_.uncertainty(tensor.view, area, found).ok() &&
+                     std::abs(found - uncertainty_of(p, width, area, block)) < 1e-9,
+                 "uncertainty", "is another");
+        }
+      }
+    }
+    const Tensor nothing = uploaded(std::vector<float>(64, 0.0F), 1, 8, 8);
+    double found = -1;
+    expect(backend_.uncertainty(nothing.view, {0, 0, 8, 8}, found).ok() && found == 1,
+           "uncertainty", "is not 1 where nothing is believed");
   }
 
   /// A large disc, a speck far from it, and a hole.

@@ -2,7 +2,7 @@
 
 #include "images.h"
 #include "matte/component_filter.h"
-#include "matte/confident.h"
+#include "matte/uncertainty.h"
 #include "matte/connected_components.h"
 #include "registry.h"
 
@@ -75,17 +75,13 @@ Napi::Value find_components_js(const Napi::CallbackInfo& info) {
   return result;
 }
 
-/// isConfident(p, width, area, threads), threads -1 for the scalar version.
-Napi::Value is_confident_js(const Napi::CallbackInfo& info) {
+/// uncertainty(p, width, area, threads).
+Napi::Value uncertainty_js(const Napi::CallbackInfo& info) {
   const auto p = to_floats(info[0]);
   const int width = info[1].ToNumber().Int32Value();
   const Box area = to_box(info[2]);
-  const int threads = info[3].ToNumber().Int32Value();
-  if (threads < 0) {
-    return Napi::Boolean::New(info.Env(), is_confident_scalar(p, width, area));
-  }
-  ThreadPool pool(threads);
-  return Napi::Boolean::New(info.Env(), is_confident(p, width, area, pool));
+  ThreadPool pool(info[3].ToNumber().Int32Value());
+  return Napi::Number::New(info.Env(), uncertainty(p, width, area, pool));
 }
 
 /// networkArea(roi, width, height, pWidth, pHeight): box.
@@ -100,7 +96,7 @@ Napi::Value network_area_js(const Napi::CallbackInfo& info) {
 CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
   exports.Set("filterComponents", Napi::Function::New(env, filter_components_js));
   exports.Set("findComponents", Napi::Function::New(env, find_components_js));
-  exports.Set("isConfident", Napi::Function::New(env, is_confident_js));
+  exports.Set("uncertainty", Napi::Function::New(env, uncertainty_js));
   exports.Set("networkArea", Napi::Function::New(env, network_area_js));
 });
 

@@ -283,28 +283,53 @@ test('the network pixels of a roi contain every sample that its pixels need', (t
   );
 });
 
-test('whether a map is confident: bit-equal to the scalar version, and by the rule', (t) => {
+/** As native/matte/uncertainty.h defines it, for maps whose blocks are single network pixels. */
+function uncertaintyOf(p: ArrayLike<number>): number {
+  let [halfBelief, belief] = [0, 0];
+  for (let i = 0; i < p.length; i++) {
+    const value = Math.floor(Math.fround((p[i] ?? 0) * 2047) + 0.5) / 2047;
+    halfBelief += value * (1 - value);
+    belief += value;
+  }
+  return belief > 0 ? halfBelief / belief : 1;
+}
+
+const uncertain = (values: readonly number[], width = values.length, threads = 1) =>
+  kernels.uncertainty(
+    Float32Array.from(values),
+    width,
+    whole({ width, height: values.length / width }),
+    threads,
+  );
+
+test('uncertainty is the mean of p (1 - p) over the mean of p, with any number of threads', (t) => {
   t.notThrows(() =>
     fc.assert(
-      fc.property(anyCall(150), ({ alpha: { p, width }, area }) => {
-        const scalar = kernels.isConfident(p, width, area, SCALAR);
-        return [0, 3].every((threads) => kernels.isConfident(p, width, area, threads) === scalar);
+      fc.property(anyCall(150), ({ alpha: { p, width, height } }) => {
+        const values = Array.from(p, (value) => Math.min(1, Math.max(0, value || 0)));
+        const expected = uncertaintyOf(Float32Array.from(values));
+        const found = [0, 1, 3].map((threads) => uncertain(values, width, threads));
+        return (
+          values.length === width * height &&
+          found.every((value) => value === found[0] && Math.abs(value - expected) < 1e-6)
+        );
       }),
       { numRuns: 60 },
     ),
   );
-  const confident = (values: readonly number[]) =>
-    kernels.isConfident(
-      Float32Array.from(values),
-      values.length,
-      whole({ width: values.length, height: 1 }),
-      1,
-    );
-  t.false(confident([0]));
-  t.false(confident([0.49, 0.2]));
-  t.false(confident([0.6]));
-  t.true(confident([1]));
-  t.true(confident([1, 1, 1, 1, 1, 0.2, 0.3, 0.4, 0]));
-  t.false(confident([1, 1, 1, 1, 1, 0.2, 0.3, 0.4, 0.45]));
-  t.true(confident([0.6, 1, 1, 1, 1, 0.7, 0.95, 0.05]));
+  t.is(uncertain([0, 0, 0]), 1);
+  t.is(uncertain([0, 1, 1]), 0);
+  t.true(Math.abs(uncertain([0.5, 0.5]) - 0.5) < 0.001);
+});
+
+test('uncertainty counts what is half believed over patches, and not what is narrower than a block', (t) => {
+  const side = 1024;
+  const map = (of: (x: number, y: number) => number) =>
+    Array.from({ length: side * side }, (_, i) => of(i % side, Math.floor(i / side)));
+  const inside = (x: number) => x >= 256 && x < 768;
+  // Lines of three network pixels, one in eight half believed: a mesh.
+  const mesh = uncertain(map((x) => (inside(x) ? (x % 8 < 2 ? 0.5 : 1) : 0)), side);
+  const patch = uncertain(map((x, y) => (inside(x) ? (y < 256 ? 0.5 : 1) : 0)), side);
+  t.is(mesh, 0);
+  t.true(Math.abs(patch - 0.0625 / 0.875) < 0.001, String(patch));
 });

@@ -106,7 +106,7 @@ export interface KernelAddon {
     neighbours: 4 | 8,
     threads: number,
   ): { readonly components: readonly Component[]; readonly runs: readonly (readonly number[])[] };
-  isConfident(p: Float32Array, width: number, area: Box, threads: number): boolean;
+  uncertainty(p: Float32Array, width: number, area: Box, threads: number): number;
   /** Changes p, of `width` columns, which covers `view` of an image. */
   constrain(
     p: Float32Array,

@@ -33,8 +33,8 @@ class DelegatingBackend : public Backend {
   Status to_probability(const TensorView& values, NetworkOutput output) override {
     return other_.to_probability(values, output);
   }
-  Status is_confident(const TensorView& probability, const Box& area, bool& confident) override {
-    return other_.is_confident(probability, area, confident);
+  Status uncertainty(const TensorView& probability, const Box& area, double& value) override {
+    return other_.uncertainty(probability, area, value);
   }
   Status find_subject(const TensorView& probability, const Box& area,
                       const std::optional<PlacedMask>& mask) override {
@@ -76,8 +76,8 @@ class FarBackend final : public DelegatingBackend {
   Status to_probability(const TensorView& values, NetworkOutput output) override {
     return DelegatingBackend::to_probability(near(values), output);
   }
-  Status is_confident(const TensorView& probability, const Box& area, bool& confident) override {
-    return DelegatingBackend::is_confident(near(probability), area, confident);
+  Status uncertainty(const TensorView& probability, const Box& area, double& value) override {
+    return DelegatingBackend::uncertainty(near(probability), area, value);
   }
   Status find_subject(const TensorView& probability, const Box& area,
                       const std::optional<PlacedMask>& mask) override {
@@ -133,9 +133,9 @@ class RecordingBackend final : public DelegatingBackend {
     note("toProbability", values.width);
     return DelegatingBackend::to_probability(values, output);
   }
-  Status is_confident(const TensorView& probability, const Box& area, bool& confident) override {
-    note("isConfident", probability.width);
-    return DelegatingBackend::is_confident(probability, area, confident);
+  Status uncertainty(const TensorView& probability, const Box& area, double& value) override {
+    note("uncertainty", probability.width);
+    return DelegatingBackend::uncertainty(probability, area, value);
   }
   Status find_subject(const TensorView& probability, const Box& area,
                       const std::optional<PlacedMask>& mask) override {
@@ -179,9 +179,9 @@ class FaultyBackend final : public DelegatingBackend {
     if (kernel_ == "to_probability") output = NetworkOutput::kProbability;
     return DelegatingBackend::to_probability(values, output);
   }
-  Status is_confident(const TensorView& probability, const Box& area, bool& confident) override {
-    CUTOUT_RETURN_IF_ERROR(DelegatingBackend::is_confident(probability, area, confident));
-    if (kernel_ == "is_confident") confident = true;
+  Status uncertainty(const TensorView& probability, const Box& area, double& value) override {
+    CUTOUT_RETURN_IF_ERROR(DelegatingBackend::uncertainty(probability, area, value));
+    if (kernel_ == "uncertainty") value *= 1.001;
     return {};
   }
   Status find_subject(const TensorView& probability, const Box& area,

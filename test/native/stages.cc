@@ -104,6 +104,8 @@ Napi::Value stages_of_js(const Napi::CallbackInfo& info) {
     Napi::Object run = Napi::Object::New(env);
     run.Set("kernels", from_strings(env, backend.calls()));
     run.Set("runs", made.runs);
+    run.Set("uncertainty", made.uncertainty);
+    run.Set("secondLook", static_cast<int>(made.second_look));
     run.Set("pixels", Napi::Buffer<std::uint8_t>::Copy(env, pixels.data(), pixels.size()));
     result.Set(which, run);
     if (!made.output.empty()) {

@@ -11,6 +11,9 @@ interface Made {
   readonly kernels: readonly string[];
   /** Of the network. */
   readonly runs: number;
+  readonly uncertainty: number;
+  /** 0: none, 1: declined, 2: taken. */
+  readonly secondLook: number;
   readonly pixels: Buffer;
 }
 
@@ -57,7 +60,7 @@ for (const kernel of [
   'upload',
   'fill_input',
   'to_probability',
-  'is_confident',
+  'uncertainty',
   'find_subject',
   'reduce',
   'solve',
@@ -85,6 +88,9 @@ function disc(width: number, height: number, brightness = 255): Image {
   return { data, width, height, stride: width * 4 };
 }
 
+/** The kernels of an answer by a network with an input of this width. */
+const answered = (width: number) => [`fillInput ${width}`, `toProbability ${width}`, `uncertainty ${width}`];
+
 function stagesOf(network: NetworkSpec, image: Image, plan: StagesPlan, second?: NetworkSpec) {
   const made = addon.stagesOf(defaultRuntimePath(), network, image, plan, 'cpu', second);
   // The host as a device computes the same.
@@ -95,43 +101,73 @@ function stagesOf(network: NetworkSpec, image: Image, plan: StagesPlan, second?:
 test('a matte is made by prepare, infer, solve and write', (t) => {
   const network = networks.spec('plain');
   const { first } = stagesOf(network, disc(120, 90), { width: 120, height: 90 });
-  t.deepEqual(first.kernels, ['fillInput 64', 'toProbability 64', 'findSubject 64', 'solve 64']);
+  t.deepEqual(first.kernels, [...answered(64), 'findSubject 64', 'solve 64']);
   t.is(first.runs, 1);
+  t.true(first.uncertainty > 0 && first.uncertainty < 0.02, String(first.uncertainty));
   const reduced = stagesOf(network, disc(120, 90), { width: 100, height: 75 }).first;
   t.deepEqual(reduced.kernels.slice(-2), ['reduce 100', 'solve 64']);
 });
 
-test('an ambiguous answer at a smaller size passes prepare and infer again; a confident one does not', (t) => {
+test('an answer at a smaller size that is in doubt passes prepare and infer again; a sure one does not', (t) => {
   const network = networks.spec('free', { free: true });
   const plan = { width: 40, height: 30, input: { width: 32, height: 32 } };
-  const small = ['fillInput 32', 'toProbability 32', 'isConfident 32'];
-  const confident = stagesOf(network, disc(120, 90), plan).first;
-  t.deepEqual(confident.kernels, [...small, 'findSubject 32', 'reduce 40', 'solve 32']);
-  t.is(confident.runs, 1);
+  const sure = stagesOf(network, disc(120, 90), plan).first;
+  t.deepEqual(sure.kernels, [...answered(32), 'findSubject 32', 'reduce 40', 'solve 32']);
+  t.is(sure.runs, 1);
   // The middle of the logits.
-  const ambiguous = stagesOf(network, disc(120, 90, 128), plan).first;
-  const usual = ['fillInput 64', 'toProbability 64'];
-  t.deepEqual(ambiguous.kernels, [...small, ...usual, 'findSubject 64', 'reduce 40', 'solve 64']);
-  t.is(ambiguous.runs, 2);
+  const doubtful = stagesOf(network, disc(120, 90, 128), plan).first;
+  t.deepEqual(doubtful.kernels, [
+    ...answered(32),
+    ...answered(64),
+    'findSubject 64',
+    'reduce 40',
+    'solve 64',
+  ]);
+  t.is(doubtful.runs, 2);
 });
 
-test("a second network answers the same image at its own size, and the first one's answer goes on", (t) => {
+const [none, declined, taken] = [0, 1, 2];
+
+test('a second network looks where the first is in doubt, and the surer answer goes on as a whole', (t) => {
   const network = networks.spec('first', { free: true });
-  const second = networks.spec('second', { width: 48, height: 48 });
-  const both = ['fillInput 64', 'toProbability 64', 'fillInput 48', 'toProbability 48'];
+  const plan = { width: 120, height: 90 };
+  const surer = networks.spec('surer', { width: 48, height: 48, bias: 5 });
+  const sure = stagesOf(network, disc(120, 90), plan, surer).first;
+  t.deepEqual(sure.kernels, [...answered(64), 'findSubject 64', 'solve 64']);
+  t.is(sure.secondLook, none);
+
+  const image = disc(120, 90, 128);
+  const changed = stagesOf(network, image, plan, surer).first;
+  t.deepEqual(changed.kernels, [...answered(64), ...answered(48), 'findSubject 48', 'solve 48']);
+  t.is(changed.secondLook, taken);
+  t.is(changed.runs, 1);
+  const alone = stagesOf(surer, image, plan).first;
+  t.deepEqual(changed.pixels, alone.pixels);
+  t.is(changed.uncertainty, alone.uncertainty);
+
+  // Exactly one half: as far from certain as can be.
+  const unsure = networks.spec('unsure', { width: 48, height: 48, bias: (-0.5 / 127.5) * 40 });
+  const stays = stagesOf(network, image, plan, unsure).first;
+  t.deepEqual(stays.kernels, [...answered(64), ...answered(48), 'findSubject 64', 'solve 64']);
+  t.is(stays.secondLook, declined);
+  t.deepEqual(stays.pixels, stagesOf(network, image, plan).first.pixels);
+});
+
+test('a second network is asked once, and not where the output is kept', (t) => {
+  const network = networks.spec('first', { free: true });
+  const second = networks.spec('second', { width: 48, height: 48, bias: 5 });
   const image = disc(120, 90, 128);
   const plan = { width: 120, height: 90 };
-  const usual = stagesOf(network, image, plan, second).first;
-  t.deepEqual(usual.kernels, [...both, 'findSubject 64', 'solve 64']);
-  t.is(usual.runs, 1);
-  t.deepEqual(usual.pixels, stagesOf(network, image, plan).first.pixels);
-  // After an ambiguous answer at a smaller size, once.
   const again = stagesOf(network, image, { ...plan, input: { width: 32, height: 32 } }, second).first;
-  t.deepEqual(again.kernels.slice(0, 3), ['fillInput 32', 'toProbability 32', 'isConfident 32']);
-  t.deepEqual(again.kernels.slice(3), [...both, 'findSubject 64', 'solve 64']);
-  // Not where the output is kept.
+  t.deepEqual(again.kernels, [
+    ...answered(32),
+    ...answered(64),
+    ...answered(48),
+    'findSubject 48',
+    'solve 48',
+  ]);
   const kept = stagesOf(network, image, { ...plan, mask: mask(4) }, second).second;
-  t.deepEqual(kept.kernels, ['fillInput 64', 'findSubject 64', 'solve 64']);
+  t.deepEqual(kept.kernels, ['fillInput 64', 'uncertainty 48', 'findSubject 48', 'solve 48']);
 });
 
 const mask = (from: number): NativeMask => ({
@@ -144,7 +180,7 @@ const mask = (from: number): NativeMask => ({
 
 test('a kept answer is used again without filling the input of the network where nobody reads that', (t) => {
   const network = networks.spec('kept');
-  const again = ['findSubject 64', 'solve 64'];
+  const again = ['uncertainty 64', 'findSubject 64', 'solve 64'];
   const image = disc(120, 90);
   // The input is the guide of refinement where it is not larger than the result.
   const large = stagesOf(network, image, { width: 120, height: 90, mask: mask(4) });

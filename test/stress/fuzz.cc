@@ -31,7 +31,7 @@
 #include "image/network_input.h"
 #include "image/resample.h"
 #include "matte/component_filter.h"
-#include "matte/confident.h"
+#include "matte/uncertainty.h"
 #include "pipeline/compose.h"
 #include "pipeline/probability.h"
 #include "pipeline/refinement.h"
@@ -286,7 +286,7 @@ void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
   plan.roi =
       dice.one_in(2) ? Box{0, 0, plan.width, plan.height} : dice.box_in(plan.width, plan.height);
   const Box area = network_area(plan.roi, plan.width, plan.height, width, height);
-  static_cast<void>(is_confident(alpha, width, area, pool));
+  static_cast<void>(uncertainty(alpha, width, area, pool));
   filter_components(alpha, width, area, pool);
 
   ImageView reduced = padded.view;

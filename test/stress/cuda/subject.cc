@@ -35,26 +35,33 @@ void filter_components(Cases& cases, Tables tables, std::span<double> found) {
   }
 }
 
-void count_confident(Cases& cases, Tables tables, std::span<double> found) {
-  Output output = output_of(cases);
-  if (cases.pick(0, 3) == 0) output.p.front() = std::numeric_limits<float>::quiet_NaN();
+void sum_uncertainty(Cases& cases, Tables tables, std::span<double> found) {
+  const Output output = output_of(cases);
   const Box area = area_of(cases, output);
-  std::uint32_t foreground = 0;
-  std::uint32_t ambiguous = 0;
-  for (int y = area.top; y < area.top + area.height; ++y) {
-    for (int x = area.left; x < area.left + area.width; ++x) {
-      const float p = output.p[static_cast<std::size_t>(y * output.width + x)];
-      foreground += p >= 0.5F ? 1 : 0;
-      ambiguous += p > 0.1F && p < 0.9F ? 1 : 0;
+  const int block = cases.pick(1, 9);
+  unsigned long long belief = 0;
+  unsigned long long half_belief = 0;
+  for (int top = 0; top < area.height; top += block) {
+    for (int left = 0; left < area.width; left += block) {
+      std::vector<int> values;
+      for (int y = top; y < std::min(area.height, top + block); ++y) {
+        for (int x = left; x < std::min(area.width, left + block); ++x) {
+          const auto i = static_cast<std::size_t>((area.top + y) * output.width + area.left + x);
+          const auto steps = static_cast<int>(std::floor(output.p[i] * 2047.0F + 0.5F));
+          belief += static_cast<unsigned long long>(steps);
+          values.push_back(steps * (2047 - steps));
+        }
+      }
+      half_belief += static_cast<unsigned long long>(std::ranges::min(values)) * values.size();
     }
   }
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const cuda::Table& table = *tables[i];
     const Buffer<float> p(table, output.p);
-    const Buffer<cuda::ConfidenceCounts> counts(table, std::vector<cuda::ConfidenceCounts>(1));
-    check(table, table.count_confident(p.data(), output.width, area, counts.data(), nullptr));
-    const cuda::ConfidenceCounts got = counts.read().front();
-    found[i] = got.foreground == foreground && got.ambiguous == ambiguous ? 0 : 1;
+    const Buffer<UncertaintySums> sums(table, std::vector<UncertaintySums>(1));
+    check(table, table.sum_uncertainty(p.data(), output.width, area, block, sums.data(), nullptr));
+    const UncertaintySums got = sums.read().front();
+    found[i] = got.probability == belief && got.half_belief == half_belief ? 0 : 1;
   }
 }
 
@@ -143,7 +150,7 @@ void mask_constraint(Cases& cases, Tables tables, std::span<double> found) {
 
 constexpr Check kChecks[] = {
     {"mask_constraint", 0, 0, 10, mask_constraint},
-    {"count_confident", 0, 0, 5, count_confident},
+    {"sum_uncertainty", 0, 0, 5, sum_uncertainty},
     {"filter_components", 0, 0, 10, filter_components},
 };
 

@@ -314,7 +314,7 @@ Table make() {
   queue<&Table::copy_on_device>(table);
   queue<&Table::network_input>(table);
   queue<&Table::probability>(table);
-  queue<&Table::count_confident>(table);
+  queue<&Table::sum_uncertainty>(table);
   queue<&Table::constrain>(table);
   queue<&Table::restore_marked>(table);
   queue<&Table::filter_components>(table);

@@ -85,7 +85,7 @@ std::optional<PlacedMask> DeviceJob::placed_mask() const {
 
 bool DeviceResult::same_as(const DeviceResult& other) const {
   return pixels == other.pixels && input == other.input && alpha == other.alpha &&
-         confident == other.confident && summary.box == other.summary.box &&
+         uncertainty == other.uncertainty && summary.box == other.summary.box &&
          summary.opaque == other.summary.opaque &&
          summary.foreground_pixels == other.summary.foreground_pixels;
 }
@@ -112,7 +112,7 @@ Status run_job(Backend& backend, const DeviceJob& job, DeviceResult& result, int
   CUTOUT_RETURN_IF_ERROR(backend.to_probability(output.view, NetworkOutput::kProbability));
   if (ended()) return cancelled();
   const Box whole{0, 0, job.spec.width, job.spec.height};
-  CUTOUT_RETURN_IF_ERROR(backend.is_confident(output.view, whole, result.confident));
+  CUTOUT_RETURN_IF_ERROR(backend.uncertainty(output.view, whole, result.uncertainty));
   if (ended()) return cancelled();
   CUTOUT_RETURN_IF_ERROR(backend.find_subject(output.view, whole, job.placed_mask()));
   if (ended()) return cancelled();

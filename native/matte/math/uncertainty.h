@@ -1,0 +1,38 @@
+#pragma once
+
+#include "core/simd.h"
+
+namespace cutout {
+
+/// Probabilities are summed in whole steps, so that sums are exact in any order.
+inline constexpr int kProbabilitySteps = 2047;
+
+/// A probability of 0..1 in steps of 1 / kProbabilitySteps.
+CUTOUT_HD int probability_steps(float p) {
+  return static_cast<int>(p * static_cast<float>(kProbabilitySteps) + 0.5F);
+}
+
+/// How far a probability is from certain: 0 at 0 and 1, largest at 1/2, in squared steps.
+CUTOUT_HD int half_belief(int steps) { return steps * (kProbabilitySteps - steps); }
+
+/// The side of the blocks that are measured, in network pixels: 4 at 1024, 1 below 512. Edges and
+/// hair are narrower.
+CUTOUT_HD int uncertainty_block(int width, int height) {
+  const int side = width > height ? width : height;
+  return side < 512 ? 1 : side / 256;
+}
+
+/// Sums over an area of a prediction.
+struct UncertaintySums {
+  unsigned long long probability;  // steps of all pixels
+  unsigned long long half_belief;  // the least of each block, for each of its pixels
+};
+
+/// The measure that uncertainty.h defines; 1 where nothing is believed.
+CUTOUT_HD double uncertainty_of(const UncertaintySums& sums) {
+  if (sums.probability == 0) return 1;
+  return static_cast<double>(sums.half_belief) /
+         (static_cast<double>(kProbabilitySteps) * static_cast<double>(sums.probability));
+}
+
+}  // namespace cutout
