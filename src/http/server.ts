@@ -1,8 +1,8 @@
-import { createServer, type Server, type ServerOptions } from 'node:http';
+import { createServer, type Server, type ServerOptions, type ServerResponse } from 'node:http';
 import { type AddressInfo, Server as TcpServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type AppError, excerpt, fail, UserError } from '../errors.ts';
-import { Connection } from './connection.ts';
+import { Connection, ReceivedMessage } from './connection.ts';
 import { deferContinue } from './deferContinue.ts';
 import { type Handler, RunningRequests } from './runningRequests.ts';
 import { timeSlice } from './timeSlice.ts';
@@ -152,8 +152,12 @@ export async function listen(
 ): Promise<HttpServer> {
   const running = new RunningRequests(application);
   const connections = new Map<Duplex, Connection>();
-  const handler: Handler = (req, res) => connections.get(req.socket)?.addRequest(req, res);
-  const server = createServer(serverOptions({ timeout, keepAlive, headMs }), handler);
+  const handler = (req: ReceivedMessage, res: ServerResponse) =>
+    connections.get(req.socket)?.addRequest(req, res);
+  const server = createServer(
+    { ...serverOptions({ timeout, keepAlive, headMs }), IncomingMessage: ReceivedMessage },
+    handler,
+  );
   server.on('checkContinue', (req, res) => {
     deferContinue(req);
     handler(req, res);
