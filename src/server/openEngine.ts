@@ -259,7 +259,7 @@ export async function openEngine(
     };
     const open = async (pull: boolean, required: boolean) => {
       // Short, and concurrent with opening the network, whose errors are reported first.
-      const options = { pull, observer, signal, required, versions };
+      const options = { pull, observer, signal, required };
       const types = openSubjectTypes(engine, config, options);
       types.catch(() => {});
       const info = await openIt(first, pull);
