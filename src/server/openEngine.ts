@@ -193,9 +193,8 @@ async function loadNetworks(
   engine: Engine,
   { first, second: wanted }: Networks,
   config: EngineConfig,
-  { pull, observer, signal, versions }: StartOptions & { readonly versions: Versions },
+  { pull, observer, signal, onnxruntime }: StartOptions & { readonly onnxruntime: string },
 ): Promise<LoadedNetworks> {
-  const { onnxruntime } = versions;
   // Networks compiled by a GPU's provider cannot be saved in this form.
   const processor = config.device === 'cpu' ? await processorKey() : undefined;
   const opener = { load: loadWithNotices(engine, observer), gpus: () => engine.gpus() };
@@ -207,7 +206,7 @@ async function loadNetworks(
   };
   const openFirst = async (mayPull: boolean, required: boolean) => {
     // Short, and concurrent with opening the network, whose errors are reported first.
-    const types = openSubjectTypes(engine, config, { pull: mayPull, observer, signal, required, versions });
+    const types = openSubjectTypes(engine, config, { pull: mayPull, observer, signal, required });
     types.catch(() => {});
     const info = await open(first, mayPull);
     return { info, types: await types };
@@ -251,7 +250,10 @@ export async function openEngine(
     signal.throwIfAborted();
     const networks = { first, second: wanted };
     // ONNX Runtime's version is known once its library is loaded.
-    const loaded = await loadNetworks(engine, networks, config, { ...start, versions: native.versions() });
+    const loaded = await loadNetworks(engine, networks, config, {
+      ...start,
+      onnxruntime: native.versions().onnxruntime,
+    });
     const { sizeStep, operators: made } = await preparedFacts(model, { modelsDir, device, form: first.form });
     const { operators, ...plain } = first.choice;
     return {
