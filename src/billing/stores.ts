@@ -10,7 +10,7 @@ import { watchDatabase } from '../store/watchDatabase.ts';
 import { Ledger, type LedgerOptions } from './ledger.ts';
 import type { BillingOptions } from './price.ts';
 import { ServerLease } from './serverLease.ts';
-import { startSweep } from './sweep.ts';
+import { Sweep } from './sweep.ts';
 import { type Transactional, transaction } from './transaction.ts';
 
 interface StoresOptions extends StoreOptions {
@@ -98,8 +98,8 @@ export async function serveStores(options: ServeStoresOptions): Promise<ServedSt
     await lease.renew();
     const recovered = await ledger.recover();
 
-    const sweep = startSweep({ lease, ledger, accounts, everyMs: leaseMs / 4, onError });
-    onUnavailable = sweep.soon;
+    const sweep = new Sweep({ lease, ledger, accounts, everyMs: leaseMs / 4, onError });
+    onUnavailable = () => sweep.soon();
     return {
       ...stores,
       recovered,

@@ -5,7 +5,6 @@ import { asIntegerNetwork } from './lowPrecision/convert.ts';
 import { gpuProgram } from './lowPrecision/gpu.ts';
 import { asBf16MatMuls, isMostlyMatMuls } from './lowPrecision/matmul.ts';
 import { freeBatch } from './onnx/batch.ts';
-import { restoreConvolutions } from './onnx/dynamic.ts';
 import { allTensors, sortNodes } from './onnx/graph.ts';
 import { floatReader, halfWidener } from './onnx/half.ts';
 import { type ModelProto, ModelProtoSchema, type TensorProto } from './onnx/onnx_pb.ts';
@@ -89,9 +88,8 @@ function refuseExternalData(model: ModelProto): void {
  * - for `int8`, quantises the convolutions with the scales of `table` (quantise/graph.ts);
  * - for `int8-operators`, also makes the 8-bit part one operator (lowPrecision/convert.ts), unless the network has
  *   something that this operator does not support: the result is then the same as for `int8`;
- * - for `bf16`, makes convolutions of floats of those that round their inputs in every run (onnx/dynamic.ts), and the
- *   convolutional part one operator (lowPrecision/bf16.ts), of a transformer its matrix products operators
- *   (lowPrecision/matmul.ts).
+ * - for `bf16`, makes the convolutional part one operator (lowPrecision/bf16.ts), of a transformer its matrix products
+ *   operators (lowPrecision/matmul.ts).
  *
  * `file` is borrowed until the pieces are read. Throws a RangeError for an unsupported network, an Error of
  * the protobuf reader for bytes that are not an ONNX file.
@@ -120,7 +118,6 @@ export function rewrite(
     sortNodes(graph);
   }
   const floats = floatReader(widened, widenBytes);
-  if (precision === 'bf16') restoreConvolutions(graph, floats);
   dropUnused(graph);
   const sizeStep = half && precision === 'fp16' ? 0 : (freeSize(graph) ?? 0);
   const free = batch === 'free' && freeBatch(graph);

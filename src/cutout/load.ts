@@ -2,20 +2,14 @@ import type { Content } from '../idempotency/idempotency.ts';
 import type { Probe, ProbeLimits } from '../image/types.ts';
 import type { JobWatch } from '../limits/pixelJobs.ts';
 import type { ImageDownloads } from './imageDownloads.ts';
-import { probeImage } from './probeInputs.ts';
+import { probeImage, type SentImages } from './probeInputs.ts';
 import { withMaskErrors } from './publicError.ts';
 import { readSource } from './readSource.ts';
 import { type CutoutRequest, settingsOf } from './request.ts';
 
-/** A request with its images, as they were sent. */
-export interface Loaded extends Content {
-  /**
-   * Returns what the image's header says, which is read once: before a background is downloaded, or else in step 3. Rejects as
-   * `probeImage`.
-   */
-  readonly header: () => Promise<Probe>;
-  /** Times the reading of headers. */
-  readonly watch: JobWatch;
+/** The images of a request and the text of its options. */
+export interface Loaded extends Content, SentImages {
+  readonly image: Uint8Array;
 }
 
 interface LoadParts {

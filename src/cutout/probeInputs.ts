@@ -6,7 +6,6 @@ import { probe } from '../image/probe.ts';
 import type { Dimensions, Probe, ProbeLimits } from '../image/types.ts';
 import type { JobWatch } from '../limits/pixelJobs.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
-import type { Loaded } from './load.ts';
 import type { EncodedImage, Inputs } from './plan.ts';
 import { withMaskErrors } from './publicError.ts';
 import type { CutoutRequest } from './request.ts';
@@ -26,6 +25,20 @@ export async function probeImage(
   const fault = roiFault(roi, probed);
   if (fault) throw fail(fault);
   return probed;
+}
+
+/** The images of a request, as they were sent. */
+export interface SentImages {
+  readonly image: Uint8Array;
+  readonly background?: Uint8Array | undefined;
+  readonly mask?: Uint8Array | undefined;
+  /**
+   * Returns what the image's header says, which is read once: before a background is downloaded, or else in step 3. Rejects as
+   * `probeImage`.
+   */
+  readonly header: () => Promise<Probe>;
+  /** Times the reading of headers. */
+  readonly watch: JobWatch;
 }
 
 interface InputParts {
@@ -69,12 +82,11 @@ const guidanceBy = ({ box }: SubjectPrompt) => (box ? 'box' : 'points');
  */
 export async function probeInputs(
   request: CutoutRequest,
-  loaded: Loaded,
+  { image: bytes, background, mask, header, watch }: SentImages,
   { limits, selection }: InputParts,
   telemetry: RequestTelemetry,
 ): Promise<Inputs> {
-  const { background: bytes, mask, watch } = loaded;
-  const image = { bytes: loaded.image, probe: await loaded.header() };
+  const image = { bytes, probe: await header() };
   const { width, height, format } = image.probe;
   telemetry.add({
     input: `${width}x${height} ${format}`,
@@ -84,6 +96,9 @@ export async function probeInputs(
     ...(request.prompt && { guidance: guidanceBy(request.prompt) }),
   });
   if (request.prompt) await checkPrompt(request.prompt, image.probe, selection);
-  const background = bytes && { bytes, probe: await probe(bytes, limits, watch) };
-  return { image, background, mask: mask && (await probeMask(mask, image.probe, limits, watch)) };
+  return {
+    image,
+    background: background && { bytes: background, probe: await probe(background, limits, watch) },
+    mask: mask && (await probeMask(mask, image.probe, limits, watch)),
+  };
 }

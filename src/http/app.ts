@@ -41,7 +41,7 @@ import { improveFields, improveRoute } from './route/improve/route.ts';
 import { metricsRoute } from './route/metrics/route.ts';
 import { pagesRoutes } from './route/pages/route.ts';
 import { type SignInParts, signInRoutes } from './route/signin/route.ts';
-import { createRouter } from './router.ts';
+import { createRouter, type Route } from './router.ts';
 
 interface AppParts {
   readonly version: string;
@@ -89,66 +89,63 @@ const closeWhenStopping =
     if (health.phase === 'draining' || health.phase === 'stopping') ctx.set('Connection', 'close');
   };
 
+/** Returns all routes, each with its guards. */
+function routesOf(parts: AppParts): Route[] {
+  const { logger, health, authenticate, attempts, memory, rate, cutout, takeImage } = parts;
+  const { admin, purchases, metrics, pages, console: people } = parts;
+  // Guards are before a body, so that a refused request uploads nothing, and after it, because uploading may take long.
+  const authenticateKey = auth(authenticate, attempts);
+  const keyAfterBody = authAfterBody(authenticate);
+  const cutoutBody = receiveBody(memory, imageBodyLimits, cutoutFields);
+  const improveBody = receiveBody(memory, imageBodyLimits, improveFields);
+  const smallBody = receiveBody(memory, smallBodyLimits);
+  const cutoutGuards = [
+    rateHeadersOnRefusal(rate),
+    authenticateKey,
+    rateWindow(rate),
+    available(health),
+    overload(parts.scheduler),
+    cutoutBody,
+    keyAfterBody,
+  ];
+  const billingGuards = {
+    key: authenticateKey,
+    body: [smallBody, keyAfterBody],
+    raw: receiveRawBody(memory),
+    attempts,
+  };
+  return [
+    cutoutRoute(cutoutGuards, cutout, logger),
+    accountRoute([authenticateKey], parts.balances),
+    improveRoute([authenticateKey, available(health), improveBody, keyAfterBody], takeImage),
+    ...(admin ? adminRoutes([tokenGuard(admin.token, 'operator', attempts)], smallBody, admin) : []),
+    ...(purchases ? billingRoutes(billingGuards, purchases, logger) : []),
+    ...healthRoutes(health, parts),
+    ...(metrics ? [metricsRoute(metrics.metrics, metrics.token, attempts)] : []),
+    ...docsRoutes(parts.version, people?.origin),
+    ...(pages ? pagesRoutes(pages) : []),
+    ...(people ? consoleRoutes(people, receiveBody(memory, consoleBodyLimits)) : []),
+    ...(people ? signInRoutes({ ...people, logger }) : []),
+  ];
+}
+
 /** Creates the application from its parts; opens nothing and does not listen. */
 export function createApp(parts: AppParts): Koa<State, object> {
-  const { logger, health, timeout, authenticate, balances, rate, cutout, takeImage, admin, purchases } =
-    parts;
-  const app = new Koa<State, object>({ proxy: Boolean(parts.proxies), maxIpsCount: parts.proxies ?? 0 });
+  const { logger, proxies = 0 } = parts;
+  const app = new Koa<State, object>({ proxy: proxies > 0, maxIpsCount: proxies });
   // Koa's own handler is reached only after an answer has begun: by a broken connection.
   app.on('error', (error: unknown) => logger.debug({ err: error }, 'connection'));
   app.use(headBeforeBody);
   app.use(requestId);
-  app.use(forwarded(parts.proxies ?? 0, logger));
+  app.use(forwarded(proxies, logger));
   app.use(record([...(parts.recorders ?? []), requestLog(logger)], logger));
   app.use(closeResponseFile);
   app.use(cors);
-  app.use(closeWhenStopping(health));
+  app.use(closeWhenStopping(parts.health));
   app.use(errors(logger));
-  app.use(deadline(timeout));
+  app.use(deadline(parts.timeout));
   app.use(checkTargetAndHost);
   app.use(mergeSlashes);
-  // Guards are before a body, so that a refused request uploads nothing, and after it, because uploading may take long.
-  const authenticateKey = auth(authenticate, parts.attempts);
-  const keyAfterBody = authAfterBody(authenticate);
-  const cutoutBody = receiveBody(parts.memory, imageBodyLimits, cutoutFields);
-  const improveBody = receiveBody(parts.memory, imageBodyLimits, improveFields);
-  const smallBody = receiveBody(parts.memory, smallBodyLimits);
-  const routes = [
-    cutoutRoute(
-      [
-        rateHeadersOnRefusal(rate),
-        authenticateKey,
-        rateWindow(rate),
-        available(health),
-        overload(parts.scheduler),
-        cutoutBody,
-        keyAfterBody,
-      ],
-      cutout,
-      logger,
-    ),
-    accountRoute([authenticateKey], balances),
-    improveRoute([authenticateKey, available(health), improveBody, keyAfterBody], takeImage),
-    ...(admin ? adminRoutes([tokenGuard(admin.token, 'operator', parts.attempts)], smallBody, admin) : []),
-    ...(purchases
-      ? billingRoutes(
-          {
-            key: authenticateKey,
-            body: [smallBody, keyAfterBody],
-            raw: receiveRawBody(parts.memory),
-            attempts: parts.attempts,
-          },
-          purchases,
-          logger,
-        )
-      : []),
-    ...healthRoutes(health, parts),
-    ...(parts.metrics ? [metricsRoute(parts.metrics.metrics, parts.metrics.token, parts.attempts)] : []),
-    ...docsRoutes(parts.version, parts.console?.origin),
-    ...(parts.pages ? pagesRoutes(parts.pages) : []),
-    ...(parts.console ? consoleRoutes(parts.console, receiveBody(parts.memory, consoleBodyLimits)) : []),
-    ...(parts.console ? signInRoutes({ ...parts.console, logger }) : []),
-  ];
-  for (const middleware of createRouter(routes)) app.use(middleware);
+  for (const middleware of createRouter(routesOf(parts))) app.use(middleware);
   return app;
 }

@@ -1,8 +1,8 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerOptions, type ServerResponse } from 'node:http';
 import { type AddressInfo, Server as TcpServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type AppError, excerpt, fail, UserError } from '../errors.ts';
-import { Connection } from './connection.ts';
+import { Connection, ReceivedMessage } from './connection.ts';
 import { deferContinue } from './deferContinue.ts';
 import { type Handler, RunningRequests } from './runningRequests.ts';
 import { timeSlice } from './timeSlice.ts';
@@ -21,7 +21,7 @@ export interface HttpServer {
   close(graceMs: number): Promise<boolean>;
 }
 
-/** What node:http refuses before there is a request gets the same envelope. */
+/** Returns the error for what node:http refuses before there is a request: it gets the same envelope. */
 function refusal(code: string | undefined): AppError {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
     return fail('timeout', { detail: 'The request was not sent completely in time.' });
@@ -84,22 +84,58 @@ function closed(
   });
 }
 
-export interface ListenOptions {
-  readonly host: string;
-  readonly port: number;
+/** Limits that node:http checks. */
+interface Limits {
   /** Time limit of a request in seconds. */
   readonly timeout: number;
   /** Seconds that an idle connection is kept; default 65. */
   readonly keepAlive?: number;
-  readonly settings?: Settings;
-  /** Milliseconds within which a client must send, or take, something; default 30 s. */
-  readonly stallMs?: number;
   /** Milliseconds for the head of a request; default 20 s. */
   readonly headMs?: number;
 }
 
+export interface ListenOptions extends Limits {
+  readonly host: string;
+  readonly port: number;
+  readonly settings?: Settings;
+  /** Milliseconds within which a client must send, or take, something; default 30 s. */
+  readonly stallMs?: number;
+}
+
 /** Each takes a descriptor and some kilobytes; further connections are closed immediately. */
 const maxConnections = 20_000;
+
+/** Time limits and sizes of node:http. */
+const serverOptions = ({ timeout, keepAlive, headMs }: Required<Limits>): ServerOptions => ({
+  // The application answers a late upload itself; this limit is for clients that do not read the answer.
+  requestTimeout: (timeout + 20) * 1000,
+  headersTimeout: headMs,
+  // Interval at which node:http checks both limits; its default of 30 s would more than double the one
+  // for heads.
+  connectionsCheckingInterval: Math.min(5000, headMs),
+  keepAliveTimeout: keepAlive * 1000,
+  maxHeaderSize: 32 * 1024,
+  // The application checks it, so that the answer has its envelope.
+  requireHostHeader: false,
+});
+
+/** Answers what node:http has no request for, or would answer itself. */
+function answerOddities(server: Server, connections: ReadonlyMap<Duplex, Connection>): void {
+  server.on('clientError', (error: Error & { code?: string }, socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+    else timeSlice(() => connections.get(socket)?.refuse(refusal(error.code)));
+  });
+  // Without a listener node:http closes the connection.
+  server.on('connect', (req, socket) => {
+    socket.on('error', () => {});
+    connections.get(socket)?.refuse(
+      fail('method_not_allowed', {
+        detail: `This service is not a proxy: CONNECT ${excerpt(req.url ?? '')}`,
+        headers: { Allow: 'GET, HEAD, OPTIONS, POST' },
+      }),
+    );
+  });
+}
 
 /** Opens the port. Throws UserError if it cannot be opened. */
 export async function listen(
@@ -116,20 +152,10 @@ export async function listen(
 ): Promise<HttpServer> {
   const running = new RunningRequests(application);
   const connections = new Map<Duplex, Connection>();
-  const handler: Handler = (req, res) => connections.get(req.socket)?.addRequest(req, res);
+  const handler = (req: ReceivedMessage, res: ServerResponse) =>
+    connections.get(req.socket)?.addRequest(req, res);
   const server = createServer(
-    {
-      // The application answers a late upload itself; this limit is for clients that do not read the answer.
-      requestTimeout: (timeout + 20) * 1000,
-      headersTimeout: headMs,
-      // Interval at which node:http checks both limits; its default of 30 s would more than double the one
-      // for heads.
-      connectionsCheckingInterval: Math.min(5000, headMs),
-      keepAliveTimeout: keepAlive * 1000,
-      maxHeaderSize: 32 * 1024,
-      // The application checks it, so that the answer has its envelope.
-      requireHostHeader: false,
-    },
+    { ...serverOptions({ timeout, keepAlive, headMs }), IncomingMessage: ReceivedMessage },
     handler,
   );
   server.on('checkContinue', (req, res) => {
@@ -145,35 +171,19 @@ export async function listen(
   server.maxConnections = maxConnections;
   // No data for a while; with this listener node:http leaves the connection to us.
   server.setTimeout(stallMs, (socket) => connections.get(socket)?.stalled());
-  server.on('clientError', (error: Error & { code?: string }, socket) => {
-    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
-    else timeSlice(() => connections.get(socket)?.refuse(refusal(error.code)));
-  });
-  // Without a listener node:http closes the connection.
-  server.on('connect', (req, socket) => {
-    socket.on('error', () => {});
-    connections.get(socket)?.refuse(
-      fail('method_not_allowed', {
-        detail: `This service is not a proxy: CONNECT ${excerpt(req.url ?? '')}`,
-        headers: { Allow: 'GET, HEAD, OPTIONS, POST' },
-      }),
-    );
-  });
+  answerOddities(server, connections);
   // Half-closed connections are kept, so that a client that has ended its side gets its answer. An
   // undocumented option of node:http, there since its beginning; `Connection` detects clients that are gone.
   Object.assign(server, { httpAllowHalfOpen: true });
   const address = await listening(server, host, port, settings);
-  return {
-    server,
-    address,
-    close: async (graceMs) => {
-      const inTime = await closed(server, connections, graceMs);
-      // A library that cannot be interrupted may hold requests whose connection is cut off.
-      const late = new Promise<void>((resolve) => {
-        if (!inTime) setTimeout(resolve, settleMs).unref();
-      });
-      await Promise.race([running.done(), late]);
-      return inTime;
-    },
+  const close = async (graceMs: number) => {
+    const inTime = await closed(server, connections, graceMs);
+    // A library that cannot be interrupted may hold requests whose connection is cut off.
+    const late = new Promise<void>((resolve) => {
+      if (!inTime) setTimeout(resolve, settleMs).unref();
+    });
+    await Promise.race([running.done(), late]);
+    return inTime;
   };
+  return { server, address, close };
 }

@@ -1,3 +1,4 @@
+import { type ZipOptions, zipSync } from 'fflate';
 import sharp, { type Sharp } from 'sharp';
 import type { Engine } from '../engine/engine.ts';
 import type { PngOptions } from '../engine/types.ts';
@@ -7,7 +8,6 @@ import { alphaItem, colourItem, writeAvif } from './heif/writeAvif.ts';
 import { type Tags, tagJpeg, tagWebp } from './iccTags.ts';
 import { runJob } from './job.ts';
 import type { Dimensions, JobLimits, OutputFormat, Raster } from './types.ts';
-import { zipResult } from './zip.ts';
 
 /** Encodes PNG; all other formats are encoded by libvips. */
 export type PngEncoder = Pick<Engine, 'encodePng'>;
@@ -30,7 +30,7 @@ export interface Encoded {
 }
 
 /** The maximum number of pixels per side: limits of libjpeg, WebP's 14-bit fields and libvips' AVIF. A ZIP contains a JPEG. */
-const FORMAT_MAX_SIDE: Readonly<Record<OutputFormat, number>> = {
+const maxSides: Readonly<Record<OutputFormat, number>> = {
   png: 0x7fffffff,
   jpg: 65_500,
   webp: 16_383,
@@ -39,7 +39,7 @@ const FORMAT_MAX_SIDE: Readonly<Record<OutputFormat, number>> = {
 };
 
 const fits = (format: OutputFormat, { width, height }: Dimensions) =>
-  Math.max(width, height) <= FORMAT_MAX_SIDE[format];
+  Math.max(width, height) <= maxSides[format];
 
 /**
  * Throws ImageError `resolution_too_high` for a side that no result may have, and `invalid_format` if no file of that format can
@@ -56,12 +56,12 @@ export function assertFits(format: OutputFormat | 'auto', result: Dimensions): v
   const possible = fits('jpg', result) ? 'png, jpg or zip' : 'png';
   throw new ImageError(
     'invalid_format',
-    `Expected ${possible}, received "${format}": the result has ${result.width}x${result.height} pixels, ${format} holds at most ${FORMAT_MAX_SIDE[format]} a side.`,
+    `Expected ${possible}, received "${format}": the result has ${result.width}x${result.height} pixels, ${format} holds at most ${maxSides[format]} a side.`,
   );
 }
 
 /** Threads and tables of AVIF's encoder, for an image of any size. */
-const AVIF_ENCODER_BYTES = 64e6;
+const avifEncoderBytes = 64e6;
 
 /**
  * Upper bound of the bytes that encoding takes beside the raster, the file included; of noise for WebP and AVIF, of
@@ -69,7 +69,7 @@ const AVIF_ENCODER_BYTES = 64e6;
  */
 export const encodeBytes = (format: OutputFormat | 'auto', { width, height }: Dimensions): number =>
   width * height * { auto: 3, png: 3, jpg: 1.5, webp: 36, avif: 48, zip: 5 }[format] +
-  (format === 'avif' ? AVIF_ENCODER_BYTES : 0);
+  (format === 'avif' ? avifEncoderBytes : 0);
 
 /** `auto` is PNG if any pixel is not opaque, for a matte, and if a JPEG could not hold the result; else JPG. */
 export function resolveFormat(
@@ -84,17 +84,137 @@ export function resolveFormat(
  * Baseline, 4:2:0, quality 90. Standard Huffman tables: optimal ones need a second pass over the image, twice
  * the time for 1 % of the size (docs/decisions/0042).
  */
-const JPEG = { quality: 90, chromaSubsampling: '4:2:0', progressive: false, optimiseCoding: false } as const;
+const jpegOptions = {
+  quality: 90,
+  chromaSubsampling: '4:2:0',
+  progressive: false,
+  optimiseCoding: false,
+} as const;
 
 /** `exact` keeps RGB 0 where alpha is 0; an effort above 2 doubles the time for 3 % of the size. */
-const WEBP = { quality: 90, alphaQuality: 100, exact: true, effort: 2 } as const;
+const webpOptions = { quality: 90, alphaQuality: 100, exact: true, effort: 2 } as const;
 /** Every pixel of the raster, those of alpha 0 included. */
-const LOSSLESS_WEBP = { lossless: true, exact: true, effort: 0 } as const;
+const losslessWebpOptions = { lossless: true, exact: true, effort: 0 } as const;
 
 /** Colours: higher efforts take 2 to 30 times the time for 10 to 20 % of the size (docs/decisions/0219). */
-const AVIF = { quality: 75, chromaSubsampling: '4:4:4', effort: 0, tune: 'ssim' } as const;
+const avifOptions = { quality: 75, chromaSubsampling: '4:4:4', effort: 0, tune: 'ssim' } as const;
 /** Alpha: lossless, in an image without colours. */
-const AVIF_ALPHA = { lossless: true, effort: 0 } as const;
+const avifAlphaOptions = { lossless: true, effort: 0 } as const;
+
+/**
+ * Entries as in the recorded answers: stored, made on Unix, mode 0600, sizes in the local headers. Their time is the first
+ * one of the format, so that equal images give equal bytes.
+ */
+const storedEntry: ZipOptions = { level: 0, os: 3, attrs: 0o600 << 16, mtime: new Date(1980, 0, 1) };
+
+/** Writes the ZIP of docs/contract.md section 7.4: `color.jpg`, then `alpha.png`, without data descriptors and folders. */
+function zipResult(colorJpg: Uint8Array, alphaPng: Uint8Array): Buffer {
+  const zip = zipSync({ 'color.jpg': [colorJpg, storedEntry], 'alpha.png': [alphaPng, storedEntry] });
+  return Buffer.from(zip.buffer, zip.byteOffset, zip.byteLength);
+}
+
+/** One encoding of a raster: its options, and its images as libvips sees them. */
+class Encoding {
+  readonly #raster: Raster;
+  readonly #options: EncodeOptions;
+  readonly #engine: PngEncoder;
+  /** What is written beside a gray matte: a profile would be one of colours. */
+  readonly #matteTags: Tags;
+  readonly #colourTags: Tags;
+
+  constructor(raster: Raster, options: EncodeOptions, engine: PngEncoder) {
+    this.#raster = raster;
+    this.#options = options;
+    this.#engine = engine;
+    const { density, icc } = options;
+    this.#matteTags = density ? { density } : {};
+    this.#colourTags = { ...this.#matteTags, ...(icc && { icc }) };
+  }
+
+  png(): Promise<Buffer> {
+    return this.#options.channels === 'alpha' ? this.#mattePng() : this.#png('rgba', this.#colourTags);
+  }
+
+  async jpg(): Promise<Buffer> {
+    if (this.#options.channels === 'alpha')
+      return tagJpeg(await this.#finish(this.#matte().jpeg(jpegOptions)), this.#matteTags);
+    const { opaque } = this.#options;
+    const onWhite = opaque ? this.#opaque() : this.#image().flatten({ background: '#ffffff' });
+    return tagJpeg(await this.#finish(onWhite.jpeg(jpegOptions)), this.#colourTags);
+  }
+
+  async webp(): Promise<Buffer> {
+    const { channels, opaque, lossless } = this.#options;
+    const options = lossless ? losslessWebpOptions : webpOptions;
+    if (channels === 'alpha') return this.#finish(this.#matte().webp(options));
+    const colours = opaque ? this.#opaque() : this.#image();
+    return tagWebp(await this.#finish(colours.webp(options)), this.#colourTags, this.#raster);
+  }
+
+  async avif(): Promise<Buffer> {
+    const { channels, opaque, icc } = this.#options;
+    if (channels === 'alpha') return writeAvif(await this.#avifMatte());
+    // One after the other: each takes as much memory as the raster several times.
+    const colours = colourItem(await this.#finish(this.#opaque().avif(avifOptions)));
+    const alpha = opaque ? undefined : await this.#avifMatte();
+    return writeAvif(colours, { ...(alpha && { alpha }), ...(icc && { icc }) });
+  }
+
+  async zip(): Promise<Buffer> {
+    const [color, alpha] = await Promise.all([
+      this.#finish(this.#opaque().jpeg(jpegOptions)),
+      this.#mattePng(),
+    ]);
+    return zipResult(tagJpeg(color, this.#colourTags), alpha);
+  }
+
+  #image(): Sharp {
+    const { data, width, height } = this.#raster;
+    return sharp(data, { raw: { width, height, channels: 4 } });
+  }
+
+  /** The colours as they are, whatever their alpha. */
+  #opaque(): Sharp {
+    return this.#image().removeAlpha();
+  }
+
+  #matte(): Sharp {
+    return this.#image().extractChannel(3).toColourspace('b-w');
+  }
+
+  async #avifMatte() {
+    return alphaItem(
+      await this.#finish(this.#image().linear([0, 0, 0, 1], [0, 0, 0, 0]).avif(avifAlphaOptions)),
+    );
+  }
+
+  #mattePng(): Promise<Buffer> {
+    return this.#png('alpha', this.#matteTags);
+  }
+
+  #png(channels: PngOptions['channels'], { icc, density }: Tags): Promise<Buffer> {
+    const { pngEffort: effort, signal } = this.#options;
+    const tags = {
+      ...(icc && { icc }),
+      ...(density && { pixelsPerMetre: [density.x, density.y] as const }),
+    };
+    return this.#engine.encodePng(this.#raster, { channels, effort, ...tags }, { signal });
+  }
+
+  async #finish(image: Sharp): Promise<Buffer> {
+    const { width, height } = this.#raster;
+    const slow = this.#options.format === 'webp' || this.#options.format === 'avif';
+    return (await runJob(image, { width, height, slow }, this.#options)).data;
+  }
+}
+
+const contentTypes = {
+  png: 'image/png',
+  jpg: 'image/jpeg',
+  webp: 'image/webp',
+  avif: 'image/avif',
+  zip: 'application/zip',
+} as const satisfies Record<OutputFormat, Encoded['contentType']>;
 
 /**
  * Encodes the finished raster, which must not be written to meanwhile. `icc` and `density` are those of the
@@ -103,72 +223,9 @@ const AVIF_ALPHA = { lossless: true, effort: 0 } as const;
  * alpha ignored. RGB under alpha 0 is up to the caller (MattePlan.hiddenColour: `keep` for a ZIP).
  */
 export async function encode(raster: Raster, options: EncodeOptions, engine: PngEncoder): Promise<Encoded> {
-  const { format, channels, opaque, icc, density, pngEffort, signal } = options;
-  const { width, height } = raster;
-  const resolution: Tags = density ? { density } : {};
-  const tags: Tags = { ...resolution, ...(icc && { icc }) };
-  const image = () => sharp(raster.data, { raw: { width, height, channels: 4 } });
-  const matte = () => image().extractChannel(3).toColourspace('b-w');
-
-  const slow = format === 'webp' || format === 'avif';
-  const finish = async (pipeline: Sharp) => (await runJob(pipeline, { width, height, slow }, options)).data;
-  const encodePng = (wanted: PngOptions['channels'], { icc: profile, density: pixels }: Tags) =>
-    engine.encodePng(
-      raster,
-      {
-        channels: wanted,
-        effort: pngEffort,
-        ...(profile && { icc: profile }),
-        ...(pixels && { pixelsPerMetre: [pixels.x, pixels.y] as const }),
-      },
-      { signal },
-    );
-  const onWhite = () => (opaque ? image().removeAlpha() : image().flatten({ background: '#ffffff' }));
-
-  switch (format) {
-    case 'png':
-      return {
-        bytes: await (channels === 'alpha' ? encodePng('alpha', resolution) : encodePng('rgba', tags)),
-        contentType: 'image/png',
-      };
-    case 'jpg':
-      return {
-        bytes:
-          channels === 'alpha'
-            ? tagJpeg(await finish(matte().jpeg(JPEG)), resolution)
-            : tagJpeg(await finish(onWhite().jpeg(JPEG)), tags),
-        contentType: 'image/jpeg',
-      };
-    case 'webp': {
-      const colours = opaque ? image().removeAlpha() : image();
-      const webp = options.lossless ? LOSSLESS_WEBP : WEBP;
-      return {
-        bytes:
-          channels === 'alpha'
-            ? await finish(matte().webp(webp))
-            : tagWebp(await finish(colours.webp(webp)), tags, raster),
-        contentType: 'image/webp',
-      };
-    }
-    case 'avif': {
-      const codedMatte = async () =>
-        alphaItem(await finish(image().linear([0, 0, 0, 1], [0, 0, 0, 0]).avif(AVIF_ALPHA)));
-      const codedColours = async () => colourItem(await finish(image().removeAlpha().avif(AVIF)));
-      if (channels === 'alpha') return { bytes: writeAvif(await codedMatte()), contentType: 'image/avif' };
-      // One after the other: each takes as much memory as the raster several times.
-      const colours = await codedColours();
-      const alpha = opaque ? undefined : await codedMatte();
-      return {
-        bytes: writeAvif(colours, { ...(alpha && { alpha }), ...(icc && { icc }) }),
-        contentType: 'image/avif',
-      };
-    }
-    case 'zip': {
-      const [color, alpha] = await Promise.all([
-        finish(image().removeAlpha().jpeg(JPEG)),
-        encodePng('alpha', resolution),
-      ]);
-      return { bytes: zipResult(tagJpeg(color, tags), alpha), contentType: 'application/zip' };
-    }
-  }
+  const { format } = options;
+  return {
+    bytes: await new Encoding(raster, options, engine)[format](),
+    contentType: contentTypes[format],
+  };
 }

@@ -4,8 +4,8 @@ const encodingGuess = { auto: 8, png: 8, jpg: 8, zip: 8, webp: 55, 'lossless web
 /** What a job's result is encoded as. */
 type Encoding = keyof typeof encodingGuess;
 
-/** Milliseconds that decoding a megapixel takes at first: of HEIC, decoded by WebAssembly, and of anything else. */
-const decodingGuess = { source: 12, 'heic source': 80 } as const;
+/** Milliseconds that decoding a megapixel takes at first: of HEIC, by WebAssembly on two busy cores, and of anything else. */
+const decodingGuess = { source: 12, 'heic source': 200 } as const;
 
 type Decoding = keyof typeof decodingGuess;
 

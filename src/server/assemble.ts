@@ -1,4 +1,5 @@
-import { serveStores } from '../billing/stores.ts';
+import { type ServedStores, serveStores } from '../billing/stores.ts';
+import type { Purchases } from '../billing/stripeCheckout.ts';
 import { bookPurchase } from '../commands/bookPurchase.ts';
 import type { Config } from '../config/readConfig.ts';
 import type { Cutout } from '../cutout/cutout.ts';
@@ -7,40 +8,70 @@ import type { EngineStats, OpeningStep } from '../engine/types.ts';
 import { createApp } from '../http/app.ts';
 import type { Devices } from '../http/route/health/route.ts';
 import { listen } from '../http/server.ts';
+import type { ProbeLimits } from '../image/types.ts';
+import type { Improve } from '../improve/improve.ts';
 import { keepSwept, openImprove } from '../improve/open.ts';
 import { createTakeImage } from '../improve/takeImage.ts';
-import { FairScheduler } from '../limits/fairScheduler.ts';
-import { MemoryBudget } from '../limits/memoryBudget.ts';
-import { PixelJobs } from '../limits/pixelJobs.ts';
+import type { Logger } from '../ops/log.ts';
 import { assertImageThreads, configureImages } from './images.ts';
 import { pagesFolder, version } from './installation.ts';
-import { meteredCutout } from './meteredCutout.ts';
-import { watchServer, watchWork } from './metricSources.ts';
-import { openConsole } from './openConsole.ts';
-import { openDownloads } from './openDownloads.ts';
+import { type OpenedConsole, openConsole } from './openConsole.ts';
+import { openMeteredCutout } from './openCutout.ts';
 import { type OpenedEngine, threadsOf } from './openEngine.ts';
-import { openObservation } from './openObservation.ts';
-import { openSharedState } from './openSharedState.ts';
+import { type Limits, openLimits, sizeMemoryBudget } from './openLimits.ts';
+import { type Observation, openObservation, watchServer, watchWork } from './openObservation.ts';
+import { openSharedState, type SharedState } from './openSharedState.ts';
 import { billingOf, improveOf, purchasesOf } from './options.ts';
 import type { Overrides, Server, StartOptions } from './serverTypes.ts';
-import { sizeMemoryBudget } from './sizeMemoryBudget.ts';
-
-/** How many GPUs work. */
-const countDevices = ({ devices }: Pick<EngineStats, 'devices'>): Devices => {
-  const lost = devices.filter((device) => device.lost !== undefined).length;
-  return { ready: devices.length - lost, lost };
-};
 
 interface AssembleOptions extends StartOptions, Overrides {
   /** The engine, whose network is loading. */
   readonly opening: Promise<OpenedEngine>;
-  /** What of the networks is being opened now. */
+  /** Returns what of the networks is being opened now. */
   readonly openingSteps: () => readonly OpeningStep[];
   /** Stops the loading and closes the engine. */
   readonly closeEngine: () => Promise<void>;
 }
 
-/** The shop, if packs are for sale. Stripe's library is large and loaded only then. */
+/** Functions that close what has been opened. */
+class Closers {
+  readonly #logger: Logger;
+  readonly #closers: (() => unknown)[] = [];
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  add(close: () => unknown): void {
+    this.#closers.push(close);
+  }
+
+  /** Calls them in reverse order. An error of one is logged, and the others are closed all the same. */
+  async closeAll(): Promise<void> {
+    for (const close of this.#closers.splice(0).reverse()) {
+      try {
+        await close();
+      } catch (error) {
+        this.#logger.error({ err: error }, 'close');
+      }
+    }
+  }
+}
+
+/** What a server keeps and watches, whichever network it runs. */
+interface Foundation {
+  readonly stores: ServedStores;
+  readonly improve: Improve;
+  readonly shared: SharedState;
+  readonly observation: Observation;
+  readonly purchases: Purchases | undefined;
+  readonly console: OpenedConsole;
+  /** Limits of the images that may be sent. */
+  readonly images: ProbeLimits;
+  readonly limits: Limits;
+}
+
+/** Opens the shop, if packs are for sale. Stripe's library is large and loaded only then. */
 async function openPurchases(
   { billing }: Pick<Config, 'billing'>,
   stores: Parameters<typeof bookPurchase>[0],
@@ -52,147 +83,167 @@ async function openPurchases(
   return new Purchases({ ...selling, ...(api && { api }) }, (purchase) => bookPurchase(stores, purchase));
 }
 
-/** The parts of `openServer` that are not needed to begin loading the network. */
-export async function assemble(config: Config, options: AssembleOptions): Promise<Server> {
-  const { log, health, signal, clock, opening } = options;
-  const { logger } = log;
-  const { host, port, timeout, keepAlive, proxies } = config.http;
-  /** Functions that close what has been opened, called in reverse order. */
-  const closers: (() => unknown)[] = [];
-  const closeAll = async () => {
-    for (const close of closers.splice(0).reverse()) {
-      try {
-        await close();
-      } catch (error) {
-        // The others are closed all the same.
-        logger.error({ err: error }, 'close');
-      }
+async function openFoundation(
+  config: Config,
+  options: AssembleOptions,
+  closers: Closers,
+): Promise<Foundation> {
+  const { clock } = options;
+  const { logger } = options.log;
+  const stores = await serveStores({
+    ...config.store,
+    billing: billingOf(config.billing, config.http.timeout),
+    onError: (error) => logger.error({ err: error }, 'ledger'),
+    ...(clock && { now: clock.now }),
+  });
+  closers.add(() => stores.close());
+  const improve = openImprove(improveOf(config.improve, stores.database));
+  closers.add(keepSwept(improve, (error) => logger.error({ err: error }, 'improve')));
+  const shared = await openSharedState(config, logger, stores, clock);
+  closers.add(() => shared.close());
+  const observation = await openObservation(config.observe, { logger, attempts: shared.attempts });
+  closers.add(() => observation.close());
+  const purchases = await openPurchases(config, stores, options.stripe);
+  const people = await openConsole(config, {
+    stores,
+    improve,
+    shared,
+    purchases,
+    providers: options.providers,
+    now: clock?.now,
+  });
+  const images = configureImages(config.cutout);
+  const limits = openLimits(config, {
+    logger,
+    fetchFailures: shared.fetchFailures,
+    rules: options.download,
+    // Two more than network runs: one image is decoded and one encoded meanwhile.
+    running: options.running ?? threadsOf(config.engine).workers + 2,
+    onStuck: options.onStuck,
+  });
+  return { stores, improve, shared, observation, purchases, console: people, images, limits };
+}
+
+/** Counts the GPUs that work, and those that were lost. */
+const countDevices = ({ devices }: Pick<EngineStats, 'devices'>): Devices => {
+  const lost = devices.filter((device) => device.lost !== undefined).length;
+  return { ready: devices.length - lost, lost };
+};
+
+/** The use case of a server, which exists once its network is loaded. */
+class Work {
+  /** Rejects with the error of the network, or with a UserError. */
+  readonly cutout: Promise<Cutout>;
+  #networkUsable = () => true;
+  #devices: () => Devices = () => ({ ready: 0, lost: 0 });
+
+  constructor(config: Config, options: AssembleOptions, foundation: Foundation, closers: Closers) {
+    this.cutout = options.opening.then((network) =>
+      this.#open(network, config, options, foundation, closers),
+    );
+    // `Server.ready` rejects with the same error.
+    this.cutout.catch(() => {});
+  }
+
+  /** False while an unloaded network cannot be loaded again. */
+  networkUsable(): boolean {
+    return this.#networkUsable();
+  }
+
+  devices(): Devices {
+    return this.#devices();
+  }
+
+  async #open(
+    opened: OpenedEngine,
+    config: Config,
+    options: AssembleOptions,
+    { stores, shared, images, ...foundation }: Foundation,
+    closers: Closers,
+  ): Promise<Cutout> {
+    await assertImageThreads();
+    const { logger } = options.log;
+    const { metrics } = foundation.observation;
+    const { memory, downloads, ...limits } = foundation.limits;
+    const { name } = opened.network;
+    logger.info({ network: name, device: config.engine.device, ...opened.precision }, 'network');
+    if (options.memory) memory.bound(options.memory);
+    else {
+      const selects = (await opened.selector?.installed()) ?? false;
+      sizeMemoryBudget(config, memory, { limits: images, opened, selects, logger });
     }
-  };
+    const { scheduler } = limits;
+    if (metrics) watchWork(metrics, opened, config, { scheduler, memory, downloads });
+    const { ledger } = stores;
+    const { estimate } = options;
+    const parts = { ...limits, logger, metrics, ledger, shared, limits: images, estimate };
+    const { cutout, networkUsable, stop } = openMeteredCutout(opened, config, parts);
+    this.#networkUsable = networkUsable;
+    this.#devices = () => countDevices(opened.engine.stats());
+    closers.add(stop);
+    return options.wrapCutout ? options.wrapCutout(cutout) : cutout;
+  }
+}
+
+/** Creates the application over what was opened. */
+function openApp(config: Config, options: AssembleOptions, foundation: Foundation, work: Work) {
+  const { stores, improve, shared, observation, purchases, console: people, images, limits } = foundation;
+  const { accounts, ledger } = stores;
+  const { metrics } = observation;
+  const { memory, scheduler, downloadsFor } = limits;
+  const { adminToken } = config.accounts;
+  const { metricsToken } = config.observe;
+  return createApp({
+    version: version(),
+    logger: options.log.logger,
+    health: options.health,
+    storesReachable: () => stores.isReachable() && shared.isReachable(),
+    networkUsable: () => work.networkUsable(),
+    devices: () => work.devices(),
+    opening: () => options.openingSteps().map(openingSince),
+    recorders: [...(options.recorders ?? []), ...observation.recorders],
+    timeout: config.http.timeout,
+    authenticate: (hash) => accounts.authenticateHash(hash),
+    balances: ledger,
+    rate: shared.rate,
+    scheduler,
+    memory,
+    // The route answers 503 until `health` is ready, which requires a network.
+    cutout: async (request, call) => (await work.cutout)(request, call),
+    takeImage: createTakeImage({ improve, downloadsFor, limits: images }),
+    ...(adminToken && { admin: { ...stores, token: adminToken } }),
+    ...(metrics && metricsToken && { metrics: { metrics, token: metricsToken } }),
+    ...(purchases && { purchases }),
+    attempts: shared.attempts,
+    proxies: config.http.proxies,
+    pages: pagesFolder,
+    console: people.parts,
+  });
+}
+
+/** Opens the parts of `openServer` that are not needed to begin loading the network. */
+export async function assemble(config: Config, options: AssembleOptions): Promise<Server> {
+  const { log, health, signal, opening } = options;
+  const { host, port, timeout, keepAlive } = config.http;
+  const closers = new Closers(log.logger);
   try {
-    const stores = await serveStores({
-      ...config.store,
-      billing: billingOf(config.billing, timeout),
-      onError: (error) => logger.error({ err: error }, 'ledger'),
-      ...(clock && { now: clock.now }),
-    });
-    closers.push(() => stores.close());
-    const { accounts, ledger } = stores;
-    const improve = openImprove(improveOf(config.improve, stores.database));
-    closers.push(keepSwept(improve, (error) => logger.error({ err: error }, 'improve')));
-    const shared = await openSharedState(config, logger, stores, clock);
-    closers.push(() => shared.close());
-    const { rate, attempts, idempotency } = shared;
-    const storesReachable = () => stores.isReachable() && shared.isReachable();
-    let networkUsable = () => true;
-    let devices: () => Devices = () => ({ ready: 0, lost: 0 });
-    const hasDevice = () => devices().lost === 0 || devices().ready > 0;
-    const observation = await openObservation(config.observe, { logger, attempts });
-    closers.push(() => observation.close());
-    const { metrics } = observation;
-    if (metrics)
-      watchServer(metrics, {
-        ledger,
-        idempotency,
+    const foundation = await openFoundation(config, options, closers);
+    const { stores, shared, observation, limits } = foundation;
+    const work = new Work(config, options, foundation, closers);
+    if (observation.metrics)
+      watchServer(observation.metrics, {
+        ledger: stores.ledger,
+        idempotency: shared.idempotency,
         droppedLines: () => log.dropped(),
         opening: options.openingSteps,
-        isReady: () => health.phase === 'ready' && storesReachable() && networkUsable() && hasDevice(),
+        isReady: () => {
+          const { ready, lost } = work.devices();
+          const reachable = stores.isReachable() && shared.isReachable();
+          return health.phase === 'ready' && reachable && work.networkUsable() && (lost === 0 || ready > 0);
+        },
       });
-    const purchases = await openPurchases(config, stores, options.stripe);
-    const people = await openConsole(config, {
-      stores,
-      improve,
-      shared,
-      purchases,
-      providers: options.providers,
-      now: clock?.now,
-    });
-    const limits = configureImages(config.cutout);
-    const memory = new MemoryBudget();
-    const { downloadsFor, limit: downloads } = openDownloads(config.fetch, {
-      memory,
-      failures: shared.fetchFailures,
-      rules: options.download,
-    });
-    // Two more than network runs: one image is decoded and one encoded meanwhile.
-    const running = options.running ?? threadsOf(config.engine).workers + 2;
-    const pixelJobs = new PixelJobs({
-      threads: running,
-      onOverdue: (overdue) => logger.warn({ overdue, threads: running }, 'an image job takes too long'),
-      onStuck: (overdue) => {
-        logger.error({ overdue, threads: running }, 'image jobs do not end');
-        options.onStuck?.();
-      },
-    });
-    const scheduler = new FairScheduler(
-      {
-        running,
-        overdue: () => pixelJobs.overdue,
-        waitMs: config.limits.queueSeconds * 1000 || Number.POSITIVE_INFINITY,
-        memory,
-      },
-      () => performance.now(),
-    );
-
-    const prepare = async (network: OpenedEngine): Promise<Cutout> => {
-      await assertImageThreads();
-      const { name } = network.network;
-      logger.info({ network: name, device: config.engine.device, ...network.precision }, 'network');
-      if (options.memory) memory.bound(options.memory);
-      else {
-        const selects = (await network.selector?.installed()) ?? false;
-        sizeMemoryBudget(config, memory, { limits, opened: network, selects, logger });
-      }
-      if (metrics) watchWork(metrics, network, config, { scheduler, memory, downloads });
-      const parts = {
-        logger,
-        metrics,
-        ledger,
-        shared,
-        scheduler,
-        pixelJobs,
-        downloadsFor,
-        limits,
-        estimate: options.estimate,
-      };
-      const { cutout, stop, ...metered } = meteredCutout(network, config, parts);
-      networkUsable = metered.networkUsable;
-      devices = () => countDevices(network.engine.stats());
-      closers.push(stop);
-      return options.wrapCutout ? options.wrapCutout(cutout) : cutout;
-    };
-    const cutout = opening.then(prepare);
-    // `ready` rejects with the same error.
-    cutout.catch(() => {});
-
-    const app = createApp({
-      version: version(),
-      logger,
-      health,
-      storesReachable,
-      networkUsable: () => networkUsable(),
-      devices: () => devices(),
-      opening: () => options.openingSteps().map(openingSince),
-      recorders: [...(options.recorders ?? []), ...observation.recorders],
-      timeout,
-      authenticate: (hash) => accounts.authenticateHash(hash),
-      balances: ledger,
-      rate,
-      scheduler,
-      memory,
-      // The route answers 503 until `health` is ready, which requires a network.
-      cutout: async (request, call) => (await cutout)(request, call),
-      takeImage: createTakeImage({ improve, downloadsFor, limits }),
-      ...(config.accounts.adminToken && { admin: { ...stores, token: config.accounts.adminToken } }),
-      ...(metrics &&
-        config.observe.metricsToken && { metrics: { metrics, token: config.observe.metricsToken } }),
-      ...(purchases && { purchases }),
-      attempts,
-      proxies,
-      pages: pagesFolder,
-      console: people.parts,
-    });
-    closers.push(options.closeEngine);
+    const app = openApp(config, options, foundation, work);
+    closers.add(options.closeEngine);
     // Before the network is loaded: an error of the port is known at once, and health answers meanwhile.
     const http = await listen(app.callback(), {
       host,
@@ -201,6 +252,23 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
       keepAlive,
       ...options.connectionTimeouts,
     });
+    const ready = async () => {
+      await work.cutout;
+      signal.throwIfAborted();
+      health.ready();
+      return opening;
+    };
+    const close = async (graceMs: number) => {
+      // After a drain, requests on open connections are still answered until everything is closed, so that
+      // a balancer that notices late loses none.
+      if (health.phase !== 'draining') health.stopping();
+      const inTime = await http.close(graceMs);
+      await closers.closeAll();
+      return inTime;
+    };
+    const { idempotency } = shared;
+    const { improve, console: people } = foundation;
+    const { scheduler, memory, downloads } = limits;
     return {
       http,
       stores,
@@ -211,23 +279,11 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
       downloads,
       console: people,
       observation,
-      ready: async () => {
-        await cutout;
-        signal.throwIfAborted();
-        health.ready();
-        return opening;
-      },
-      close: async (graceMs) => {
-        // After a drain, requests on open connections are still answered until everything is closed, so that
-        // a balancer that notices late loses none.
-        if (health.phase !== 'draining') health.stopping();
-        const inTime = await http.close(graceMs);
-        await closeAll();
-        return inTime;
-      },
+      ready,
+      close,
     };
   } catch (error) {
-    await closeAll();
+    await closers.closeAll();
     throw error;
   }
 }

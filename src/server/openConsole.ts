@@ -10,7 +10,7 @@ import type { ConsoleParts } from '../http/route/console/route.ts';
 import { sessionCookie } from '../http/route/console/session.ts';
 import type { SignInParts } from '../http/route/signin/route.ts';
 import type { Improve } from '../improve/improve.ts';
-import type { SharedState } from './sharedState.ts';
+import type { SharedState } from './openSharedState.ts';
 
 /** The configured providers. Their library is loaded only if there is one. */
 export async function providersOf(

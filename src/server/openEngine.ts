@@ -14,10 +14,9 @@ import {
   secondModelOf,
 } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
-import { draftOptimised, findOptimised, processorKey } from '../models/optimised.ts';
+import { processorKey } from '../models/optimised.ts';
 import { choosePrecision, formFor, type PrecisionChoice, refusedText } from '../models/precision.ts';
-import { loadWithNotices } from './loadNotices.ts';
-import type { Opening } from './networkOpening.ts';
+import { loadWithNotices, openNetwork } from './openNetwork.ts';
 import { openSelector } from './openSelector.ts';
 import { isAbsent, openSubjectTypes } from './openSubjectTypes.ts';
 
@@ -67,19 +66,21 @@ export function threadsOf(config: EngineConfig): Threads {
   });
 }
 
+type Versions = ReturnType<NativeModule['versions']>;
+
 /** A network's files, in the form for this machine. */
-interface Located {
+interface LocatedNetwork {
   readonly located: NetworkSpec;
   readonly choice: PrecisionChoice;
   readonly form: Form;
 }
 
-/** Where a network's files are. Rejects with ModelError. */
+/** Finds a network's files. Rejects with ModelError. */
 async function locate(
   name: string,
   { modelsDir, device, precision: requested, operators: requestedOperators }: EngineConfig,
-  { instructionSets, operators: known }: ReturnType<NativeModule['versions']>,
-): Promise<Located> {
+  { instructionSets, operators: known }: Versions,
+): Promise<LocatedNetwork> {
   const { manifest } = await findFor(name, { modelsDir });
   const question = { device, requested, requestedOperators, instructionSets, operators: known };
   const choice = choosePrecision(manifest, question);
@@ -87,48 +88,6 @@ async function locate(
   const { operators } = choice;
   const located = await locateNetwork(name, { modelsDir, device, form });
   return { choice, form, located: { ...located, ...(operators !== undefined && { operators }) } };
-}
-
-/**
- * Opens the optimised copy that an earlier start saved, while its checksum is verified; undefined without a
- * valid one.
- */
-async function openCopy(
-  { engine, located, form, cacheKey, signal }: Opening,
-  { modelsDir, device }: EngineConfig,
-): Promise<NetworkInfo | undefined> {
-  const copy = cacheKey && (await findOptimised(located.path, cacheKey));
-  if (!copy) return undefined;
-  const opening = engine.load({ ...located, path: copy.file }).catch(() => undefined);
-  // Imported meanwhile, because the code of preparation is large.
-  const { isPreparedCurrent } = await import('../models/verify.ts');
-  const good = (await isPreparedCurrent(located.name, { modelsDir, device, form })) && (await copy.intact());
-  const info = await opening;
-  signal.throwIfAborted();
-  return good ? info : undefined;
-}
-
-/** Verifies the prepared network, opens it and saves an optimised copy for the next start. */
-async function openPrepared(
-  { engine, located, cacheKey, signal }: Opening,
-  ensure: () => Promise<NetworkSpec>,
-): Promise<NetworkInfo> {
-  const network = { ...located, ...(await ensure()) };
-  signal.throwIfAborted();
-  const draft = cacheKey && (await draftOptimised(located.path, cacheKey));
-  if (!draft) return engine.load(network);
-  let saved = false;
-  try {
-    const info = await engine.load({ ...network, saveTo: draft.file });
-    saved = true;
-    return info;
-  } catch {
-    // Saving the copy may be what failed, for lack of disk space.
-    signal.throwIfAborted();
-    return await engine.load(network);
-  } finally {
-    await (saved ? draft.keep() : draft.discard());
-  }
 }
 
 /** The libraries of an engine: those that are named, else the installed runtime for a GPU, else the package's. */
@@ -150,13 +109,13 @@ export async function librariesOf({
 const batchDelayMs = 2;
 
 /** Levels of RuntimeMessage in words. */
-const LEVELS = ['verbose', 'info', 'warning', 'error', 'fatal'];
+const levels = ['verbose', 'info', 'warning', 'error', 'fatal'];
 
 /** Sends what ONNX Runtime logs on a GPU to the operator. */
 export const relayTo =
   (observer: Observer) =>
   ({ level, text }: RuntimeMessage): void =>
-    observer.notice(`ONNX Runtime, ${LEVELS[level] ?? level}: ${text}`);
+    observer.notice(`ONNX Runtime, ${levels[level] ?? level}: ${text}`);
 
 interface StartOptions {
   /** Fetches a network that is missing. */
@@ -165,24 +124,6 @@ interface StartOptions {
   readonly signal: AbortSignal;
   /** Receives the engine before its networks are opened. */
   readonly onEngine?: (engine: Pick<Engine, 'stats'>) => void;
-}
-
-/** Opens a network from the best of its files; with `pull` fetches it if it is missing. */
-async function openNetwork(
-  opening: Opening,
-  config: EngineConfig,
-  { pull, observer, signal, onnxruntime }: StartOptions & { readonly onnxruntime: string },
-): Promise<NetworkInfo> {
-  const { modelsDir, device } = config;
-  const { located, form } = opening;
-  const ensure = async () => {
-    const { ensureNetwork } = await import('../models/ensure.ts');
-    return ensureNetwork(located.name, { modelsDir, pull, device, form, observer, signal });
-  };
-  if (device === 'cpu') return (await openCopy(opening, config)) ?? (await openPrepared(opening, ensure));
-  // Imported where it is needed, because every import delays a start on the CPU.
-  const { openOnGpu } = await import('./openOnGpu.ts');
-  return openOnGpu(opening, config, { ensure, observer, onnxruntime });
 }
 
 /** Whether the second network was opened; false, with a notice, where it is absent and was not asked for by name. */
@@ -209,27 +150,15 @@ export async function secondNetworkOf(
   return second === 'on' ? secondModelOf(models) : undefined;
 }
 
-/**
- * Finds (or with `pull` fetches) the network, starts the engine's threads, loads the network and warms it up.
- * Rejects with ModelError or EngineError, whose messages are for the operator, and soon after an abort with
- * the reason of `signal`.
- */
-export async function openEngine(
+/** Starts the threads of an engine for these settings. */
+async function startEngine(
+  native: NativeModule,
   config: EngineConfig,
-  profile: Pick<Profile, 'second'>,
-  start: StartOptions,
-): Promise<OpenedEngine> {
-  const { observer, signal } = start;
-  const { modelsDir, device, model } = config;
-  const native = loadAddon();
-  const versions = native.versions();
-  const first = await locate(model, config, versions);
-  const beside = await secondNetworkOf(config, profile);
-  const other = beside === undefined ? undefined : await locate(beside, config, versions);
-  const refused = refusedText(versions);
-  if (refused !== undefined) observer.notice(refused);
-  const threads = threadsOf(config);
-  const engine = createEngine(
+  threads: Threads,
+  observer: Observer,
+): Promise<Engine> {
+  const { device } = config;
+  return createEngine(
     native,
     {
       ...threads,
@@ -245,53 +174,99 @@ export async function openEngine(
     },
     device === 'cpu' ? undefined : relayTo(observer),
   );
+}
+
+/** The networks that an engine runs. */
+interface Networks {
+  readonly first: LocatedNetwork;
+  readonly second: LocatedNetwork | undefined;
+}
+
+/** What was loaded, and how it is loaded again. */
+type LoadedNetworks = Pick<OpenedEngine, 'info' | 'reload'> & {
+  readonly second: LocatedNetwork | undefined;
+  readonly subjectTypes: boolean;
+};
+
+/** Loads the networks and the classifier of subjects into an engine. */
+async function loadNetworks(
+  engine: Engine,
+  { first, second: wanted }: Networks,
+  config: EngineConfig,
+  { pull, observer, signal, onnxruntime }: StartOptions & { readonly onnxruntime: string },
+): Promise<LoadedNetworks> {
+  // Networks compiled by a GPU's provider cannot be saved in this form.
+  const processor = config.device === 'cpu' ? await processorKey() : undefined;
+  const opener = { load: loadWithNotices(engine, observer), gpus: () => engine.gpus() };
+  const open = ({ located, form, choice }: LocatedNetwork, mayPull: boolean) => {
+    const operators = choice.operators ?? '';
+    const cacheKey = processor ? { onnxruntime, processor, operators } : undefined;
+    const opening = { engine: opener, located, form, cacheKey, signal };
+    return openNetwork(opening, config, { pull: mayPull, observer, onnxruntime });
+  };
+  const openFirst = async (mayPull: boolean, required: boolean) => {
+    // Short, and concurrent with opening the network, whose errors are reported first.
+    const types = openSubjectTypes(engine, config, { pull: mayPull, observer, signal, required });
+    types.catch(() => {});
+    const info = await open(first, mayPull);
+    return { info, types: await types };
+  };
+  const { info, types } = await openFirst(pull, false);
+  const second =
+    wanted && (await openSecond(() => open(wanted, pull), config, observer)) ? wanted : undefined;
+  if (types.notice) observer.notice(types.notice);
+  const reload = async () => {
+    await openFirst(false, types.found);
+    if (second) await open(second, false);
+  };
+  return { info, second, subjectTypes: types.found, reload };
+}
+
+/**
+ * Finds (or with `pull` fetches) the network, starts the engine's threads, loads the network and warms it up.
+ * Rejects with ModelError or EngineError, whose messages are for the operator, and soon after an abort with
+ * the reason of `signal`.
+ */
+export async function openEngine(
+  config: EngineConfig,
+  profile: Pick<Profile, 'second'>,
+  start: StartOptions,
+): Promise<OpenedEngine> {
+  const { observer, signal } = start;
+  const { modelsDir, device, model } = config;
+  const native = loadAddon();
+  const versions = native.versions();
+  const first = await locate(model, config, versions);
+  const secondName = await secondNetworkOf(config, profile);
+  const wanted = secondName === undefined ? undefined : await locate(secondName, config, versions);
+  const refused = refusedText(versions);
+  if (refused !== undefined) observer.notice(refused);
+  const threads = threadsOf(config);
+  const engine = await startEngine(native, config, threads, observer);
   start.onEngine?.(engine);
   const giveUp = () => void engine.close(0);
   signal.addEventListener('abort', giveUp, { once: true });
   try {
     signal.throwIfAborted();
-    // Networks compiled by a GPU's provider cannot be saved in this form.
-    const processor = device === 'cpu' ? await processorKey() : undefined;
-    const { onnxruntime } = native.versions();
-    const opener = { load: loadWithNotices(engine, observer), gpus: () => engine.gpus() };
-    const openIt = ({ located, form, choice }: Located, pull: boolean) => {
-      const operators = choice.operators ?? '';
-      const cacheKey = processor ? { onnxruntime, processor, operators } : undefined;
-      const opening = { engine: opener, located, form, cacheKey, signal };
-      return openNetwork(opening, config, { ...start, pull, onnxruntime });
-    };
-    const open = async (pull: boolean, required: boolean) => {
-      // Short, and concurrent with opening the network, whose errors are reported first.
-      const options = { pull, observer, signal, required, versions };
-      const types = openSubjectTypes(engine, config, options);
-      types.catch(() => {});
-      const info = await openIt(first, pull);
-      return { info, types: await types };
-    };
-    const { info, types } = await open(start.pull, false);
-    const second =
-      other && (await openSecond(() => openIt(other, start.pull), config, observer)) ? other : undefined;
-    if (types.notice) observer.notice(types.notice);
+    const networks = { first, second: wanted };
+    // ONNX Runtime's version is known once its library is loaded.
+    const loaded = await loadNetworks(engine, networks, config, {
+      ...start,
+      onnxruntime: native.versions().onnxruntime,
+    });
     const { sizeStep, operators: made } = await preparedFacts(model, { modelsDir, device, form: first.form });
-    // On a GPU a network has one size (native/ort/network.cc).
-    const network = { ...first.located, sizeStep: device === 'cpu' ? sizeStep : 0 };
-    const { operators: wanted, ...plain } = first.choice;
-    const reload = async () => {
-      await open(false, types.found);
-      if (second) await openIt(second, false);
-    };
+    const { operators, ...plain } = first.choice;
     return {
+      ...loaded,
       engine,
-      network,
-      second: second?.located,
-      info,
+      // On a GPU a network has one size (native/ort/network.cc).
+      network: { ...first.located, sizeStep: device === 'cpu' ? sizeStep : 0 },
+      second: loaded.second?.located,
       threads,
       // A network whose 8-bit part the operators do not know is computed by those of ONNX Runtime.
-      precision: made && wanted !== undefined ? { ...plain, operators: wanted } : plain,
-      subjectTypes: types.found,
+      precision: made && operators !== undefined ? { ...plain, operators } : plain,
       selector: openSelector(engine, config, { ...start, processor: versions }),
-      onnxruntime,
-      reload,
+      onnxruntime: native.versions().onnxruntime,
     };
   } catch (error) {
     await engine.close(0);

@@ -1,10 +1,18 @@
+import type { Ledger } from '../billing/ledger.ts';
+import { toCredits } from '../billing/price.ts';
 import type { ObserveConfig } from '../config/observe.ts';
+import type { Config } from '../config/readConfig.ts';
+import type { CachedResult } from '../cutout/cachedResult.ts';
+import type { OpeningStep } from '../engine/types.ts';
 import { listen } from '../http/server.ts';
+import type { Idempotency } from '../idempotency/idempotency.ts';
 import type { Attempts } from '../limits/attempts.ts';
 import type { Logger } from '../ops/log.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import type { Recorder } from '../ops/record.ts';
 import { version } from './installation.ts';
+import type { OpenedEngine } from './openEngine.ts';
+import type { Limits } from './openLimits.ts';
 
 export interface Observation {
   /** Called for every request, before the log. */
@@ -15,7 +23,7 @@ export interface Observation {
   close(): Promise<void>;
 }
 
-/** Metrics and traces as configured; what is off is not loaded. Throws UserError if the port cannot be opened. */
+/** Opens metrics and traces as configured; what is off is not loaded. Throws UserError if the port cannot be opened. */
 export async function openObservation(
   { metricsPort: port, metricsHost: host, metricsToken: token, otlpUrl: url, otlpHeaders }: ObserveConfig,
   { logger, attempts }: { readonly logger: Logger; readonly attempts: Attempts },
@@ -52,4 +60,52 @@ export async function openObservation(
       await tracing?.close().catch((error: unknown) => logger.warn({ err: error }, 'tracing'));
     },
   };
+}
+
+interface WatchedServer {
+  readonly ledger: Ledger;
+  readonly idempotency: Idempotency<CachedResult>;
+  readonly droppedLines: () => number;
+  readonly opening: () => readonly OpeningStep[];
+  readonly isReady: () => boolean;
+}
+
+/** Watches what has metrics while the network is loading. */
+export function watchServer(metrics: Metrics, watched: WatchedServer): void {
+  const { ledger, idempotency, droppedLines, opening, isReady } = watched;
+  metrics.watch({
+    droppedLines,
+    opening,
+    ready: isReady,
+    results: () => idempotency.stats,
+    reservations: () => ledger.openReservations(),
+    balances: async () => toCredits(await ledger.balances()),
+    booked: async () =>
+      (await ledger.booked()).map(({ amount, ...row }) => ({ ...row, credits: toCredits(amount) })),
+  });
+}
+
+/** Watches what has metrics once the network is loaded. */
+export function watchWork(
+  metrics: Metrics,
+  { engine, info, network, precision, onnxruntime }: OpenedEngine,
+  config: Pick<Config, 'engine' | 'cutout'>,
+  { scheduler, memory, downloads }: Pick<Limits, 'scheduler' | 'memory' | 'downloads'>,
+): void {
+  metrics.networkLoaded(info.loadMs + info.warmUpMs);
+  metrics.install({
+    version: version(),
+    node: process.versions.node,
+    network: network.name,
+    device: config.engine.device,
+    precision: precision.precision,
+    profile: config.cutout.profile,
+    onnxruntime,
+  });
+  metrics.watch({
+    admission: () => scheduler.stats,
+    memory: () => memory.stats,
+    downloads: () => downloads.running,
+    engine: () => engine.stats(),
+  });
 }

@@ -7,13 +7,31 @@ import { BoundedStore } from '../idempotency/boundedStore.ts';
 import { cachedResultBytes, cachedResultCodec } from '../idempotency/codec.ts';
 import { Idempotency } from '../idempotency/idempotency.ts';
 import { InMemoryResultStore } from '../idempotency/inMemoryStore.ts';
+import type { Attempts } from '../limits/attempts.ts';
 import { type Clock, systemClock } from '../limits/clock.ts';
+import type { ConcurrencyLimit } from '../limits/concurrency.ts';
 import { InMemoryAttempts } from '../limits/inMemoryAttempts.ts';
 import { InMemoryConcurrencyLimit } from '../limits/inMemoryConcurrency.ts';
 import { InMemoryRateLimit } from '../limits/inMemoryRate.ts';
+import type { RateLimit } from '../limits/rate.ts';
 import type { Logger } from '../ops/log.ts';
 import { sharedSecret } from '../store/secretTable.ts';
-import type { SharedState } from './sharedState.ts';
+
+/** State that nodes share beside the database: limits, cached results and sessions. In memory for a single node. */
+export interface SharedState {
+  readonly rate: RateLimit;
+  readonly concurrency: ConcurrencyLimit;
+  readonly attempts: Attempts;
+  readonly idempotency: Idempotency<CachedResult>;
+  readonly sessions: Keyv<Session>;
+  /** Failed downloads by account. */
+  readonly fetchFailures: Attempts;
+  /** Addresses that passed the precheck (src/cutout/precheck.ts), while results are kept. */
+  readonly permitted: Keyv<boolean> | undefined;
+  /** False while Redis cannot be reached or refuses writes, without which no image is processed. */
+  isReachable(): boolean;
+  close(): void;
+}
 
 /** About 10,000 addresses. */
 const permittedBytes = 5e6;

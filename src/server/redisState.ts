@@ -11,7 +11,6 @@ import { RedisRateLimit } from '../limits/redisRate.ts';
 import type { Logger } from '../ops/log.ts';
 import { Redis } from '../store/redis.ts';
 import { RedisKeyv } from '../store/redisKeyv.ts';
-import type { SharedState } from './sharedState.ts';
 
 interface RedisStateOptions {
   readonly rateOptions: RateOptions;
@@ -23,11 +22,11 @@ interface RedisStateOptions {
   readonly keeping: RedisStoreOptions<CachedResult>;
 }
 
-/** State shared by all nodes, in Redis. Throws UserError if it cannot be reached. */
+/** Opens state shared by all nodes, in Redis (`SharedState`). Throws UserError if it cannot be reached. */
 export async function openRedisState(
   { url, logger }: { readonly url: string; readonly logger: Logger },
   { rateOptions, attemptRules, fetchRules, accountConcurrency, keeping }: RedisStateOptions,
-): Promise<SharedState> {
+) {
   const redis = await Redis.open(
     {
       url,

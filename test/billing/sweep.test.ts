@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { startSweep } from '../../src/billing/sweep.ts';
+import { Sweep } from '../../src/billing/sweep.ts';
 import { StoreError } from '../../src/store/error.ts';
 import { eventually } from '../fixtures/service.ts';
 
@@ -8,7 +8,7 @@ test('a sweep tells whether it reached the database, and nothing else that fails
   let fault: Error | undefined;
   let sweeps = 0;
   const errors: unknown[] = [];
-  const sweep = startSweep({
+  const sweep = new Sweep({
     lease: {
       renew: async () => {
         sweeps++;
@@ -43,7 +43,7 @@ test('a sweep tells whether it reached the database, and nothing else that fails
 
 /** A sweep of which only the renewal does anything. */
 const sweepOf = (renew: () => Promise<void>, everyMs: number) =>
-  startSweep({
+  new Sweep({
     lease: { renew },
     ledger: { sweep: async () => 0, recover: async () => 0 },
     accounts: { flush: async () => {} },

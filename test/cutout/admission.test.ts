@@ -92,7 +92,14 @@ function start({ release, insufficient = false, memory = new MemoryBudget() }: F
         signal,
         telemetry: new RequestTelemetry(),
       });
-      return { ...admitted, end: () => admitted.end().finally(over) };
+      const end = async () => {
+        try {
+          await admitted.end();
+        } finally {
+          await over();
+        }
+      };
+      return { ...admitted, end };
     } catch (error) {
       await over();
       throw error;

@@ -2,7 +2,7 @@ import { mock } from 'node:test';
 import test from 'ava';
 import type { NetworkInfo, NetworkSpec, OpeningStep } from '../../src/engine/types.ts';
 import type { Progress } from '../../src/models/observer.ts';
-import { loadWithNotices } from '../../src/server/loadNotices.ts';
+import { loadWithNotices } from '../../src/server/openNetwork.ts';
 
 const { timers } = mock;
 test.before(() => timers.enable({ apis: ['setInterval'] }));

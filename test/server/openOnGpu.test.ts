@@ -4,7 +4,7 @@ import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { loadConfig } from '../../src/config/readConfig.ts';
 import { EngineError, type Gpu, type NetworkInfo, type NetworkSpec } from '../../src/engine/types.ts';
-import { openOnGpu } from '../../src/server/openOnGpu.ts';
+import { openOnGpu } from '../../src/server/openNetwork.ts';
 import { FakeEngine } from '../fixtures/fakeEngine.ts';
 import { gpu } from '../fixtures/gpu.ts';
 

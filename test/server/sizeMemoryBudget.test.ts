@@ -3,7 +3,7 @@ import type { Engine } from '../../src/engine/engine.ts';
 import { MemoryBudget } from '../../src/limits/memoryBudget.ts';
 import { createLogger } from '../../src/ops/log.ts';
 import { countedShare } from '../../src/ops/memory.ts';
-import { sizeMemoryBudget } from '../../src/server/sizeMemoryBudget.ts';
+import { sizeMemoryBudget } from '../../src/server/openLimits.ts';
 
 const limit = 20e9;
 

@@ -7,7 +7,7 @@ export class Unsupported extends RangeError {}
 const intsOf = (node: NodeProto, name: string): number[] => attribute(node, name)?.ints.map(Number) ?? [];
 const textOf = (node: NodeProto, name: string): string => new TextDecoder().decode(attribute(node, name)?.s);
 
-/** The window of a MaxPool. Throws Unsupported for one that is padded or not square. */
+/** Returns the window of a MaxPool. Throws Unsupported for one that is padded or not square. */
 export function windowOf(node: NodeProto): [kernel: number, stride: number, roundUp: boolean] {
   const [height = 0, width = 0] = intsOf(node, 'kernel_shape');
   const [down = 1, right = 1] = intsOf(node, 'strides');
@@ -17,42 +17,8 @@ export function windowOf(node: NodeProto): [kernel: number, stride: number, roun
   return [height, down, attribute(node, 'ceil_mode')?.i === 1n];
 }
 
-/** How a Resize samples its input. */
-export interface Sampling {
-  readonly factor: number;
-  /** Enlarged at pixel centres or from the first pixel, or reduced at pixel centres. */
-  readonly grid: 'centres' | 'corners' | 'reduced';
-}
-
 /**
- * The sampling of a bilinear Resize. Throws Unsupported for one whose factor is no power of two.
- * @param scales of its four dimensions
- */
-export function samplingOf(node: NodeProto, scales: Float32Array): Sampling {
-  const [n, c, height = 0, width = 0] = scales;
-  const corners = textOf(node, 'coordinate_transformation_mode') === 'asymmetric';
-  if (!corners && height >= 1) return { factor: enlargementOf(node, scales), grid: 'centres' };
-  const factor = corners ? height : 1 / height;
-  const coordinates = textOf(node, 'coordinate_transformation_mode');
-  const plain =
-    textOf(node, 'mode') === 'linear' &&
-    (corners || coordinates === 'half_pixel' || coordinates === 'pytorch_half_pixel') &&
-    (attribute(node, 'antialias')?.i ?? 0n) === 0n;
-  if (
-    !plain ||
-    n !== 1 ||
-    c !== 1 ||
-    height !== width ||
-    !Number.isInteger(Math.log2(factor)) ||
-    factor < 1
-  ) {
-    throw new Unsupported(`${node.name} resizes by another factor than a power of two`);
-  }
-  return { factor, grid: corners ? 'corners' : 'reduced' };
-}
-
-/**
- * By how much a bilinear Resize at pixel centres enlarges. Throws Unsupported for any other one.
+ * Returns by how much a bilinear Resize at pixel centres enlarges. Throws Unsupported for any other one.
  * @param scales its third input
  */
 export function enlargementOf(node: NodeProto, [n, c, height = 0, width = 0]: Float32Array): number {
@@ -78,47 +44,10 @@ export interface ConvGeometry {
   readonly pads: readonly [number, number, number, number];
 }
 
-/** Height and width of a map, where they are known. */
+/** Height and width of a map; undefined where they are not known. */
 export type Side = readonly [number, number] | undefined;
 
-/** The borders that `auto_pad` means along one side of the input. Throws Unsupported where they depend on an unknown size. */
-function automaticPads(
-  node: NodeProto,
-  mode: string,
-  reach: number,
-  stride: number,
-  length: number | undefined,
-): [number, number] {
-  if (mode === 'VALID') return [0, 0];
-  if (stride > 1 && length === undefined) throw new Unsupported(`${node.name} is padded for an unknown size`);
-  const covered =
-    length === undefined ? reach - 1 : (Math.ceil(length / stride) - 1) * stride + reach - length;
-  const all = Math.max(0, covered);
-  const less = Math.floor(all / 2);
-  return mode === 'SAME_UPPER' ? [less, all - less] : [all - less, less];
-}
-
-/**
- * The shape of a Conv of whichever groups, `channels` those of a group. Throws Unsupported for one that Cutout's operators
- * do not compute.
- * @param dims of its weights
- */
-export function groupedGeometry(
-  node: NodeProto,
-  dims: readonly bigint[],
-  side: Side,
-): ConvGeometry & { readonly groups: number } {
-  const mode = textOf(node, 'auto_pad');
-  const groups = Number(attribute(node, 'group')?.i ?? 1n);
-  if (mode === '' || mode === 'NOTSET') return { ...plainGeometry(node, dims), groups };
-  const shape = plainGeometry(node, dims);
-  const along = (axis: 0 | 1) =>
-    automaticPads(node, mode, shape.dilation * (shape.kernel[axis] - 1) + 1, shape.stride, side?.[axis]);
-  const [[top, bottom], [left, end]] = [along(0), along(1)];
-  return { ...shape, pads: [top, left, bottom, end], groups };
-}
-
-/** Height and width after a convolution. */
+/** Returns height and width after a convolution. */
 export function sideAfter(
   { kernel, stride, dilation, pads: [top, left, bottom, end] }: ConvGeometry,
   side: Side,
@@ -129,7 +58,7 @@ export function sideAfter(
 }
 
 /**
- * The shape of a Conv. Throws Unsupported for one that Cutout's operators in 8 bits do not compute.
+ * Returns the shape of a Conv. Throws Unsupported for one that Cutout's operators do not compute.
  * @param dims of its weights
  */
 export function convGeometry(node: NodeProto, dims: readonly bigint[]): ConvGeometry {
@@ -138,10 +67,6 @@ export function convGeometry(node: NodeProto, dims: readonly bigint[]): ConvGeom
   if (grouped || (automatic !== '' && automatic !== 'NOTSET')) {
     throw new Unsupported(`${node.name} is a convolution of another shape`);
   }
-  return plainGeometry(node, dims);
-}
-
-function plainGeometry(node: NodeProto, dims: readonly bigint[]): ConvGeometry {
   const [outputs = 0, channels = 0, height = 0, width = 0] = dims.map(Number);
   const [down = 1, right = 1] = intsOf(node, 'strides');
   const [dilation = 1, dilationX = 1] = intsOf(node, 'dilations');

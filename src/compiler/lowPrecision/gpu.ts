@@ -1,7 +1,7 @@
 import { constants } from '../onnx/graph.ts';
 import type { GraphProto } from '../onnx/onnx_pb.ts';
 import { convolutionalProgram } from './bf16.ts';
-import { samplingOf, Unsupported } from './geometry.ts';
+import { enlargementOf, Unsupported } from './geometry.ts';
 import type { FloatsOf } from './partition.ts';
 import { convolutionOf, type ProgramOperation, type ProgramWriter } from './program.ts';
 
@@ -42,9 +42,8 @@ function checkOperations(program: ProgramWriter): void {
     const readsImage = inputs.includes(image ?? -1);
     if (kind !== 'conv' && readsImage) throw new Unsupported('the image is read by no convolution');
     if (kind === 'conv') {
-      const { channels, taps, activation } = convolutionOf(operation);
-      if (taps > MOST_TAPS || (activation !== 'none' && activation !== 'relu'))
-        throw new Unsupported('a convolution of another window or activation');
+      const { channels, taps } = convolutionOf(operation);
+      if (taps > MOST_TAPS) throw new Unsupported('a convolution of a larger window');
       if (!readsImage && channels % TOGETHER !== 0)
         throw new Unsupported(`a convolution of ${channels} channels`);
     }
@@ -66,9 +65,7 @@ function enlargementBehind(graph: GraphProto, floats: FloatsOf): number {
     const scales = known.get(node.input[2] ?? '');
     if (node.opType === 'Sigmoid') isProbability = true;
     else if (node.opType === 'Resize' && scales && factor === 1) {
-      const sampling = samplingOf(node, floats(scales));
-      if (sampling.grid !== 'centres') throw new Unsupported(`${node.name} samples otherwise`);
-      factor = sampling.factor;
+      factor = enlargementOf(node, floats(scales));
       if (factor > MOST_ENLARGEMENT) throw new Unsupported(`${node.name} enlarges by ${factor}`);
     } else throw new Unsupported(`${node.name} may not follow the program`);
     name = node.output[0] ?? '';

@@ -1,4 +1,4 @@
-import { constants, consumersOf, int64Values, onlyConsumerOf } from '../onnx/graph.ts';
+import { constants, int64Values, onlyConsumerOf } from '../onnx/graph.ts';
 import type { GraphProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
 import { Unsupported } from './geometry.ts';
 import { type Operator, operatorNode } from './operator.ts';
@@ -15,7 +15,6 @@ export class GraphPartition {
   readonly #graph: GraphProto;
   readonly #floatsOf: FloatsOf;
   readonly #constants: ReadonlyMap<string, TensorProto>;
-  readonly #consumers: ReadonlyMap<string, readonly NodeProto[]>;
   readonly #onlyConsumer: (name: string) => NodeProto | undefined;
   /** Tensors that the program gives to the nodes outside, in the order of its outputs. */
   readonly #programOutputs = new Set<string>();
@@ -33,7 +32,6 @@ export class GraphPartition {
     this.#floatsOf = floatsOf;
     this.#constants = constants(graph);
     this.#onlyConsumer = onlyConsumerOf(graph);
-    this.#consumers = consumersOf(graph);
     this.program = new ProgramWriter(inputChannels);
     this.input = input.name;
     this.outputs = new Set(graph.output.map(({ name }) => name));
@@ -63,10 +61,6 @@ export class GraphPartition {
   /** The values of a float initializer. Throws Unsupported if there is no such initializer. */
   floats(name: string | undefined): Float32Array {
     return this.#floatsOf(this.initializer(name));
-  }
-
-  consumers(name: string): readonly NodeProto[] {
-    return this.#consumers.get(name) ?? [];
   }
 
   /** The node that reads a tensor, if there is only one. */

@@ -13,26 +13,10 @@ const KIND = {
   output: 8,
   sumOutput: 9,
   planes: 10,
-  depthwise: 11,
-  activate: 12,
-  resample: 13,
-  mean: 14,
-  gate: 15,
-  normalise: 16,
 } as const;
 
 /** Types of values, by their numbers in native/low_precision/program.h. */
 const TYPE = { quantised: 0, floats: 1, bf16: 2 } as const;
-
-/** Functions of a value, by their numbers in native/low_precision/activation.h. The first four can be part of a convolution. */
-const ACTIVATION = { none: 0, relu: 1, relu6: 2, hardSwish: 3, hardSigmoid: 4, sigmoid: 5 } as const;
-export type Activation = keyof typeof ACTIVATION;
-
-const FUSED: readonly Activation[] = ['none', 'relu', 'relu6', 'hardSwish'];
-export const isFused = (activation: Activation): boolean => FUSED.includes(activation);
-
-/** Where the samples of `resample` lie: enlarged from the first pixel, or reduced at pixel centres. */
-const GRID = { corners: 0, reduced: 1 } as const;
 
 export interface ValueSpec {
   readonly type: keyof typeof TYPE;
@@ -43,23 +27,20 @@ export interface ValueSpec {
 
 /** What all convolutions have in common. */
 interface ConvWindow {
+  /** First input channel that is read, and the number of channels. */
+  readonly channel: number;
+  readonly channels: number;
   /** Height and width. */
   readonly kernel: readonly [number, number];
   readonly stride: number;
   readonly dilation: number;
   /** Top, left, bottom, right. */
   readonly pads: readonly [number, number, number, number];
-}
-
-/** What those of all channels have in common. */
-interface ChannelWindow extends ConvWindow {
-  /** First input channel that is read, and the number of channels. */
-  readonly channel: number;
-  readonly channels: number;
-}
-
-export interface ConvSpec extends ChannelWindow {
+  /** Whether negative results become 0. */
   readonly relu: boolean;
+}
+
+export interface ConvSpec extends ConvWindow {
   /** Packed (pack.ts): for each group of 16 output channels one panel, for 16-bit weights two. */
   readonly weights: Int8Array;
   readonly panels: 1 | 2;
@@ -67,36 +48,11 @@ export interface ConvSpec extends ChannelWindow {
   readonly scales: Float32Array;
 }
 
-export interface Bf16ConvSpec extends ChannelWindow {
-  readonly activation: Activation;
+export interface Bf16ConvSpec extends ConvWindow {
   /** Packed (pack.ts). */
   readonly weights: Int8Array;
   readonly bias: Float32Array;
 }
-
-/** A convolution of every channel with its own kernel. */
-export interface DepthwiseSpec extends ConvWindow {
-  readonly activation: Activation;
-  /** [row of the kernel][column][channel] */
-  readonly weights: Float32Array;
-  readonly bias: Float32Array;
-}
-
-/** Normalisation of the channels from `first` on, one scale and bias for each of them. */
-export interface NormaliseSpec {
-  readonly first: number;
-  readonly relu: boolean;
-  readonly epsilon: number;
-  readonly scales: Float32Array;
-  readonly biases: Float32Array;
-}
-
-const windowCode = ({ kernel, stride, dilation, pads }: ConvWindow): number[] => [
-  ...kernel,
-  stride,
-  dilation,
-  ...pads,
-];
 
 /** Values of one kind, which operations refer to by index. */
 class Pool<T extends Float32Array | Int32Array | Int8Array> {
@@ -136,15 +92,13 @@ export interface ProgramOperation {
   readonly rest: readonly number[];
 }
 
-/** The activation in the `rest` of a convolution, and the sides of its window. */
+/** Returns how many channels a convolution reads, and the taps of its window. */
 export function convolutionOf({ rest }: ProgramOperation): {
   readonly channels: number;
   readonly taps: number;
-  readonly activation: Activation | undefined;
 } {
   const [, channels = 0, height = 0, width = 0] = rest;
-  const names = Object.keys(ACTIVATION) as Activation[];
-  return { channels, taps: height * width, activation: names.find((name) => ACTIVATION[name] === rest[11]) };
+  return { channels, taps: height * width };
 }
 
 /** Assembles a program, operation by operation, in execution order. */
@@ -194,20 +148,18 @@ export class ProgramWriter {
   #conv(
     input: number,
     output: ValueSpec,
-    conv: ChannelWindow,
+    { channel, channels, kernel, stride, dilation, pads, relu }: ConvWindow,
     panels: 1 | 2,
-    activation: Activation,
     ...constants: number[]
   ): number {
+    const window = [channel, channels, ...kernel, stride, dilation, ...pads];
     return this.#operation(
       'conv',
       [input],
       this.#value(output),
-      conv.channel,
-      conv.channels,
-      ...windowCode(conv),
+      ...window,
       panels,
-      ACTIVATION[activation],
+      relu ? 1 : 0,
       ...constants,
     );
   }
@@ -215,55 +167,11 @@ export class ProgramWriter {
   conv(input: number, output: ValueSpec, conv: ConvSpec): number {
     const { weights, bias, scales } = conv;
     const constants = [this.weights.add(weights), this.ints.add(bias), this.floats.add(scales)];
-    return this.#conv(input, output, conv, conv.panels, conv.relu ? 'relu' : 'none', ...constants);
+    return this.#conv(input, output, conv, conv.panels, ...constants);
   }
 
   bf16Conv(input: number, output: ValueSpec, conv: Bf16ConvSpec): number {
-    const constants = [this.weights.add(conv.weights), this.floats.add(conv.bias)];
-    return this.#conv(input, output, conv, 1, conv.activation, ...constants);
-  }
-
-  depthwise(input: number, conv: DepthwiseSpec): number {
-    return this.#operation(
-      'depthwise',
-      [input],
-      this.#value(this.spec(input)),
-      ...windowCode(conv),
-      ACTIVATION[conv.activation],
-      this.floats.add(conv.weights),
-      this.floats.add(conv.bias),
-    );
-  }
-
-  activate(input: number, activation: Activation): number {
-    return this.#operation('activate', [input], this.#value(this.spec(input)), ACTIVATION[activation]);
-  }
-
-  resample(input: number, factor: number, grid: keyof typeof GRID): number {
-    return this.#operation('resample', [input], this.#value(this.spec(input)), factor, GRID[grid]);
-  }
-
-  /** The mean of every channel, one pixel. */
-  mean(input: number): number {
-    return this.#operation('mean', [input], this.#value(this.spec(input)));
-  }
-
-  /** Every channel of `input` times that of the one pixel of `gates`. */
-  gate(input: number, gates: number): number {
-    return this.#operation('gate', [input, gates], this.#value(this.spec(input)));
-  }
-
-  normalise(input: number, { first, relu, epsilon, scales, biases }: NormaliseSpec): number {
-    return this.#operation(
-      'normalise',
-      [input],
-      this.#value(this.spec(input)),
-      first,
-      relu ? 1 : 0,
-      this.floats.add(Float32Array.of(epsilon)),
-      this.floats.add(scales),
-      this.floats.add(biases),
-    );
+    return this.#conv(input, output, conv, 1, this.weights.add(conv.weights), this.floats.add(conv.bias));
   }
 
   maxPool(input: number, kernel: number, stride: number, roundUp: boolean): number {

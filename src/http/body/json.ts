@@ -43,73 +43,94 @@ const maxOtherBytes = 1024 * 1024;
 const escapeBytes = 2;
 const unicodeEscapeBytes = 6;
 
+const malformed = (detail: string) => fail('malformed_request', { detail });
+
+/** Scans the bytes of a body in order, and counts what makes JSON expensive to parse. */
+class JsonScanner {
+  readonly long = new LongTextFinder();
+  /** Whether there are escapes of characters beyond Latin-1. */
+  wide = false;
+  inText = false;
+  readonly #bytes: Buffer;
+  #depth = 0;
+  #values = 0;
+  /** Bytes outside of strings. */
+  #others = 0;
+  #escapeEnd = 0;
+  #textStart = 0;
+  #textLength = 0;
+  #digits = 0;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  /** Scans the bytes from `from` to before `end`. Throws `malformed_request`. */
+  scan(from: number, end: number): void {
+    for (let at = from; at < end; at += 1) {
+      const byte = this.#bytes[at] ?? 0;
+      if (!this.inText) this.#outside(at, byte);
+      else if (at >= this.#escapeEnd) this.#inside(at, byte);
+    }
+    if (this.#others > maxOtherBytes)
+      throw malformed(`The JSON has more than ${maxOtherBytes / 2 ** 20} MiB beside its texts.`);
+  }
+
+  #inside(at: number, byte: number): void {
+    if (at >= this.long.due) this.long.cut(at, byte);
+    if (byte === BACKSLASH) {
+      const bytes = this.#bytes;
+      const unicode = bytes[at + 1] === UNICODE;
+      if (unicode && !(bytes[at + 2] === ZERO && bytes[at + 3] === ZERO)) this.wide = true;
+      this.#escapeEnd = at + (unicode ? unicodeEscapeBytes : escapeBytes);
+    } else if (byte === QUOTE) {
+      this.inText = false;
+      this.long.end(at);
+      this.#textLength = at - this.#textStart;
+    }
+  }
+
+  #outside(at: number, byte: number): void {
+    this.#others += 1;
+    const kind = kinds[byte];
+    if (kind === digit) {
+      this.#digits += 1;
+      if (this.#digits > maxDigits)
+        throw malformed(`The JSON has a number of more than ${maxDigits} digits.`);
+    } else if (kind !== 0) this.#digits = 0;
+    if (kind === text) {
+      this.inText = true;
+      this.#textStart = at + 1;
+      this.long.begin(this.#textStart);
+    } else if (kind === colon) {
+      if (this.#textLength > maxNameBytes) throw nameTooLong();
+    } else if (kind === close) this.#depth -= 1;
+    else if (kind === comma || kind === open) this.#value(byte);
+  }
+
+  /** A value begins after this comma or bracket. */
+  #value(byte: number): void {
+    this.#values += 1;
+    if (kinds[byte] === open) this.#depth += 1;
+    if (this.#depth > maxDepth + 1 || (this.#depth > maxDepth && byte === OBJECT))
+      throw malformed(`The JSON is nested deeper than ${maxDepth} levels.`);
+    if (this.#values > maxFields) throw malformed(`The JSON has more than ${maxFields} values.`);
+  }
+}
+
 /**
  * Scans a body before it is parsed. Throws `malformed_request` for JSON that is more expensive to parse than
  * its bytes suggest: nested deeper than options are, with more values than a form may have fields, with long
  * names or numbers, or with much white space. Syntax is checked by the parser.
  */
 export async function scanJson(bytes: Buffer): Promise<Scanned> {
-  const long = new LongTextFinder();
-  let depth = 0;
-  let values = 0;
-  let beside = 0;
-  let wide = false;
-  let inText = false;
-  let escapeEnd = 0;
-  let textStart = 0;
-  let textLength = 0;
-  let digits = 0;
+  const scanner = new JsonScanner(bytes);
   for (let from = 0; from < bytes.length; from += bodyBytesPerTurn) {
     if (from > 0) await turn();
-    const end = Math.min(bytes.length, from + bodyBytesPerTurn);
-    for (let at = from; at < end; at += 1) {
-      const byte = bytes[at] ?? 0;
-      if (inText) {
-        if (at < escapeEnd) continue;
-        if (at >= long.due) long.cut(at, byte);
-        if (byte === BACKSLASH) {
-          const unicode = bytes[at + 1] === UNICODE;
-          if (unicode && !(bytes[at + 2] === ZERO && bytes[at + 3] === ZERO)) wide = true;
-          escapeEnd = at + (unicode ? unicodeEscapeBytes : escapeBytes);
-        } else if (byte === QUOTE) {
-          inText = false;
-          long.end(at);
-          textLength = at - textStart;
-        }
-        continue;
-      }
-      beside += 1;
-      const kind = kinds[byte];
-      if (kind === digit) {
-        digits += 1;
-        if (digits > maxDigits)
-          throw fail('malformed_request', {
-            detail: `The JSON has a number of more than ${maxDigits} digits.`,
-          });
-      } else if (kind !== 0) digits = 0;
-      if (kind === text) {
-        inText = true;
-        textStart = at + 1;
-        long.begin(textStart);
-      } else if (kind === colon) {
-        if (textLength > maxNameBytes) throw nameTooLong();
-      } else if (kind === close) depth -= 1;
-      else if (kind === comma || kind === open) {
-        values += 1;
-        if (kind === open) depth += 1;
-        if (depth > maxDepth + 1 || (depth > maxDepth && byte === OBJECT))
-          throw fail('malformed_request', { detail: `The JSON is nested deeper than ${maxDepth} levels.` });
-        if (values > maxFields)
-          throw fail('malformed_request', { detail: `The JSON has more than ${maxFields} values.` });
-      }
-    }
-    if (beside > maxOtherBytes)
-      throw fail('malformed_request', {
-        detail: `The JSON has more than ${maxOtherBytes / 2 ** 20} MiB beside its texts.`,
-      });
+    scanner.scan(from, Math.min(bytes.length, from + bodyBytesPerTurn));
   }
   // An unterminated string is found here, because the parser does not see long ones.
-  if (inText) throw new SyntaxError('A text has no end.');
+  if (scanner.inText) throw new SyntaxError('A text has no end.');
   const decode = (piece: Buffer) => JSON.parse(`"${piece.toString()}"`) as string;
-  return { wide, shorten: () => shorten(bytes, long.found, decode) };
+  return { wide: scanner.wide, shorten: () => shorten(bytes, scanner.long.found, decode) };
 }

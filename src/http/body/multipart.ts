@@ -267,6 +267,100 @@ function boundaryOf(req: IncomingMessage): string {
   return boundary;
 }
 
+/** The parser of one form, fed with what arrives. */
+class FormParser {
+  readonly #parser: Dicer;
+  readonly #parts: Parts;
+  /** Parts whose end has not been parsed. */
+  #open = 0;
+  #finished = false;
+  #failure: { readonly error: unknown } | undefined;
+  #done = () => {};
+  #fault = (_error: unknown) => {};
+
+  constructor(boundary: string, parts: Parts) {
+    const settings: DicerSettings = {
+      boundary,
+      maxHeaderPairs: maxHeaders + 1,
+      maxHeaderSize: 2 * maxHeaderBytes,
+      highWaterMark: bufferedBytes,
+      partHwm: bufferedBytes,
+    };
+    this.#parts = parts;
+    this.#parser = new Dicer(settings);
+    this.#parser.on(
+      'part',
+      catchInListener((stream: Dicer.PartStream) => this.#begin(stream), this.#failed),
+    );
+    this.#parser.on('error', this.#broken);
+    this.#parser.on('finish', () => {
+      this.#finished = true;
+      this.#over();
+    });
+  }
+
+  /** Calls `fault` with the first error. */
+  onFault(fault: (error: unknown) => void): void {
+    this.#fault = fault;
+  }
+
+  /** Parses a piece; a returned promise is fulfilled when the parser can take more. */
+  write(piece: Buffer): Promise<void> | undefined {
+    return this.#parser.write(piece)
+      ? undefined
+      : new Promise((drained) => this.#parser.once('drain', drained));
+  }
+
+  /** The body is complete. Resolves when all parts are parsed; rejects with the first error. */
+  end(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#done = resolve;
+      this.#fault = reject;
+      if (this.#failure) return reject(this.#failure.error);
+      if (this.#finished) this.#over();
+      else this.#parser.end();
+    });
+  }
+
+  readonly #failed = (error: unknown): void => {
+    this.#failure ??= { error };
+    this.#fault(error);
+  };
+
+  readonly #broken = (cause: unknown): void =>
+    this.#failed(
+      fail('malformed_request', {
+        detail:
+          'The multipart body ends early or has a boundary that its Content-Type does not name. Send all parts and the closing boundary.',
+        cause,
+      }),
+    );
+
+  #begin(stream: Dicer.PartStream): void {
+    // A piece of the body may contain thousands more parts.
+    if (this.#failure) return;
+    this.#open += 1;
+    this.#parts.count();
+    let sink: Sink = { write: () => {}, end: () => {} };
+    const listen = <A extends readonly unknown[]>(event: string, listener: (...args: A) => void) =>
+      stream.on(event, catchInListener(listener, this.#failed));
+    listen('header', (headers: object) => {
+      sink = this.#parts.open(headers as Headers);
+    });
+    listen('data', (piece: Buffer) => sink.write(piece));
+    listen('end', () => {
+      sink.end();
+      this.#open -= 1;
+      this.#over();
+    });
+    stream.on('error', this.#broken);
+  }
+
+  #over(): void {
+    if (this.#finished && this.#open === 0) this.#done();
+  }
+}
+
 /**
  * Parses a form while it arrives; the parts, their headers and the whole are bounded (docs/decisions/0188).
  * Rejects with an AppError.
@@ -276,75 +370,13 @@ export async function receiveMultipart(
   bounds: MultipartBounds,
 ): Promise<MultipartForm> {
   const { limits, signal } = bounds;
-  const settings: DicerSettings = {
-    boundary: boundaryOf(req),
-    maxHeaderPairs: maxHeaders + 1,
-    maxHeaderSize: 2 * maxHeaderBytes,
-    highWaterMark: bufferedBytes,
-    partHwm: bufferedBytes,
-  };
-  const parser = new Dicer(settings);
   const parts = new Parts(bounds, Number(req.headers['content-length'] ?? 0));
-  let open = 0;
-  let finished = false;
-  let done = () => {};
-  const over = () => {
-    if (finished && open === 0) done();
-  };
-  const { maxBytes, tooLarge } = { maxBytes: limits.multipart, tooLarge: limits.tooLarge };
-  let fault = (_error: unknown) => {};
-  let failure: { readonly error: unknown } | undefined;
-  const failed = (error: unknown) => {
-    failure ??= { error };
-    fault(error);
-  };
-  const broken = (cause: unknown) =>
-    failed(
-      fail('malformed_request', {
-        detail:
-          'The multipart body ends early or has a boundary that its Content-Type does not name. Send all parts and the closing boundary.',
-        cause,
-      }),
-    );
-  const begin = (stream: Dicer.PartStream) => {
-    // A piece of the body may contain thousands more parts.
-    if (failure) return;
-    open += 1;
-    parts.count();
-    let sink: Sink = { write: () => {}, end: () => {} };
-    const read = (headers: object) => {
-      sink = parts.open(headers as Headers);
-    };
-    stream.on('header', catchInListener(read, failed));
-    stream.on(
-      'data',
-      catchInListener((piece: Buffer | string) => sink.write(piece as Buffer), failed),
-    );
-    const end = () => {
-      sink.end();
-      open -= 1;
-      over();
-    };
-    stream.on('end', catchInListener(end, failed));
-    stream.on('error', broken);
-  };
-  parser.on('part', catchInListener(begin, failed));
-  parser.on('error', broken);
-  parser.on('finish', () => {
-    finished = true;
-    over();
+  const parser = new FormParser(boundaryOf(req), parts);
+  const { multipart: maxBytes, tooLarge } = limits;
+  await receive(req, { maxBytes, tooLarge, signal }, (failed) => {
+    parser.onFault(failed);
+    return (piece) => parser.write(piece);
   });
-  await receive(req, { maxBytes, tooLarge, signal }, (rejected) => {
-    fault = rejected;
-    return (piece) =>
-      parser.write(piece) ? undefined : new Promise((drained) => parser.once('drain', drained));
-  });
-  await new Promise<void>((resolve, reject) => {
-    done = resolve;
-    fault = reject;
-    if (failure) return reject(failure.error);
-    if (finished) over();
-    else parser.end();
-  });
+  await parser.end();
   return parts.form();
 }

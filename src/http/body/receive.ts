@@ -25,6 +25,97 @@ export const catchInListener =
     }
   };
 
+/** One body that is being received, from its first listener to its last. */
+class Receiving {
+  readonly #req: IncomingMessage;
+  readonly #bounds: ReceiveBounds;
+  readonly #resolve: () => void;
+  readonly #reject: (reason: unknown) => void;
+  #take: Take = () => undefined;
+  #received = 0;
+  #stopped = false;
+  #ended = false;
+  /** A piece waits for a later turn of the event loop; no other one arrives before. */
+  #waiting = false;
+
+  constructor(
+    req: IncomingMessage,
+    bounds: ReceiveBounds,
+    { resolve, reject }: { resolve: () => void; reject: (reason: unknown) => void },
+  ) {
+    this.#req = req;
+    this.#bounds = bounds;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  start(take: Take): void {
+    const { signal } = this.#bounds;
+    const req = this.#req;
+    this.#take = take;
+    if (signal.aborted) {
+      this.#aborted();
+      return;
+    }
+    signal.addEventListener('abort', this.#aborted);
+    req.on('end', this.#end);
+    req.on('close', this.#left);
+    // Without a listener a broken connection would end the process.
+    req.on('error', this.#left);
+    req.on('data', this.#data);
+  }
+
+  readonly failed = (error: unknown): void => {
+    this.#stop();
+    this.#req.pause();
+    this.#reject(error);
+  };
+
+  readonly #aborted = (): void => this.failed(this.#bounds.signal.reason);
+
+  readonly #left = (): void => {
+    this.#stop();
+    timeSlice(() => this.#reject(clientClosed));
+  };
+
+  readonly #end = (): void => {
+    this.#ended = true;
+    this.#req.off('close', this.#left);
+    // Pausing at the last piece does not delay this event.
+    if (!this.#waiting) this.#complete();
+  };
+
+  readonly #data = catchInListener((piece: Buffer) => {
+    this.#received += piece.length;
+    if (this.#received > this.#bounds.maxBytes) throw this.#bounds.tooLarge();
+    this.#waiting = true;
+    const ready = timeSliced(() => {
+      if (this.#stopped) return undefined;
+      this.#waiting = false;
+      const taken = this.#take(piece);
+      if (this.#ended) this.#complete();
+      return taken;
+    });
+    if (ready === undefined) return;
+    this.#req.pause();
+    ready.then(() => this.#stopped || this.#req.resume(), this.failed);
+  }, this.failed);
+
+  #complete(): void {
+    this.#stop();
+    this.#resolve();
+  }
+
+  #stop(): void {
+    this.#stopped = true;
+    this.#req.off('data', this.#data);
+    this.#req.off('end', this.#end);
+    this.#req.off('close', this.#left);
+    this.#req.off('error', this.#left);
+    this.#bounds.signal.removeEventListener('abort', this.#aborted);
+  }
+}
+
 /**
  * Passes every piece of a request's body to the function that `start` returns, and resolves when the body is
  * complete. Rejects, and leaves the rest unread, if the body exceeds `maxBytes` bytes, if the client disconnects,
@@ -32,71 +123,17 @@ export const catchInListener =
  */
 export function receive(
   req: IncomingMessage,
-  { maxBytes, tooLarge, signal }: ReceiveBounds,
+  bounds: ReceiveBounds,
   start: (failed: (error: unknown) => void) => Take,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
-    let received = 0;
-    let stopped = false;
-    let ended = false;
-    /** A piece waits for a later turn of the event loop; no other one arrives before. */
-    let waiting = false;
-    const stop = () => {
-      stopped = true;
-      req.off('data', data);
-      req.off('end', end);
-      req.off('close', left);
-      req.off('error', left);
-      signal.removeEventListener('abort', aborted);
-    };
-    const failed = (error: unknown) => {
-      stop();
-      req.pause();
-      reject(error);
-    };
-    const aborted = () => failed(signal.reason);
-    const left = () => {
-      stop();
-      timeSlice(() => reject(clientClosed));
-    };
-    const complete = () => {
-      stop();
-      resolve();
-    };
-    const end = () => {
-      ended = true;
-      req.off('close', left);
-      // Pausing at the last piece does not delay this event.
-      if (!waiting) complete();
-    };
-    const take = start(failed);
-    const data = catchInListener((piece: Buffer) => {
-      received += piece.length;
-      if (received > maxBytes) throw tooLarge();
-      waiting = true;
-      const ready = timeSliced(() => {
-        if (stopped) return undefined;
-        waiting = false;
-        const taken = take(piece);
-        if (ended) complete();
-        return taken;
-      });
-      if (ready === undefined) return;
-      req.pause();
-      ready.then(() => stopped || req.resume(), failed);
-    }, failed);
-    if (signal.aborted) return aborted();
-    signal.addEventListener('abort', aborted);
-    req.on('end', end);
-    req.on('close', left);
-    // Without a listener a broken connection would end the process.
-    req.on('error', left);
-    req.on('data', data);
+    const receiving = new Receiving(req, bounds, { resolve, reject });
+    receiving.start(start(receiving.failed));
   });
 }
 
 /**
- * The whole body in one buffer. Many small pieces take no more memory than few large ones. `arrived` is
+ * Receives the whole body in one buffer. Many small pieces take no more memory than few large ones. `arrived` is
  * called with the number of bytes before they are kept; an error it throws ends the receiving.
  */
 export async function receiveBytes(

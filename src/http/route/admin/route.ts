@@ -18,66 +18,83 @@ export type AdminParts = Pick<Stores, 'accounts' | 'ledger' | 'transaction'>;
 
 const idIn = (ctx: Context) => inPath(ctx, 'id');
 
-/**
- * Operators' API: the same operations as `cutout accounts | keys | credits | usage`. `before` admits
- * operators only; bodies have any of the three content types.
- */
-export function adminRoutes(before: readonly Middleware[], body: Middleware, parts: AdminParts): Route[] {
-  const { accounts, ledger } = parts;
-  const by = (ctx: Context): CommandContext => ({ stores: parts, actor: { id: null, address: ctx.ip } });
-  const show = async (id: string): Promise<Row> => {
-    const account = await accounts.get(id);
-    const { credits, freeCalls } = await ledger.balance(id);
-    return accountRow(account, credits, freeCalls);
-  };
-  const get = (path: string, answer: (ctx: Context) => unknown): Route => ({
-    method: 'GET',
-    paths: [`/admin/v1${path}`],
-    handlers: [
-      ...before,
-      storeErrors,
-      async (ctx) => {
-        ctx.body = { data: await answer(ctx) };
-      },
-    ],
-  });
-  const post = (path: string, answer: (ctx: Context) => unknown): Route => ({
-    method: 'POST',
-    paths: [`/admin/v1${path}`],
-    handlers: [
-      ...before,
-      storeErrors,
-      body,
-      async (ctx) => {
-        ctx.body = { data: await answer(ctx) };
-      },
-    ],
-  });
+type Answer = (ctx: Context) => unknown;
 
+/** Creates a route below `/admin/v1` that answers with `data`. */
+type Endpoint = (path: string, answer: Answer) => Route;
+
+interface Endpoints {
+  readonly get: Endpoint;
+  readonly post: Endpoint;
+}
+
+const endpointsOf = (before: readonly Middleware[], body: Middleware): Endpoints => {
+  const endpoint =
+    (method: Route['method'], guards: readonly Middleware[]): Endpoint =>
+    (path, answer) => ({
+      method,
+      paths: [`/admin/v1${path}`],
+      handlers: [
+        ...before,
+        storeErrors,
+        ...guards,
+        async (ctx) => {
+          ctx.body = { data: await answer(ctx) };
+        },
+      ],
+    });
+  return { get: endpoint('GET', []), post: endpoint('POST', [body]) };
+};
+
+const actingOn = (stores: AdminParts, ctx: Context): CommandContext => ({
+  stores,
+  actor: { id: null, address: ctx.ip },
+});
+
+/** Returns an account's row with its balance. Rejects for an account that does not exist. */
+async function showAccount({ accounts, ledger }: AdminParts, id: string): Promise<Row> {
+  const account = await accounts.get(id);
+  const { credits, freeCalls } = await ledger.balance(id);
+  return accountRow(account, credits, freeCalls);
+}
+
+function accountRoutes(parts: AdminParts, { get, post }: Endpoints): Route[] {
+  const { ledger } = parts;
   return [
     get('/accounts', async () => {
       const newestFirst = await ledger.listBalances();
       return newestFirst.toReversed().map((row) => accountRow(row, row.credits, row.freeCalls));
     }),
     post('/accounts', async (ctx) => {
-      const { id } = await createAccount(by(ctx), parse(newAccount, inBody(ctx)).name);
-      return show(id);
+      const { id } = await createAccount(actingOn(parts, ctx), parse(newAccount, inBody(ctx)).name);
+      return showAccount(parts, id);
     }),
-    get('/accounts/:id', (ctx) => show(idIn(ctx))),
+    get('/accounts/:id', (ctx) => showAccount(parts, idIn(ctx))),
+  ];
+}
+
+function keyRoutes(parts: AdminParts, { get, post }: Endpoints): Route[] {
+  const { accounts } = parts;
+  return [
     get('/accounts/:id/keys', async (ctx) => {
       const { id } = await accounts.get(idIn(ctx));
       return (await accounts.keys(id)).map(keyRow);
     }),
     /** The only answer that contains a key. */
     post('/accounts/:id/keys', (ctx) =>
-      createKey(by(ctx), idIn(ctx), parse(newKey, inBody(ctx)).label ?? ''),
+      createKey(actingOn(parts, ctx), idIn(ctx), parse(newKey, inBody(ctx)).label ?? ''),
     ),
     post('/keys/:id/revoke', async (ctx) => {
-      if (!(await revokeKey(by(ctx), idIn(ctx)))) {
+      if (!(await revokeKey(actingOn(parts, ctx), idIn(ctx)))) {
         throw new StoreError('STORE_UNKNOWN_KEY', `There is no active key ${idIn(ctx)}.`);
       }
       return { id: idIn(ctx), revoked: true };
     }),
+  ];
+}
+
+function creditRoutes(parts: AdminParts, { post }: Endpoints): Route[] {
+  return [
     post('/accounts/:id/credits', async (ctx) => {
       const { kind, credits: amount, reference, note } = parse(posting, inBody(ctx));
       if (kind === 'grant' ? amount <= 0 : amount === 0) {
@@ -86,7 +103,7 @@ export function adminRoutes(before: readonly Middleware[], body: Middleware, par
         });
       }
       const request = { kind, amount, ...(reference && { reference }), ...(note && { note }) };
-      const { outcome, balance } = await postCredits(by(ctx), idIn(ctx), request);
+      const { outcome, balance } = await postCredits(actingOn(parts, ctx), idIn(ctx), request);
       if (outcome === 'insufficient') {
         throw fail('insufficient_credits', { detail: `The balance is ${formatCredits(balance)}.` });
       }
@@ -94,9 +111,15 @@ export function adminRoutes(before: readonly Middleware[], body: Middleware, par
     }),
     post('/accounts/:id/refunds', async (ctx) => {
       const { reservation, note } = parse(refunding, inBody(ctx));
-      const done = await refundCharge(by(ctx), { accountId: idIn(ctx), reservation, note });
-      return { outcome: done ? 'posted' : 'duplicate', ...(await show(idIn(ctx))) };
+      const charge = { accountId: idIn(ctx), reservation, note };
+      const done = await refundCharge(actingOn(parts, ctx), charge);
+      return { outcome: done ? 'posted' : 'duplicate', ...(await showAccount(parts, idIn(ctx))) };
     }),
+  ];
+}
+
+function statementRoutes({ accounts, ledger }: AdminParts, { get }: Endpoints): Route[] {
+  return [
     get('/accounts/:id/statement', async (ctx) => {
       const { id } = await accounts.get(idIn(ctx));
       return (await ledger.statement(id, parse(page, ctx.query))).map(entryRow);
@@ -107,4 +130,15 @@ export function adminRoutes(before: readonly Middleware[], body: Middleware, par
     }),
     get('/usage', async (ctx) => (await ledger.usage(parse(span, ctx.query))).map(usageRow)),
   ];
+}
+
+/**
+ * Creates the operators' API: the same operations as `cutout accounts | keys | credits | usage`. `before` admits
+ * operators only; bodies have any of the three content types.
+ */
+export function adminRoutes(before: readonly Middleware[], body: Middleware, parts: AdminParts): Route[] {
+  const endpoints = endpointsOf(before, body);
+  return [accountRoutes, keyRoutes, creditRoutes, statementRoutes].flatMap((routesOf) =>
+    routesOf(parts, endpoints),
+  );
 }

@@ -57,12 +57,61 @@ function read(provider: Provider, text: string | undefined): Attempt | undefined
   }
 }
 
+/** Redirects without a trace of where the visitor came from. */
+function redirect(ctx: Context, to: string): void {
+  ctx.set('Cache-Control', 'no-store');
+  ctx.set('Referrer-Policy', 'no-referrer');
+  ctx.redirect(to);
+}
+
+/** Shows the visitor what went wrong. Throws an error that is neither the provider's fault nor a refusal. */
+async function showProblem(
+  ctx: Context,
+  error: unknown,
+  { logger, attempts }: Pick<SignInParts, 'logger' | 'attempts'>,
+): Promise<void> {
+  const { requestId, telemetry } = ctx.state;
+  if (error instanceof ProviderDown) {
+    logger.warn({ request: requestId, err: error }, 'sign-in: provider down');
+    telemetry.add({ problem: 'provider-down' });
+    return redirect(ctx, '/console?problem=provider-down');
+  }
+  if (!(error instanceof SignInRefused)) throw error;
+  logger.info({ request: requestId, err: error }, 'sign-in refused');
+  telemetry.add({ problem: 'refused' });
+  const wait = await attempts.failed(attemptSourceOf(ctx.ip));
+  redirect(ctx, `/console?problem=${wait > 0 ? 'too-many' : 'refused'}`);
+}
+
+/** Opens a session for the person that the provider vouches for. Rejects with SignInRefused or ProviderDown. */
+async function openSession(
+  ctx: Context,
+  provider: Provider,
+  attempt: Attempt | undefined,
+  { stores, sessions, signIns, cookie, signUpCredits }: SignInParts,
+): Promise<void> {
+  if (!attempt) throw new SignInRefused('This browser did not start a sign-in, or the sign-in has expired.');
+  const { id, name } = provider.options;
+  const answer = new URLSearchParams(ctx.querystring);
+  const { person, vouched, idToken } = await provider.finish(answer, attempt);
+  const account = await signIn(
+    { stores, signIns, address: ctx.ip },
+    { person, provider: name, signUpCredits },
+  );
+  const { token } = await sessions.open(
+    { accountId: account.id, provider: { id, idToken, vouched } },
+    cookie.get(ctx),
+  );
+  ctx.state.telemetry.add({ account: account.id });
+  cookie.set(ctx, token);
+}
+
 /**
  * `GET /sign-in/<provider>` redirects to the provider, `…/callback` returns from it. Errors are shown by the
  * console, `/console?problem=<word>`; no address contains personal data.
  */
 export function signInRoutes(parts: SignInParts): Route[] {
-  const { stores, providers, sessions, signIns, attempts, cookie, secure, logger, signUpCredits } = parts;
+  const { providers, attempts, secure } = parts;
   const pending = createCookie('cutout-sign-in', secure);
 
   const providerOf = (ctx: Context): Provider => {
@@ -71,66 +120,30 @@ export function signInRoutes(parts: SignInParts): Route[] {
     if (!provider) throw fail('not_found', { detail: `No such path: ${excerpt(ctx.path)}` });
     return provider;
   };
-  const go = (ctx: Context, to: string) => {
-    ctx.set('Cache-Control', 'no-store');
-    ctx.set('Referrer-Policy', 'no-referrer');
-    ctx.redirect(to);
-  };
-  const problem = async (ctx: Context, error: unknown) => {
-    const { requestId, telemetry } = ctx.state;
-    if (error instanceof ProviderDown) {
-      logger.warn({ request: requestId, err: error }, 'sign-in: provider down');
-      telemetry.add({ problem: 'provider-down' });
-      return go(ctx, '/console?problem=provider-down');
-    }
-    if (!(error instanceof SignInRefused)) throw error;
-    logger.info({ request: requestId, err: error }, 'sign-in refused');
-    telemetry.add({ problem: 'refused' });
-    const wait = await attempts.failed(attemptSourceOf(ctx.ip));
-    go(ctx, `/console?problem=${wait > 0 ? 'too-many' : 'refused'}`);
-  };
-
   const throttle: Middleware = async (ctx, next) => {
-    if ((await attempts.wait(attemptSourceOf(ctx.ip))) > 0) return go(ctx, '/console?problem=too-many');
+    if ((await attempts.wait(attemptSourceOf(ctx.ip))) > 0) return redirect(ctx, '/console?problem=too-many');
     await next();
   };
-
   const begin: Middleware = async (ctx) => {
     const provider = providerOf(ctx);
     try {
       const { url, attempt } = await provider.begin();
       pending.set(ctx, write(provider, attempt), attemptSeconds);
-      go(ctx, url.href);
+      redirect(ctx, url.href);
     } catch (error) {
-      await problem(ctx, error);
+      await showProblem(ctx, error, parts);
     }
   };
-
   const finish: Middleware = async (ctx) => {
     const provider = providerOf(ctx);
     const attempt = read(provider, pending.get(ctx));
     // Cleared whatever the outcome: the provider's answer is accepted once.
     pending.clear(ctx);
     try {
-      if (!attempt)
-        throw new SignInRefused('This browser did not start a sign-in, or the sign-in has expired.');
-      const { person, vouched, idToken } = await provider.finish(
-        new URLSearchParams(ctx.querystring),
-        attempt,
-      );
-      const account = await signIn(
-        { stores, signIns, address: ctx.ip },
-        { person, provider: provider.options.name, signUpCredits },
-      );
-      const { token } = await sessions.open(
-        { accountId: account.id, provider: { id: provider.options.id, idToken, vouched } },
-        cookie.get(ctx),
-      );
-      ctx.state.telemetry.add({ account: account.id });
-      cookie.set(ctx, token);
-      go(ctx, '/console');
+      await openSession(ctx, provider, attempt, parts);
+      redirect(ctx, '/console');
     } catch (error) {
-      await problem(ctx, error);
+      await showProblem(ctx, error, parts);
     }
   };
 

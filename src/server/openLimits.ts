@@ -1,11 +1,18 @@
 import type { Config } from '../config/readConfig.ts';
+import { createDownloadsFor, type DownloadsFor } from '../cutout/imageDownloads.ts';
 import { largestJobBytes } from '../cutout/resourceEstimate.ts';
 import { UserError } from '../errors.ts';
+import { createDownloader, type DownloadOptions, downloadRules } from '../fetch/download.ts';
 import { largestBody } from '../http/middleware/receiveBody.ts';
 import type { ProbeLimits } from '../image/types.ts';
-import { type MemoryBudget, minRoom, roomForBody } from '../limits/memoryBudget.ts';
+import type { Attempts } from '../limits/attempts.ts';
+import { DownloadLimit } from '../limits/downloads.ts';
+import { FairScheduler } from '../limits/fairScheduler.ts';
+import { MemoryBudget, minRoom, roomForBody } from '../limits/memoryBudget.ts';
+import { PixelJobs } from '../limits/pixelJobs.ts';
 import type { Logger } from '../ops/log.ts';
 import { countedShare, describeAllocator, memoryLimit } from '../ops/memory.ts';
+import { embeddingBytes } from './openCutout.ts';
 import type { OpenedEngine } from './openEngine.ts';
 
 const mb = (bytes: number) => Math.round(bytes / 1e6);
@@ -22,13 +29,6 @@ interface MemoryUse {
 /** The maximum number of bytes of cached results in this process. */
 const cacheBytes = ({ cutout, redis }: Pick<Config, 'cutout' | 'redis'>): number =>
   cutout.resultTtlSeconds > 0 && !redis.url ? cutout.cacheMegabytes * 1e6 : 0;
-
-/** The maximum number of bytes of images encoded for points and boxes. */
-export const embeddingBytes = ({
-  resultTtlSeconds,
-  cacheMegabytes,
-}: Pick<Config['cutout'], 'resultTtlSeconds' | 'cacheMegabytes'>): number =>
-  resultTtlSeconds > 0 ? cacheMegabytes * 5e5 : 0;
 
 /** Bytes of the networks for points and boxes, once they are loaded (167 MB in floats, 114 in bf16). */
 const selectorBytes = 200e6;
@@ -80,4 +80,56 @@ export function sizeMemoryBudget(
       { ...facts, largestMegapixels: Math.floor(maxWork / largestJobBytes({ maxPixels: 1e6 })) },
       'memory: larger images may be refused with 400 resolution_too_high',
     );
+}
+
+/** Bounds of what a process does at a time. */
+export interface Limits {
+  readonly memory: MemoryBudget;
+  readonly downloads: DownloadLimit;
+  readonly downloadsFor: DownloadsFor;
+  readonly scheduler: FairScheduler;
+  /** Times the work with pixels. */
+  readonly pixelJobs: PixelJobs;
+}
+
+interface LimitsParts {
+  readonly logger: Logger;
+  /** Failed downloads, by account. */
+  readonly fetchFailures: Attempts;
+  /** Replaces rules of downloads. */
+  readonly rules: Partial<DownloadOptions> | undefined;
+  /** Images processed at a time. */
+  readonly running: number;
+  /** Called once, when image libraries hold more than half of the threads for longer than they may. */
+  readonly onStuck: (() => void) | undefined;
+}
+
+/** Creates the bounds as configured. Memory has none until `sizeMemoryBudget`. */
+export function openLimits(
+  config: Pick<Config, 'fetch' | 'limits'>,
+  { logger, fetchFailures, rules, running, onStuck }: LimitsParts,
+): Limits {
+  const { mode, allow: allowHosts, ports, concurrency: total, accountConcurrency: perAccount } = config.fetch;
+  const memory = new MemoryBudget();
+  const downloads = new DownloadLimit({ perAccount, total });
+  const downloader = createDownloader({ ...downloadRules, mode, allowHosts, ports, ...rules });
+  const pixelJobs = new PixelJobs({
+    threads: running,
+    onOverdue: (overdue) => logger.warn({ overdue, threads: running }, 'an image job takes too long'),
+    onStuck: (overdue) => {
+      logger.error({ overdue, threads: running }, 'image jobs do not end');
+      onStuck?.();
+    },
+  });
+  const scheduler = new FairScheduler(
+    {
+      running,
+      overdue: () => pixelJobs.overdue,
+      waitMs: config.limits.queueSeconds * 1000 || Number.POSITIVE_INFINITY,
+      memory,
+    },
+    () => performance.now(),
+  );
+  const downloadsFor = createDownloadsFor({ downloader, memory, limit: downloads, failures: fetchFailures });
+  return { memory, downloads, downloadsFor, scheduler, pixelJobs };
 }
