@@ -18,18 +18,16 @@ const { argv, stdin, stdout, stderr } = process;
 const asked = argv[2] === 'help' ? argv[3] : argv[2];
 
 async function models(config: Config): Promise<Command> {
-  const [{ modelsCommand }, { installedCatalogue }, { secondNetworkOf }, { PROFILES }, { loadAddon }] =
-    await Promise.all([
-      import('./models.ts'),
-      import('../models/catalogue.ts'),
-      import('../server/openEngine.ts'),
-      import('../cutout/qualityProfile.ts'),
-      import('../engine/addon.ts'),
-    ]);
+  const [{ modelsCommand }, { installedCatalogue }, { secondModelOf }, { loadAddon }] = await Promise.all([
+    import('./models.ts'),
+    import('../models/catalogue.ts'),
+    import('../models/locate.ts'),
+    import('../engine/addon.ts'),
+  ]);
   return modelsCommand({
     config,
     catalogueDir: installedCatalogue(),
-    secondNetwork: () => secondNetworkOf(config.engine, PROFILES[config.cutout.profile]),
+    secondNetwork: () => secondModelOf(config.engine),
     target: () => {
       const { instructionSets, operators } = loadAddon().versions();
       const { device, precision: requested, operators: requestedOperators } = config.engine;
@@ -99,6 +97,7 @@ export async function addCommands(
     )
     .option('--box <box>', 'box "x1 y1 x2 y2" around the subject of the one input')
     .option('--report <file>', 'CSV file with a line for each input')
+    .option('--review <folder>', 'also writes results with an uncertainty of 0.5 and more there')
     .option(...model)
     .option(...pull, false)
     .action(async (inputs: string[], options: RunOptions & { model?: string }) => {

@@ -1,5 +1,4 @@
 import type { Config } from '../config/readConfig.ts';
-import { PROFILES } from '../cutout/qualityProfile.ts';
 import type { Provider } from '../engine/types.ts';
 import { type OpenedEngine, openEngine } from '../server/openEngine.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
@@ -17,7 +16,7 @@ export type Open = (
 export async function openOnDevice(
   name: string,
   device: Exclude<Provider, 'cpu'>,
-  { engine, cutout }: Pick<Config, 'engine' | 'cutout'>,
+  { engine }: Pick<Config, 'engine'>,
   { out, signal, open = openEngine }: { out: Output; signal: AbortSignal; open?: Open | undefined },
 ): Promise<void> {
   const alone = {
@@ -31,7 +30,7 @@ export async function openOnDevice(
   const observer = progressOn(out, name);
   const started = performance.now();
   try {
-    const opened = await open(alone, PROFILES[cutout.profile], { pull: false, observer, signal });
+    const opened = await open(alone, { pull: false, observer, signal });
     const gpus = opened.engine.gpus().map(({ id, name }) => `GPU ${id} (${name})`);
     await opened.engine.close(0);
     const seconds = ((performance.now() - started) / 1000).toFixed(1);

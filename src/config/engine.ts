@@ -28,9 +28,9 @@ export const engineSettings = {
   model: setting('CUTOUT_MODEL', 'isnet', networkName, 'Network to run.'),
   secondModel: setting(
     'CUTOUT_SECOND_MODEL',
-    'off',
+    'auto',
     networkName,
-    'Second network, which is loaded with the first one and runs on the same images; the result is that of the first one. The profile fast has none. off: none. auto: u2net beside isnet, none beside others. A name: that network, which must be there.',
+    'Second network, which looks at the images that leave the first one in doubt; the surer answer is the result. off: none. auto: u2net after isnet, none after others; a server that may fetch it does so once it is ready. A name: that network, which must be there.',
   ),
   subjectTypes: setting(
     'CUTOUT_SUBJECT_TYPES',

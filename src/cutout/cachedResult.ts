@@ -14,6 +14,8 @@ export interface CachedResult extends Encoded, Dimensions, Cacheable {
   readonly foreground: Box;
   /** X-Type; undefined for level `none`. */
   readonly type: string | undefined;
+  /** X-Uncertainty-Score; -1: not known. */
+  readonly uncertainty: number;
   readonly charged: QuarterCredits;
   readonly stages: Stages;
 }
@@ -32,8 +34,10 @@ export const resultAttributes = ({
   height,
   contentType,
   bytes,
-}: Encoded & Dimensions): RequestAttributes => ({
+  uncertainty,
+}: Encoded & Dimensions & Pick<CachedResult, 'uncertainty'>): RequestAttributes => ({
   result: `${width}x${height} ${formats[contentType]}`,
   resultPixels: width * height,
   resultBytes: bytes.length,
+  ...(uncertainty >= 0 && { uncertainty }),
 });

@@ -13,6 +13,8 @@ export interface Loaded extends Content, SentImages {
 }
 
 interface LoadParts {
+  /** The second network of this installation: results with and without one differ. */
+  readonly second?: { readonly name: string } | undefined;
   readonly limits: ProbeLimits;
   readonly watch: JobWatch;
 }
@@ -24,7 +26,7 @@ interface LoadParts {
 export async function load(
   request: CutoutRequest,
   downloads: ImageDownloads,
-  { limits, watch }: LoadParts,
+  { limits, second, watch }: LoadParts,
   signal: AbortSignal,
 ): Promise<Loaded> {
   const { source, mask } = request;
@@ -45,7 +47,7 @@ export async function load(
     image,
     background: background && (await readSource(background, from, 'bg_image_url')),
     ...(mask && { mask: await withMaskErrors(readSource(mask, from)) }),
-    settings: settingsOf(request),
+    settings: settingsOf(request, second?.name),
     header,
     watch,
   };

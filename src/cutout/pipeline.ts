@@ -16,13 +16,16 @@ import { isEmptyForeground, type NetworkProfile, type Plan, typeLabel } from './
 import { withMaskErrors } from './publicError.ts';
 import type { NetworkSize } from './qualityProfile.ts';
 import type { SubjectSelection } from './subjectSelection.ts';
+import { type UncertaintyCurve, uncertaintyScore } from './uncertainty.ts';
 
 export interface PipelineParts extends NetworkProfile {
   readonly engine: Pick<Engine, 'matte' | 'compose' | 'encodePng'>;
   /** The loaded network and the size of its input. */
   readonly network: NetworkSize & { readonly name: string };
-  /** Name of the loaded second network; absent: the first one runs alone. */
-  readonly second?: string | undefined;
+  /** Chances of results, by the uncertainty of the network; absent: results have no score. */
+  readonly curve?: UncertaintyCurve | undefined;
+  /** The network that looks at what leaves the first one in doubt; absent: none does. */
+  readonly second?: { readonly name: string; readonly loaded: boolean } | undefined;
   /** Whether the engine classifies subjects; if not, `auto` is `other`. */
   readonly subjectTypes: boolean;
   /** Finds what points or a box show; absent where they are refused. */
@@ -48,6 +51,8 @@ export interface PipelineResult extends Dimensions {
   readonly foreground: Box;
   /** X-Type: the subject named or classified, at the requested level; undefined for level `none`. */
   readonly type: string | undefined;
+  /** X-Uncertainty-Score: the chance that a person has to look at the result (uncertainty.ts); -1: not known. */
+  readonly uncertainty: number;
   readonly stages: Stages;
 }
 
@@ -61,7 +66,7 @@ export interface Decoded {
 /** A matte, in whose buffer the pixels of the result stand, and the type of its subject. */
 interface Matted {
   readonly image: Raster;
-  readonly matte: Pick<MatteResult, 'box' | 'opaque'>;
+  readonly matte: Pick<MatteResult, 'box' | 'opaque' | 'uncertainty'>;
   readonly subject: SubjectType;
 }
 
@@ -186,9 +191,10 @@ export class Pipeline {
     const composed = await this.#compose(plan, matted, call, times);
     const encoded = await times.timed('encode', () => this.#encode(plan, composed, call));
     const { width, height } = composed.image;
-    call.telemetry.add(resultAttributes({ ...encoded, width, height }));
     const type = typeLabel(matted.subject, plan.typeLevel);
-    return { encoded, width, height, foreground: composed.box, type, stages: times.all };
+    const uncertainty = uncertaintyScore(this.#parts.curve, matted.matte.uncertainty);
+    call.telemetry.add(resultAttributes({ ...encoded, width, height, uncertainty }));
+    return { encoded, width, height, foreground: composed.box, type, uncertainty, stages: times.all };
   }
 
   #jobLimits({ signal, watch }: PipelineCall): JobLimits {
@@ -222,9 +228,7 @@ export class Pipeline {
     const { engine, network, second, profile, subjectTypes, selection } = this.#parts;
     const { result, hiddenColour, input, roi } = plan;
     const classify = plan.subject === 'classify' && subjectTypes;
-    // Beside a smaller input, which is for speed, the second network would take as long as the first.
-    const usualSize = input.width === network.width && input.height === network.height;
-    const secondName = usualSize ? second : undefined;
+    const secondName = second?.loaded ? second.name : undefined;
     const outputs = plan.prompt && selection?.outputs;
     const outputSettings = { networks: [network.name, secondName], sizes: [decoded, result, input] };
     const cached = imageKey === undefined ? undefined : outputs?.get(imageKey, outputSettings);
@@ -249,7 +253,7 @@ export class Pipeline {
     if (imageKey !== undefined && matte.output) outputs?.set(imageKey, outputSettings, matte.output);
     times.add(matteTimes(matte, classify));
     const subject = namedSubject(plan) ?? matte.subject?.type ?? 'other';
-    telemetry.add({ runs: matte.runs, ...(matte.subject && { type: subject }) });
+    telemetry.add({ runs: matte.runs, second: matte.secondLook, ...(matte.subject && { type: subject }) });
     const area = roi ?? result;
     if (isEmptyForeground(matte.foregroundPixels, area.width * area.height)) throw fail('unknown_foreground');
     return { image: { ...decoded, ...result }, matte, subject };

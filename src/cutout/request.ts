@@ -70,19 +70,17 @@ export const plainRequest = {
 /**
  * The canonical text of everything but the images: equal for requests that mean the same. A request is plain data with
  * its fields in one order, and the grammars make lengths canonical.
+ * @param second name of the second network, if there is one
  */
-export function settingsOf({
-  source: _source,
-  mask: _mask,
-  background,
-  shadow,
-  position,
-  ...settings
-}: CutoutRequest): string {
+export function settingsOf(
+  { source: _source, mask: _mask, background, shadow, position, ...settings }: CutoutRequest,
+  second?: string,
+): string {
   return JSON.stringify([
     settings,
     wantedPosition(settings.scale, position),
     dropShadowOpacities(shadow),
     background.kind === 'colour' ? background : background.kind,
+    ...(second === undefined ? [] : [second]),
   ]);
 }

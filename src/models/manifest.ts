@@ -99,8 +99,16 @@ export const manifestSchema = z.strictObject({
   trainedOn: z.enum(['masks', 'mattes']).default('masks'),
   /** Tensor kept as output 1: the deepest feature map of the encoder. */
   features: z.string().min(1).optional(),
-  /** Network that runs beside this one with CUTOUT_SECOND_MODEL=auto. */
+  /** Network that looks at what leaves this one in doubt, with CUTOUT_SECOND_MODEL=auto. */
   second: z.string().min(1).optional(),
+  /** The chance that a result of it and its second network needs a person, by its uncertainty (cutout/uncertainty.ts). */
+  uncertainty: z
+    .strictObject({
+      floor: z.number().min(0).max(1),
+      middle: z.number().positive(),
+      steepness: z.number().positive(),
+    })
+    .optional(),
   /** Table of 8-bit scales beside the manifest (quantise/table.ts), for networks that can be quantised. */
   int8: relativePath.optional(),
   /**

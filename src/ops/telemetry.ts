@@ -67,6 +67,10 @@ export interface RequestAttributes {
   shared?: boolean;
   /** Runs of the network. */
   runs?: number;
+  /** What came of the second network's look at the image; `none`: it was not asked. */
+  second?: 'none' | 'declined' | 'taken';
+  /** The chance that a person has to look at the result, as in `X-Uncertainty-Score`. */
+  uncertainty?: number;
   /** Id of its trace, if it has one. */
   trace?: string;
   /** Code of the error that was answered, the reason of a refusal, and the detail. */

@@ -181,6 +181,7 @@ class Work {
     this.#networkUsable = networkUsable;
     this.#devices = () => countDevices(opened.engine.stats());
     closers.add(stop);
+    closers.add(() => opened.second?.stop());
     return options.wrapCutout ? options.wrapCutout(cutout) : cutout;
   }
 }
@@ -256,7 +257,9 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
       await work.cutout;
       signal.throwIfAborted();
       health.ready();
-      return opening;
+      const opened = await opening;
+      if (options.pull) void opened.second?.fetch();
+      return opened;
     };
     const close = async (graceMs: number) => {
       // After a drain, requests on open connections are still answered until everything is closed, so that

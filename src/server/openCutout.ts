@@ -30,17 +30,23 @@ function cutoutOver(
   {
     engine,
     network,
+    curve,
     second,
     subjectTypes,
     selection,
-  }: Pick<OpenedEngine, 'network' | 'second' | 'subjectTypes'> & Pick<CutoutParts, 'engine' | 'selection'>,
+  }: Pick<OpenedEngine, 'network' | 'curve' | 'second' | 'subjectTypes'> &
+    Pick<CutoutParts, 'engine' | 'selection'>,
   profile: Config['cutout']['profile'],
-  rest: Omit<CutoutParts, 'engine' | 'network' | 'second' | 'subjectTypes' | 'selection' | 'profile'>,
+  rest: Omit<
+    CutoutParts,
+    'engine' | 'network' | 'curve' | 'second' | 'subjectTypes' | 'selection' | 'profile'
+  >,
 ): Cutout {
   return createCutout({
     engine,
     network,
-    second: second?.name,
+    curve,
+    second,
     subjectTypes,
     selection,
     profile: PROFILES[profile],
@@ -77,7 +83,7 @@ export async function openCutout(
 ): Promise<OpenedCutout> {
   // Files do not depend on the type of subject.
   const wanted = { ...config.engine, subjectTypes: 'off' } as const;
-  const opened = await openEngine(wanted, PROFILES[config.cutout.profile], { pull, observer, signal });
+  const opened = await openEngine(wanted, { pull, observer, signal });
   await assertImageThreads();
   const jobs = options.jobs ?? opened.threads.workers + 1;
   const selection =

@@ -1,31 +1,29 @@
 import type { Form } from '../compiler/form.ts';
 import type { EngineConfig } from '../config/engine.ts';
-import type { NetworkSize, Profile } from '../cutout/qualityProfile.ts';
+import type { NetworkSize } from '../cutout/qualityProfile.ts';
+import type { UncertaintyCurve } from '../cutout/uncertainty.ts';
 import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { LazySelector } from '../engine/selector.ts';
 import { chooseThreads, type Threads } from '../engine/threads.ts';
 import type { NativeModule, NetworkInfo, NetworkSpec, RuntimeMessage } from '../engine/types.ts';
-import {
-  type ConfiguredModels,
-  findFor,
-  locateNetwork,
-  preparedFacts,
-  secondModelOf,
-} from '../models/locate.ts';
+import { findFor, locateNetwork, preparedFacts, secondModelOf } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
 import { processorKey } from '../models/optimised.ts';
 import { choosePrecision, formFor, type PrecisionChoice, refusedText } from '../models/precision.ts';
 import { loadWithNotices, openNetwork } from './openNetwork.ts';
 import { openSelector } from './openSelector.ts';
 import { isAbsent, openSubjectTypes } from './openSubjectTypes.ts';
+import { SecondNetwork } from './secondNetwork.ts';
 
 /** The engine with its network loaded and warmed up. */
 export interface OpenedEngine {
   readonly engine: Engine;
   readonly network: NetworkSpec & NetworkSize;
-  /** The loaded second network; undefined: the first one runs alone. */
-  readonly second: NetworkSpec | undefined;
+  /** Chances of results, by the uncertainty of the network; undefined: not known for this one. */
+  readonly curve: UncertaintyCurve | undefined;
+  /** The network that looks at what leaves the first one in doubt; undefined: none does. */
+  readonly second: SecondNetwork | undefined;
   readonly info: NetworkInfo;
   readonly threads: Threads;
   readonly precision: PrecisionChoice;
@@ -73,6 +71,7 @@ interface LocatedNetwork {
   readonly located: NetworkSpec;
   readonly choice: PrecisionChoice;
   readonly form: Form;
+  readonly curve: UncertaintyCurve | undefined;
 }
 
 /** Finds a network's files. Rejects with ModelError. */
@@ -87,7 +86,12 @@ async function locate(
   const form = formFor(choice);
   const { operators } = choice;
   const located = await locateNetwork(name, { modelsDir, device, form });
-  return { choice, form, located: { ...located, ...(operators !== undefined && { operators }) } };
+  return {
+    choice,
+    form,
+    curve: manifest.uncertainty,
+    located: { ...located, ...(operators !== undefined && { operators }) },
+  };
 }
 
 /** The libraries of an engine: those that are named, else the installed runtime for a GPU, else the package's. */
@@ -126,28 +130,33 @@ interface StartOptions {
   readonly onEngine?: (engine: Pick<Engine, 'stats'>) => void;
 }
 
-/** Whether the second network was opened; false, with a notice, where it is absent and was not asked for by name. */
-async function openSecond(
-  open: () => Promise<NetworkInfo>,
-  { model, secondModel }: EngineConfig,
-  observer: Observer,
-): Promise<boolean> {
-  try {
-    await open();
-    return true;
-  } catch (error) {
-    if (secondModel !== 'auto' || !isAbsent(error)) throw error;
-    observer.notice(`${model} runs alone: ${error.message} Set CUTOUT_SECOND_MODEL=off if this is intended.`);
-    return false;
-  }
-}
+/** Opens a network's files; `fetch`: fetches them where they are missing. */
+type Open = (network: LocatedNetwork, fetch: boolean, signal?: AbortSignal) => Promise<NetworkInfo>;
 
-/** Name of the network that runs beside the first one in a profile; undefined: none. Rejects with ModelError. */
-export async function secondNetworkOf(
-  models: ConfiguredModels,
-  { second }: Pick<Profile, 'second'>,
-): Promise<string | undefined> {
-  return second === 'on' ? secondModelOf(models) : undefined;
+/**
+ * Opens the second network. One that was asked for by name must be there, or is fetched with `pull`; one that was not is left for
+ * later with `pull`, and is otherwise missed with a notice.
+ */
+async function openSecond(
+  second: LocatedNetwork,
+  open: Open,
+  { model, secondModel }: EngineConfig,
+  { pull, observer }: Pick<StartOptions, 'pull' | 'observer'>,
+): Promise<SecondNetwork> {
+  const { name } = second.located;
+  const named = secondModel !== 'auto';
+  const loaded = await open(second, pull && named).then(
+    () => true,
+    (error: unknown) => {
+      if (named || !isAbsent(error)) throw error;
+      if (!pull)
+        observer.notice(
+          `${model} runs alone: ${error.message} Set CUTOUT_SECOND_MODEL=off if this is intended.`,
+        );
+      return false;
+    },
+  );
+  return new SecondNetwork({ name, loaded, open: (fetch, signal) => open(second, fetch, signal), observer });
 }
 
 /** Starts the threads of an engine for these settings. */
@@ -183,10 +192,7 @@ interface Networks {
 }
 
 /** What was loaded, and how it is loaded again. */
-type LoadedNetworks = Pick<OpenedEngine, 'info' | 'reload'> & {
-  readonly second: LocatedNetwork | undefined;
-  readonly subjectTypes: boolean;
-};
+type LoadedNetworks = Pick<OpenedEngine, 'info' | 'reload' | 'second' | 'subjectTypes'>;
 
 /** Loads the networks and the classifier of subjects into an engine. */
 async function loadNetworks(
@@ -198,11 +204,14 @@ async function loadNetworks(
   // Networks compiled by a GPU's provider cannot be saved in this form.
   const processor = config.device === 'cpu' ? await processorKey() : undefined;
   const opener = { load: loadWithNotices(engine, observer), gpus: () => engine.gpus() };
-  const open = ({ located, form, choice }: LocatedNetwork, mayPull: boolean) => {
+  const open: Open = ({ located, form, choice }, fetch, leaving) => {
     const operators = choice.operators ?? '';
     const cacheKey = processor ? { onnxruntime, processor, operators } : undefined;
-    const opening = { engine: opener, located, form, cacheKey, signal };
-    return openNetwork(opening, config, { pull: mayPull, observer, onnxruntime });
+    const until = leaving ? AbortSignal.any([signal, leaving]) : signal;
+    const opening = { engine: opener, located, form, cacheKey, signal: until };
+    // What is fetched behind a server that is ready shows no progress.
+    const watched = leaving ? { ...observer, progress: () => {} } : observer;
+    return openNetwork(opening, config, { pull: fetch, observer: watched, onnxruntime });
   };
   const openFirst = async (mayPull: boolean, required: boolean) => {
     // Short, and concurrent with opening the network, whose errors are reported first.
@@ -212,12 +221,11 @@ async function loadNetworks(
     return { info, types: await types };
   };
   const { info, types } = await openFirst(pull, false);
-  const second =
-    wanted && (await openSecond(() => open(wanted, pull), config, observer)) ? wanted : undefined;
+  const second = wanted && (await openSecond(wanted, open, config, { pull, observer }));
   if (types.notice) observer.notice(types.notice);
   const reload = async () => {
     await openFirst(false, types.found);
-    if (second) await open(second, false);
+    await second?.reload();
   };
   return { info, second, subjectTypes: types.found, reload };
 }
@@ -227,17 +235,13 @@ async function loadNetworks(
  * Rejects with ModelError or EngineError, whose messages are for the operator, and soon after an abort with
  * the reason of `signal`.
  */
-export async function openEngine(
-  config: EngineConfig,
-  profile: Pick<Profile, 'second'>,
-  start: StartOptions,
-): Promise<OpenedEngine> {
+export async function openEngine(config: EngineConfig, start: StartOptions): Promise<OpenedEngine> {
   const { observer, signal } = start;
   const { modelsDir, device, model } = config;
   const native = loadAddon();
   const versions = native.versions();
   const first = await locate(model, config, versions);
-  const secondName = await secondNetworkOf(config, profile);
+  const secondName = await secondModelOf(config);
   const wanted = secondName === undefined ? undefined : await locate(secondName, config, versions);
   const refused = refusedText(versions);
   if (refused !== undefined) observer.notice(refused);
@@ -261,7 +265,7 @@ export async function openEngine(
       engine,
       // On a GPU a network has one size (native/ort/network.cc).
       network: { ...first.located, sizeStep: device === 'cpu' ? sizeStep : 0 },
-      second: loaded.second?.located,
+      curve: first.curve,
       threads,
       // A network whose 8-bit part the operators do not know is computed by those of ONNX Runtime.
       precision: made && operators !== undefined ? { ...plain, operators } : plain,

@@ -19,7 +19,7 @@ const mb = (bytes: number) => Math.round(bytes / 1e6);
 
 interface MemoryUse {
   /** The engine with its network warmed up. */
-  readonly opened: Pick<OpenedEngine, 'engine' | 'threads' | 'network'>;
+  readonly opened: Pick<OpenedEngine, 'engine' | 'threads' | 'network' | 'second'>;
   /** Whether points and boxes can be used. */
   readonly selects: boolean;
   readonly limits: ProbeLimits;
@@ -30,6 +30,9 @@ interface MemoryUse {
 const cacheBytes = ({ cutout, redis }: Pick<Config, 'cutout' | 'redis'>): number =>
   cutout.resultTtlSeconds > 0 && !redis.url ? cutout.cacheMegabytes * 1e6 : 0;
 
+/** Bytes of a second network that is fetched later: u2net takes 64 MB in 8 bits and 180 MB in floats. */
+const secondBytes = 200e6;
+
 /** Bytes of the networks for points and boxes, once they are loaded (167 MB in floats, 114 in bf16). */
 const selectorBytes = 200e6;
 
@@ -38,6 +41,15 @@ const selectorBytes = 200e6;
  * colour_sampling.h). Any client can send such an image.
  */
 const refinementBytes = 150;
+
+/** Bytes to leave for a second network that is fetched later. Where they are not there, it is left out. */
+function roomForSecond({ second }: Pick<OpenedEngine, 'second'>, room: number, logger: Logger): number {
+  if (!second || second.loaded) return 0;
+  if (room - secondBytes >= roomForBody(largestBody)) return secondBytes;
+  second.stop();
+  logger.warn({ network: second.name, wantedMb: mb(secondBytes) }, 'memory: no second network');
+  return 0;
+}
 
 /**
  * Sets the memory budget of requests: the limit of the process minus what it uses now. Throws UserError if
@@ -55,7 +67,8 @@ export function sizeMemoryBudget(
   const more = opened.threads.workers * job - keptBytes;
   const selecting = selects ? selectorBytes + embeddingBytes(config.cutout) : 0;
   const base = process.memoryUsage.rss() + more + cacheBytes(config) + selecting;
-  const room = Math.round(countedShare * limit.bytes - base);
+  const left = Math.round(countedShare * limit.bytes - base);
+  const room = left - roomForSecond(opened, left, logger);
   const facts = {
     limitMb: mb(limit.bytes),
     from: limit.from,

@@ -30,7 +30,7 @@ test('engines are built with the settings of a server, for this network alone', 
       closed += 1;
     },
   };
-  const printed = await built(async (config, _profile, { pull, observer }) => {
+  const printed = await built(async (config, { pull, observer }) => {
     t.is(config.device, 'tensorrt');
     t.is(config.model, 'isnet');
     t.is(config.secondModel, 'off');

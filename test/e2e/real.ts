@@ -4,7 +4,7 @@ import type { ExecutionContext } from 'ava';
 import sharp from 'sharp';
 import { root, type Serving, startServing, temporaryFolder } from '../fixtures/cli.ts';
 
-const models = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');
+export const models = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');
 
 /** Why the default network cannot be used; undefined if it can. `npm test` pulls it. */
 export const networkMissing = existsSync(path.join(models, 'isnet', 'source.onnx'))
@@ -13,15 +13,17 @@ export const networkMissing = existsSync(path.join(models, 'isnet', 'source.onnx
 
 const key = 'test-key-of-the-local-account';
 
-/** `cutout serve` with the default network, without limits. */
+/** Settings of a server with the default network, without limits. */
+export const realSettings = {
+  CUTOUT_MODELS_DIR: models,
+  CUTOUT_MODEL: 'isnet',
+  CUTOUT_API_KEY: key,
+  CUTOUT_RATE_LIMIT: '0',
+};
+
+/** `cutout serve` with these settings. */
 export const startReal = (t: ExecutionContext): Promise<Serving> =>
-  startServing(t, {
-    CUTOUT_DATA_DIR: temporaryFolder(t),
-    CUTOUT_MODELS_DIR: models,
-    CUTOUT_MODEL: 'isnet',
-    CUTOUT_API_KEY: key,
-    CUTOUT_RATE_LIMIT: '0',
-  });
+  startServing(t, { ...realSettings, CUTOUT_DATA_DIR: temporaryFolder(t) });
 
 export function cutOut(
   { url }: Serving,

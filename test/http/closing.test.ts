@@ -127,6 +127,7 @@ test.serial('closing waits for writes at the end of a request', async (t) => {
     max: { width: 1, height: 1 },
     foreground: { left: 0, top: 0, width: 1, height: 1 },
     type: undefined,
+    uncertainty: -1,
     charged: credits(1),
     stages: {},
     replayed: false,

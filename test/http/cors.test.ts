@@ -5,7 +5,7 @@ import { form, type Service, startService } from '../fixtures/service.ts';
 
 /** Verbatim from docs/contract.md section 2. */
 const exposed =
-  'X-Type, X-Width, X-Height, X-Max-Width, X-Max-Height, X-Credits-Charged, X-Foreground-Top, X-Foreground-Left, X-Foreground-Width, X-Foreground-Height, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Request-Id, Idempotent-Replayed';
+  'X-Type, X-Width, X-Height, X-Max-Width, X-Max-Height, X-Credits-Charged, X-Foreground-Top, X-Foreground-Left, X-Foreground-Width, X-Foreground-Height, X-Uncertainty-Score, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Request-Id, Idempotent-Replayed';
 const usual = 'X-Api-Key, Authorization, Content-Type, Accept, Idempotency-Key';
 
 const answers: readonly [number, (service: Service) => Promise<Response>][] = [

@@ -91,13 +91,16 @@ for (const [accept, json] of accepts) {
       'foreground_left',
       'foreground_width',
       'foreground_height',
+      'uncertainty',
     ]);
     t.like(body.data, {
       foreground_top: 40,
       foreground_left: 60,
       foreground_width: 150,
       foreground_height: 90,
+      uncertainty: 0.1,
     });
+    t.is(answer.headers.get('x-uncertainty-score'), '0.1');
     const { width, format } = await sharp(Buffer.from(body.data.result_b64, 'base64')).metadata();
     t.deepEqual({ width, format }, { width: 300, format: 'png' });
   });

@@ -328,8 +328,14 @@ test('uncertainty counts what is half believed over patches, and not what is nar
     Array.from({ length: side * side }, (_, i) => of(i % side, Math.floor(i / side)));
   const inside = (x: number) => x >= 256 && x < 768;
   // Lines of three network pixels, one in eight half believed: a mesh.
-  const mesh = uncertain(map((x) => (inside(x) ? (x % 8 < 2 ? 0.5 : 1) : 0)), side);
-  const patch = uncertain(map((x, y) => (inside(x) ? (y < 256 ? 0.5 : 1) : 0)), side);
+  const mesh = uncertain(
+    map((x) => (inside(x) ? (x % 8 < 2 ? 0.5 : 1) : 0)),
+    side,
+  );
+  const patch = uncertain(
+    map((x, y) => (inside(x) ? (y < 256 ? 0.5 : 1) : 0)),
+    side,
+  );
   t.is(mesh, 0);
   t.true(Math.abs(patch - 0.0625 / 0.875) < 0.001, String(patch));
 });

@@ -57,6 +57,16 @@ async function unfold(page: Page, ...titles: readonly string[]): Promise<void> {
 /** Quarter credits. */
 const spent = async ({ stores, accountId }: Service) =>
   400 - (await stores.ledger.balance(accountId)).credits;
+web('a result that may need a look says so, and one that the service is sure of does not', async (t) => {
+  const { page, service } = await open(t);
+  service.engine.uncertainty = 0.5;
+  await cutOut(page, service);
+  await page.getByTestId('needs-look').waitFor();
+  service.engine.uncertainty = 0;
+  await page.getByLabel(/^Choose a/).setInputFiles(await photo('other photo.jpg'));
+  await page.getByTestId('needs-look').waitFor({ state: 'detached' });
+});
+
 web('HEIC and AVIF photos are decoded by the page and sent as PNG', async (t) => {
   const { page, service, complaints } = await open(t);
   await page.getByLabel('API key').fill(service.key);

@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import os from 'node:os';
 import type { Config } from '../../config/readConfig.ts';
-import { PROFILES } from '../../cutout/qualityProfile.ts';
 import { loadAddon } from '../../engine/addon.ts';
 import { availableCores } from '../../engine/threads.ts';
 import { EngineError, type Gpu, type NativeModule } from '../../engine/types.ts';
@@ -9,11 +8,11 @@ import { UserError } from '../../errors.ts';
 import { type CatalogueEntry, catalogueWith, findNetwork } from '../../models/catalogue.ts';
 import { ModelError } from '../../models/error.ts';
 import { networkFiles } from '../../models/layout.ts';
-import { findFor } from '../../models/locate.ts';
+import { findFor, secondModelOf } from '../../models/locate.ts';
 import { choosePrecision, dotProductOf, type PrecisionChoice, refusedText } from '../../models/precision.ts';
 import { verifySource } from '../../models/verify.ts';
 import { commit, version } from '../../server/installation.ts';
-import { librariesOf, secondNetworkOf, threadsOf } from '../../server/openEngine.ts';
+import { librariesOf, threadsOf } from '../../server/openEngine.ts';
 import type { Output } from '../modelsProgress.ts';
 import type { Finding } from './finding.ts';
 import { checkDisk, checkLimits } from './machine.ts';
@@ -172,12 +171,12 @@ class Doctor {
     };
   }
 
-  /** The second network of this profile; undefined: none. Reports one that is missing or damaged. */
+  /** The second network; undefined: none. Reports one that is missing or damaged. */
   async #lookForSecond(): Promise<Report['second'] | undefined> {
-    const { engine, cutout } = this.#config;
+    const { engine } = this.#config;
     const { model, secondModel, modelsDir } = engine;
     const place = { ...engine, catalogueDir: this.#dependencies.catalogueDir };
-    const name = await secondNetworkOf(place, PROFILES[cutout.profile]);
+    const name = await secondModelOf(place);
     if (name === undefined) return undefined;
     const { manifest } = await findFor(name, place);
     const state = await verifySource(networkFiles(modelsDir, manifest), manifest);

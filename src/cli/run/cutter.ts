@@ -20,6 +20,8 @@ export interface CutoutFile {
   readonly bytes: Uint8Array;
   readonly contentType: string;
   readonly creditsCharged: number;
+  /** The chance that a person has to look at the result, 0 to 1; -1: not known. */
+  readonly uncertainty: number;
   /** Under which a server charges the image once; absent without a server. */
   readonly idempotencyKey?: string;
 }

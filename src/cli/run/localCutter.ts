@@ -30,7 +30,11 @@ export async function openLocalCutter(
     jobs: opened.jobs,
     async cut(bytes, format, stop) {
       const source = { kind: 'bytes', bytes } as const;
-      const { bytes: result, contentType } = await opened.cutout(
+      const {
+        bytes: result,
+        contentType,
+        uncertainty,
+      } = await opened.cutout(
         {
           ...plainRequest,
           source,
@@ -43,7 +47,7 @@ export async function openLocalCutter(
         },
         { accountId: 'local', requestId: 'run', signal: stop, telemetry: new RequestTelemetry() },
       );
-      return { bytes: result, contentType, creditsCharged: 0 };
+      return { bytes: result, contentType, creditsCharged: 0, uncertainty };
     },
     close: opened.close,
   };

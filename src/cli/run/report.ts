@@ -8,7 +8,14 @@ import { newProgressBar, table } from '../output.ts';
 
 /** What became of one input. */
 export type Outcome =
-  | { readonly state: 'done'; readonly file: string; readonly result: string; readonly seconds: number }
+  | {
+      readonly state: 'done';
+      readonly file: string;
+      readonly result: string;
+      readonly seconds: number;
+      /** The chance that a person has to look at it; -1: not known. */
+      readonly uncertainty: number;
+    }
   | { readonly state: 'skipped'; readonly file: string; readonly result: string }
   | {
       readonly state: 'failed';
@@ -81,6 +88,26 @@ export const paidNote = `Where something was charged, the same command sends the
 charge while the server keeps it (Cutout: CUTOUT_KEEP_SECONDS, 10 minutes).
 `;
 
+/** Results whose chance is at least this are shown to people, and copied into the folder of `--review`. */
+export const reviewFrom = 0.5;
+
+/** Results that are named in the summary. */
+const mostNamed = 10;
+
+/** The results that somebody should look at, the least certain first. */
+function reviewLines(outcomes: readonly Outcome[]): string[] {
+  const unsure = outcomes
+    .filter((outcome) => outcome.state === 'done')
+    .filter(({ uncertainty }) => uncertainty >= reviewFrom)
+    .sort((a, b) => b.uncertainty - a.uncertainty);
+  if (unsure.length === 0) return [];
+  const named = unsure
+    .slice(0, mostNamed)
+    .map(({ result, uncertainty }) => `  ${uncertainty.toFixed(2)}  ${result}`);
+  const rest = unsure.length > mostNamed ? ['  …'] : [];
+  return [`${count(unsure.length)} may need a look (uncertainty):`, ...named, ...rest];
+}
+
 /** What was done, in sentences, and a table of failures. */
 export function summary({ outcomes, inputs, seconds, creditsCharged, stopped }: Totals): string {
   const of = (state: Outcome['state']) => outcomes.filter((outcome) => outcome.state === state);
@@ -93,6 +120,7 @@ export function summary({ outcomes, inputs, seconds, creditsCharged, stopped }: 
   if (skipped > 0)
     lines.push(`${count(skipped)} skipped, because the result already exists; --overwrite replaces it.`);
   const left = inputs - outcomes.length;
+  lines.push(...reviewLines(outcomes));
   if (stopped !== undefined) lines.push(`Stopped: ${stopped}`);
   if (left > 0) lines.push(`${count(left)} not started or not finished; the same command continues there.`);
   if (failed.length > 0) lines.push(`${count(failed.length)} failed:`);
@@ -137,8 +165,9 @@ export async function writeReport(file: string, outcomes: readonly Outcome[]): P
     'result' in outcome ? outcome.result : '',
     'seconds' in outcome ? outcome.seconds.toFixed(2) : '',
     outcome.state === 'failed' ? fullReason(outcome) : '',
+    outcome.state === 'done' && outcome.uncertainty >= 0 ? outcome.uncertainty.toFixed(3) : '',
   ]);
-  const content = csv([['file', 'state', 'result', 'seconds', 'reason'], ...rows]);
+  const content = csv([['file', 'state', 'result', 'seconds', 'reason', 'uncertainty'], ...rows]);
   await writeAtomically(file, content, 'replace').catch((error: unknown) => {
     throw unwritten(file, error);
   });

@@ -23,6 +23,7 @@ import {
   type Paid,
   paidNote,
   reasonOf,
+  reviewFrom,
   runProgress,
   summary,
   writeReport,
@@ -39,6 +40,8 @@ export interface RunOptions extends PlanOptions {
   readonly server?: string;
   /** File that gets a line for every input. */
   readonly report?: string;
+  /** Folder that gets copies of the results that somebody should look at. */
+  readonly review?: string;
   /** Image that says where the subject of the one input is. */
   readonly mask?: string;
   /** Points and a box that say which subject of the one input is meant. */
@@ -115,6 +118,12 @@ async function checkOutput(folder: string): Promise<void> {
   });
 }
 
+/** The path of a file from a folder that it is in, else its name. */
+function nameBelow(folder: string, file: string): string {
+  const below = path.relative(folder, file);
+  return below.startsWith('..') || path.isAbsolute(below) ? path.basename(file) : below;
+}
+
 async function cutFiles(
   inputs: readonly Input[],
   options: RunOptions,
@@ -122,7 +131,7 @@ async function cutFiles(
   err: Output,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { out, overwrite, report, server } = options;
+  const { out, overwrite, report, review, server } = options;
   const sources = new Set(inputs.map(({ file }) => path.resolve(file)));
   if (report !== undefined) await checkReport(report, sources);
   const plan = await planTasks(inputs, sources, options);
@@ -130,11 +139,13 @@ async function cutFiles(
   let creditsCharged = 0;
   let stopped: string | undefined;
 
-  const keep = async (stem: string, { contentType, bytes }: CutoutFile): Promise<string> => {
+  const keep = async (stem: string, { contentType, bytes, uncertainty }: CutoutFile): Promise<string> => {
     const result = `${stem}${extensionOf(contentType, bytes)}`;
     if (sources.has(result))
       throw new UserError(`The result ${result} would overwrite an input; choose another --out.`);
     await writeResult(result, bytes, overwrite);
+    if (review !== undefined && uncertainty >= reviewFrom)
+      await writeResult(path.join(review, nameBelow(out ?? '.', result)), bytes, true);
     return result;
   };
 
@@ -144,7 +155,8 @@ async function cutFiles(
     creditsCharged += cutout.creditsCharged;
     try {
       const result = await keep(stem, cutout);
-      return { state: 'done', file, result, seconds: (performance.now() - started) / 1000 };
+      const seconds = (performance.now() - started) / 1000;
+      return { state: 'done', file, result, seconds, uncertainty: cutout.uncertainty };
     } catch (error) {
       // A result that was made and could not be kept is a failure of its own, even if it also ends the run.
       if (error instanceof RunError) stopped ??= error.message;
@@ -182,7 +194,7 @@ async function cutFiles(
 
 function checkOptions(
   names: readonly string[],
-  { out, server, pull, report, format, lossless, mask, point, box }: RunOptions,
+  { out, server, pull, report, review, format, lossless, mask, point, box }: RunOptions,
 ): void {
   if (lossless && format !== 'webp') throw new UserError('--lossless needs --format webp.');
   if (mask !== undefined && promptOf(point, box))
@@ -194,6 +206,7 @@ function checkOptions(
   if (out !== undefined)
     throw new UserError('"-" writes to standard output and cannot be combined with --out.');
   if (report !== undefined) throw new UserError('"-" is one image and cannot be combined with --report.');
+  if (review !== undefined) throw new UserError('"-" is one image and cannot be combined with --review.');
 }
 
 async function readMask(file: string): Promise<Uint8Array> {
@@ -226,6 +239,7 @@ export async function run(
       throw new UserError(`--${name} belongs to one image; give one input.`);
   }
   if (out !== undefined) makeFolder('output folder', out);
+  if (options.review !== undefined) makeFolder('folder for review', options.review);
 
   const stopping = new AbortController();
   onStopSignal(() => stopping.abort(new UserError('Stopped.')));

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import pRetry, { type RetryContext } from 'p-retry';
 import { z } from 'zod';
+import { noScore } from '../../cutout/uncertainty.ts';
 import { UserError } from '../../errors.ts';
 import { faultOf, readBody, shown } from '../httpResponse.ts';
 import type { CutoutFile, Cutter, Wanted } from './cutter.ts';
@@ -93,6 +94,12 @@ async function failureOf(response: Response): Promise<UserError> {
   return final.has(status) ? new RunError(reason) : new UserError(reason);
 }
 
+/** `X-Uncertainty-Score`, 0 to 1; -1 from servers that send none. */
+function scoreIn(headers: Headers): number {
+  const score = Number(headers.get('X-Uncertainty-Score') ?? Number.NaN);
+  return score >= 0 && score <= 1 ? score : noScore;
+}
+
 async function resultOf(response: Response): Promise<CutoutFile> {
   const { status, headers } = response;
   if (status === 200) {
@@ -104,6 +111,7 @@ async function resultOf(response: Response): Promise<CutoutFile> {
       bytes,
       contentType: (headers.get('Content-Type') ?? '').split(';', 1)[0] ?? '',
       creditsCharged: Number.isFinite(charged) && charged > 0 ? charged : 0,
+      uncertainty: scoreIn(headers),
     };
   }
   throw await failureOf(response);

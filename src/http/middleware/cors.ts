@@ -13,6 +13,7 @@ const exposed = [
   'X-Foreground-Left',
   'X-Foreground-Width',
   'X-Foreground-Height',
+  'X-Uncertainty-Score',
   'X-RateLimit-Limit',
   'X-RateLimit-Remaining',
   'X-RateLimit-Reset',

@@ -69,6 +69,7 @@ export const components: Readonly<Record<string, Schema>> = {
       foreground_left: { type: 'integer', minimum: 0 },
       foreground_width: { type: 'integer', minimum: 1 },
       foreground_height: { type: 'integer', minimum: 1 },
+      uncertainty: { type: 'number', minimum: -1, maximum: 1 },
     }),
   }),
   Account: object({
@@ -130,6 +131,10 @@ export const cutoutResponse: ResponseObject = {
     'X-Foreground-Left': count('Left edge of the subject in the result.'),
     'X-Foreground-Width': pixels('Width of the subject in the result.'),
     'X-Foreground-Height': pixels('Height of the subject in the result.'),
+    'X-Uncertainty-Score': header(
+      'Chance that a person has to look at the result, 0 (sure) to 1; -1 where it is not known.',
+      { type: 'number', minimum: -1, maximum: 1 },
+    ),
     'Idempotent-Replayed': header('true if this is the cached result of an earlier request.', {
       type: 'string',
       const: 'true',

@@ -1,7 +1,7 @@
 import { type Answer, headerOf, timings } from '../lib/call.ts';
 import { bytes, credits } from '../ui/format.ts';
 import { WideTable } from '../ui/WideTable.tsx';
-import { chargeOf, fileName, largerSize, type Result } from './result.ts';
+import { chargeOf, fileName, largerSize, needsLook, type Result } from './result.ts';
 
 /** Headers of the API, as opposed to those of HTTP. */
 const listed = /^(?:x-|content-type|content-length|retry-after|idempotent-replayed)/;
@@ -96,6 +96,11 @@ export function ResultBar({
         {headerOf(answer, 'x-width')} × {headerOf(answer, 'x-height')},{' '}
         <span data-testid="charged">{credits(chargeOf(result))}</span>
         {headerOf(answer, 'idempotent-replayed') ? ' (cached result)' : ''}
+        {needsLook(result) && (
+          <span data-testid="needs-look" title="The service is not sure what the subject is.">
+            . Check it: something may be missing or too much.
+          </span>
+        )}
       </p>
     </div>
   );

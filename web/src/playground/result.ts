@@ -55,6 +55,10 @@ export function save(result: Result): void {
 /** Credits charged, as the answer reports them; 0 for errors. */
 export const chargeOf = ({ answer }: Result): number => Number(headerOf(answer, 'x-credits-charged') ?? 0);
 
+/** Whether the service finds it likelier than not that a person has to look at the result. */
+export const needsLook = ({ answer }: Result): boolean =>
+  Number(headerOf(answer, 'x-uncertainty-score') ?? -1) >= 0.5;
+
 /** Size that `size=full` would give, if it is larger than this result. */
 export function largerSize({
   answer,

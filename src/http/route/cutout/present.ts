@@ -42,13 +42,14 @@ export interface ResultBody {
 }
 
 /** The image in JSON (docs/contract.md section 7.3). */
-function jsonBody({ bytes, foreground }: CutoutResult): ResultBody {
+function jsonBody({ bytes, foreground, uncertainty }: CutoutResult): ResultBody {
   const { top, left, width, height } = foreground;
   const rest = {
     foreground_top: top,
     foreground_left: left,
     foreground_width: width,
     foreground_height: height,
+    uncertainty,
   };
   const before = '{"data":{"result_b64":"';
   const after = `",${JSON.stringify(rest).slice(1)}}`;
@@ -86,6 +87,7 @@ export function present(ctx: Context, result: CutoutResult, body: ResultBody): v
     'X-Foreground-Left': String(foreground.left),
     'X-Foreground-Width': String(foreground.width),
     'X-Foreground-Height': String(foreground.height),
+    'X-Uncertainty-Score': String(result.uncertainty),
     ...rateHeaders(result.rate),
     // The stages are those of the first call.
     ...(result.replayed
