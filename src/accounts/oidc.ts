@@ -1,7 +1,6 @@
 import * as openid from 'openid-client';
 import { isOperator, type OperatorRules, type Vouched, vouchedBy } from './operators.ts';
-import { ProviderDown, SignInRefused } from './signInErrors.ts';
-import type { Person } from './signIns.ts';
+import { type Person, ProviderDown, SignInRefused } from './signIns.ts';
 
 /** A provider as configured by the operator. */
 export interface ProviderOptions extends OperatorRules {

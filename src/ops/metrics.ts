@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { type DeviceSource, registerDevices } from './deviceMetrics.ts';
-import { type OpeningSource, registerOpening } from './openingMetrics.ts';
+import { type DeviceSource, type OpeningSource, registerDevices, registerOpening } from './engineMetrics.ts';
 import type { Recorder, RequestRecord } from './record.ts';
 import type { RequestAttributes } from './telemetry.ts';
 

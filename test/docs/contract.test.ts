@@ -4,7 +4,7 @@ import { loadConfig } from '../../src/config/readConfig.ts';
 import { tierToReserve } from '../../src/cutout/plan.ts';
 import { apiErrors } from '../../src/errors.ts';
 import { corsHeaders } from '../../src/http/middleware/cors.ts';
-import { fields } from '../../src/http/route/cutout/schema.ts';
+import { cutoutOptions } from '../../src/http/route/cutout/schema.ts';
 import { SIZE_LIMITS, type SizeName } from '../../src/image/size.ts';
 import { documents, read, sources } from './documents.ts';
 
@@ -54,14 +54,14 @@ test('section 4 lists the options in the order of their checks, with every word 
       .slice(0, 1)
       .map((name) => ({ name, rest })),
   );
-  const documented = options.filter(({ name }) => Object.hasOwn(fields, name));
+  const documented = options.filter(({ name }) => Object.hasOwn(cutoutOptions, name));
   t.deepEqual(
     documented.map(({ name }) => name),
-    Object.keys(fields),
+    Object.keys(cutoutOptions),
   );
   for (const { name, rest } of documented) {
     const [grammar = '', , codes = ''] = rest;
-    const field = Object.entries(fields).find(([one]) => one === name)?.[1];
+    const field = Object.entries(cutoutOptions).find(([one]) => one === name)?.[1];
     t.true(words(codes).includes(field?.invalid ?? ''), `${name}: ${codes}`);
     const accepted = (field?.schema.meta() as { enum?: readonly string[] } | undefined)?.enum;
     if (accepted !== undefined && grammar !== 'boolean')

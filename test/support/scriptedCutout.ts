@@ -13,9 +13,9 @@ import { Idempotency } from '../../src/idempotency/idempotency.ts';
 import type { ResultStore } from '../../src/idempotency/resultStore.ts';
 import { CONTRACT_LIMITS } from '../../src/image/types.ts';
 import type { Clock } from '../../src/limits/clock.ts';
+import { InMemoryConcurrencyLimit } from '../../src/limits/concurrency.ts';
 import { DurationEstimate } from '../../src/limits/durationEstimate.ts';
 import { FairScheduler } from '../../src/limits/fairScheduler.ts';
-import { InMemoryConcurrencyLimit } from '../../src/limits/inMemoryConcurrency.ts';
 import { InMemoryRateLimit } from '../../src/limits/inMemoryRate.ts';
 import { MemoryBudget } from '../../src/limits/memoryBudget.ts';
 

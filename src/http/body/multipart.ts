@@ -4,10 +4,9 @@ import { Dicer } from '@fastify/busboy';
 import { type AppError, fail } from '../../errors.ts';
 import { freeBuffer, UploadBuffer } from '../../uploadBuffer.ts';
 import { checkName, maxFields, maxTextLength, type UploadedFile } from '../form.ts';
-import type { GivenField } from '../givenFields.ts';
-import { fieldNamed, type KnownFields } from '../knownFields.ts';
+import { fieldNamed, type GivenField, type RouteFields } from '../routeFields.ts';
+import { headerValue } from './headerValue.ts';
 import { type BodyLimits, maxFiles } from './limits.ts';
-import { headerValue } from './parameters.ts';
 import { catchInListener, receive } from './receive.ts';
 
 /** The maximum number of bytes of the headers of one part. */
@@ -37,7 +36,7 @@ interface MultipartForm {
 
 interface MultipartBounds {
   readonly limits: BodyLimits;
-  readonly fields: KnownFields;
+  readonly fields: RouteFields;
   readonly signal: AbortSignal;
   /** Called with the bytes of files and texts kept so far; may throw if there is no memory for them. */
   readonly kept: (files: number, texts: number) => void;
@@ -116,7 +115,7 @@ interface Sink {
 class Parts {
   readonly #limits: BodyLimits;
   readonly #kept: MultipartBounds['kept'];
-  readonly #fields: KnownFields;
+  readonly #fields: RouteFields;
   /** Length of the whole body, 0 if unknown. */
   readonly #length: number;
   readonly #texts: TextPart[] = [];

@@ -2,7 +2,7 @@ import { typeLabel } from '../../cutout/plan.ts';
 import { SUBJECT_TYPES } from '../../engine/types.ts';
 import { apiErrors } from '../../errors.ts';
 import { SUBJECT_ALIASES } from '../../geometry/shadow.ts';
-import type { Properties, Schema } from './fields.ts';
+import type { Properties, Schema } from './bodies.ts';
 
 export interface Header {
   readonly description: string;

@@ -1,5 +1,4 @@
-import { assertDimensions } from '../dimensions.ts';
-import { CUT_SHORT, DIMENSIONS_UNREADABLE, ImageError } from '../errors.ts';
+import { assertDimensions, CUT_SHORT, DIMENSIONS_UNREADABLE, ImageError } from '../errors.ts';
 import type { Dimensions, ProbeLimits } from '../types.ts';
 import { type Item, type Items, type Property, readItems } from './items.ts';
 

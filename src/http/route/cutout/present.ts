@@ -2,7 +2,7 @@ import { formatCredits } from '../../../billing/price.ts';
 import type { CutoutResult } from '../../../cutout/answer.ts';
 import type { Stages } from '../../../ops/telemetry.ts';
 import { type Context, setHeaders } from '../../context.ts';
-import { rateHeaders } from '../../errorHeaders.ts';
+import { rateHeaders } from '../../middleware/rateWindow.ts';
 
 /** Ranges of `Accept` that the bytes of a result fit. */
 const isBytes = (type: string): boolean =>

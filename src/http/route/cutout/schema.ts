@@ -14,17 +14,17 @@ import {
   subjectPointsParser,
 } from '../../../geometry/subjectPrompt.ts';
 import { SIZE_LIMITS, type SizeName } from '../../../image/size.ts';
-import { choice, flag, perSubject, readFields, same, text } from '../../field.ts';
 import type { Form } from '../../form.ts';
 import { parseSource, parseUrl, sourceFields } from '../../imageSourceFields.ts';
-import type { KnownField, KnownFields } from '../../knownFields.ts';
+import { choice, flag, perSubject, readOptions, same, text } from '../../option.ts';
+import type { RouteField, RouteFields } from '../../routeFields.ts';
 
 const transparent: Colour = [0, 0, 0, 0];
 
 const megapixels = (size: SizeName) => SIZE_LIMITS[size] / 1e6;
 
 /** The options, in the order in which they are checked (docs/contract.md section 4). */
-export const fields = {
+export const cutoutOptions = {
   size: choice(
     {
       preview: 'preview',
@@ -149,9 +149,9 @@ export const fields = {
 } as const;
 
 /** Every field of the route. */
-export const cutoutFields: KnownFields = new Map<string, KnownField>([
+export const cutoutFields: RouteFields = new Map<string, RouteField>([
   ...sourceFields,
-  ...Object.entries(fields),
+  ...Object.entries(cutoutOptions),
   ['bg_image_url', {}],
   ['bg_image_file', { file: true }],
   ['mask_file', { file: true }],
@@ -206,7 +206,7 @@ export function parseCutout(form: Form): CutoutRequest {
   checkBackgrounds(form);
   const mask = readMask(form);
   checkPrompts(form, mask);
-  const options = readFields(fields, form);
+  const options = readOptions(cutoutOptions, form);
   const prompt = promptOf(options.subject_points, options.subject_box);
   const { size, type, format, channels, roi, crop, scale, position } = options;
   return Object.freeze({

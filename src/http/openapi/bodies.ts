@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { catalogue, type ErrorId } from '../../errors.ts';
 import { SUBJECT_NAMES } from '../../geometry/shadow.ts';
 import { CONTRACT_LIMITS } from '../../image/types.ts';
-import type { Field } from '../field.ts';
-import { fields } from '../route/cutout/schema.ts';
+import type { Option } from '../option.ts';
+import { cutoutOptions } from '../route/cutout/schema.ts';
 
 /** The subset of JSON Schema (draft 2020-12) that this document uses. */
 export interface Schema {
@@ -68,7 +68,7 @@ const furtherErrors: Readonly<Partial<Record<ErrorId, readonly ErrorId[]>>> = {
 };
 
 /** The text of a field, valid in every content type. */
-function textSchema({ schema, description, expected, invalid, perSubject }: Field<unknown>): Schema {
+function textSchema({ schema, description, expected, invalid, perSubject }: Option<unknown>): Schema {
   const { $schema: _, ...json } = z.toJSONSchema(schema, { io: 'input' }) as Schema & { $schema?: string };
   const grammar = json.enum ? 'Case-insensitive.' : `Expected ${expected}.`;
   const each = perSubject ? ' May also be given for each kind of subject.' : '';
@@ -80,7 +80,7 @@ function textSchema({ schema, description, expected, invalid, perSubject }: Fiel
 }
 
 /** In JSON, numbers and booleans stand for their text, and a field per subject may be an object. */
-function jsonSchema(field: Field<unknown>): Schema {
+function jsonSchema(field: Option<unknown>): Schema {
   const { description, default: fallback, 'x-error-codes': codes, ...plain } = textSchema(field);
   const words = [...(plain.enum ?? []), ...(plain.examples ?? [])].map(String);
   const others: Schema[] = [];
@@ -101,7 +101,7 @@ function jsonSchema(field: Field<unknown>): Schema {
   };
 }
 
-const options = Object.entries(fields) as readonly (readonly [string, Field<unknown>])[];
+const options = Object.entries(cutoutOptions) as readonly (readonly [string, Option<unknown>])[];
 
 const optionTexts: Properties = Object.fromEntries(options.map(([name, field]) => [name, textSchema(field)]));
 
