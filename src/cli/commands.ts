@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type Config, describeConfig, withModel } from '../config/readConfig.ts';
 import { UserError } from '../errors.ts';
-import { SIZE_LIMITS } from '../image/size.ts';
+import { sizeLimits } from '../image/size.ts';
 import { onStopSignal } from '../ops/stop.ts';
 import { billingOf, improveOf } from '../server/options.ts';
 import { accountsCommands } from './accounts.ts';
@@ -18,7 +18,7 @@ const { argv, stdin, stdout, stderr } = process;
 const asked = argv[2] === 'help' ? argv[3] : argv[2];
 
 async function models(config: Config): Promise<Command> {
-  const [{ modelsCommand }, { installedCatalogue }, { secondNetworkOf }, { PROFILES }, { loadAddon }] =
+  const [{ modelsCommand }, { installedCatalogue }, { secondNetworkOf }, { profiles }, { loadAddon }] =
     await Promise.all([
       import('./models.ts'),
       import('../models/catalogue.ts'),
@@ -29,7 +29,7 @@ async function models(config: Config): Promise<Command> {
   return modelsCommand({
     config,
     catalogueDir: installedCatalogue(),
-    secondNetwork: () => secondNetworkOf(config.engine, PROFILES[config.cutout.profile]),
+    secondNetwork: () => secondNetworkOf(config.engine, profiles[config.cutout.profile]),
     target: () => {
       const { instructionSets, operators } = loadAddon().versions();
       const { device, precision: requested, operators: requestedOperators } = config.engine;
@@ -76,7 +76,7 @@ export async function addCommands(
     .option('--lossless', 'WebP without loss of colour, with --format webp', false)
     .addOption(
       new Option('-s, --size <size>', 'largest size of the results')
-        .choices(Object.keys(SIZE_LIMITS))
+        .choices(Object.keys(sizeLimits))
         .default('50MP'),
     )
     .option(

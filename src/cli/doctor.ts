@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import os from 'node:os';
 import type { Config } from '../config/readConfig.ts';
-import { PROFILES } from '../cutout/qualityProfile.ts';
+import { profiles } from '../cutout/qualityProfile.ts';
 import { loadAddon } from '../engine/addon.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import { availableCores, describeThreads } from '../engine/threads.ts';
@@ -233,7 +233,7 @@ class Doctor {
     const { engine, cutout } = this.#config;
     const { model, secondModel, modelsDir } = engine;
     const place = { ...engine, catalogueDir: this.#dependencies.catalogueDir };
-    const name = await secondNetworkOf(place, PROFILES[cutout.profile]);
+    const name = await secondNetworkOf(place, profiles[cutout.profile]);
     if (name === undefined) return undefined;
     const { manifest } = await findFor(name, place);
     const state = await verifySource(networkFiles(modelsDir, manifest), manifest);

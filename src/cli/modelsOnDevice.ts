@@ -1,5 +1,5 @@
 import type { Config } from '../config/readConfig.ts';
-import { PROFILES } from '../cutout/qualityProfile.ts';
+import { profiles } from '../cutout/qualityProfile.ts';
 import type { Provider } from '../engine/types.ts';
 import { type OpenedEngine, openEngine } from '../server/openEngine.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
@@ -31,7 +31,7 @@ export async function openOnDevice(
   const observer = progressOn(out, name);
   const started = performance.now();
   try {
-    const opened = await open(alone, PROFILES[cutout.profile], { pull: false, observer, signal });
+    const opened = await open(alone, profiles[cutout.profile], { pull: false, observer, signal });
     const gpus = opened.engine.gpus().map(({ id, name }) => `GPU ${id} (${name})`);
     await opened.engine.close(0);
     const seconds = ((performance.now() - started) / 1000).toFixed(1);

@@ -5,11 +5,11 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const ABI = 19;
+export const expectedAbi = 19;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
-const ENGINE_CODES = [
+const engineCodes = [
   /** The pixels cannot be processed. */
   'ENGINE_BAD_INPUT',
   /** `queueLimit` jobs are waiting already. */
@@ -45,10 +45,10 @@ const ENGINE_CODES = [
   'ENGINE_INTERNAL',
 ] as const;
 
-type EngineCode = (typeof ENGINE_CODES)[number];
+type EngineCode = (typeof engineCodes)[number];
 
 export const isEngineCode = (code: unknown): code is EngineCode =>
-  (ENGINE_CODES as readonly unknown[]).includes(code);
+  (engineCodes as readonly unknown[]).includes(code);
 
 /** Thrown by src/engine. The addon's own errors are plain Errors with the same codes. */
 export class EngineError extends Error {
@@ -150,7 +150,7 @@ export interface NetworkInfo {
 }
 
 /** Types of subject, in the order of everything that lists them. */
-export const SUBJECT_TYPES = [
+export const allSubjectTypes = [
   'person',
   'product',
   'animal',
@@ -160,7 +160,7 @@ export const SUBJECT_TYPES = [
   'other',
 ] as const;
 
-export type SubjectType = (typeof SUBJECT_TYPES)[number];
+export type SubjectType = (typeof allSubjectTypes)[number];
 
 /** Weights of the classification head; meaning and lengths: native/classify/subject_head.h. */
 export interface SubjectHead {
@@ -251,7 +251,7 @@ export interface Selection {
 export interface Subject {
   /** The likeliest type; `other` if none reaches the threshold. */
   readonly type: SubjectType;
-  /** In the order of SUBJECT_TYPES; they sum to 1. */
+  /** In the order of allSubjectTypes; they sum to 1. */
   readonly probabilities: readonly number[];
 }
 

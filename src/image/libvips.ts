@@ -3,7 +3,7 @@ import { runJob } from './job.ts';
 import type { InputFormat } from './types.ts';
 
 /** Loaders that read from memory only, so that an upload cannot name a file. */
-const LOADERS: Readonly<Record<Exclude<InputFormat, 'heic'>, string>> = {
+const loaders: Readonly<Record<Exclude<InputFormat, 'heic'>, string>> = {
   jpeg: 'VipsForeignLoadJpegBuffer',
   png: 'VipsForeignLoadPngBuffer',
   webp: 'VipsForeignLoadWebpBuffer',
@@ -37,7 +37,7 @@ export function configureLibvips(options: LibvipsOptions): LibvipsState {
   sharp.cache(false);
   sharp.block({ operation: ['VipsForeignLoad'] });
   sharp.unblock({
-    operation: options.formats.flatMap((format) => (format === 'heic' ? [] : [LOADERS[format]])),
+    operation: options.formats.flatMap((format) => (format === 'heic' ? [] : [loaders[format]])),
   });
   const concurrency =
     options.concurrency === undefined ? sharp.concurrency() : sharp.concurrency(options.concurrency);

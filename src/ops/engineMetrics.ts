@@ -26,8 +26,8 @@ export function registerOpening(registers: Registry[], opening: () => readonly O
   gauge('seconds', 'Time since its opening began.', ({ seconds }) => seconds);
 }
 
-const WAIT = 'cutout_engine_batch_wait_seconds';
-const WAIT_HELP = 'Time that images waited for their batch, by the GPU.';
+const waitName = 'cutout_engine_batch_wait_seconds';
+const waitHelp = 'Time that images waited for their batch, by the GPU.';
 
 /** What is read of each device at a scrape (DeviceStats of src/engine/types.ts). */
 export interface DeviceSource {
@@ -46,7 +46,7 @@ class WaitHistogram extends Histogram<'device'> {
   readonly #devices: () => readonly DeviceSource[];
 
   constructor(registers: Registry[], devices: () => readonly DeviceSource[]) {
-    super({ name: WAIT, help: WAIT_HELP, buckets: [], labelNames: ['device'], registers });
+    super({ name: waitName, help: waitHelp, buckets: [], labelNames: ['device'], registers });
     this.#devices = devices;
   }
 
@@ -57,16 +57,16 @@ class WaitHistogram extends Histogram<'device'> {
       const buckets = waits.map(([upToMs, images]) => {
         count += images;
         const le = Number.isFinite(upToMs) ? upToMs / 1000 : '+Inf';
-        return { metricName: `${WAIT}_bucket`, labels: { device: id, le }, value: count };
+        return { metricName: `${waitName}_bucket`, labels: { device: id, le }, value: count };
       });
       const labels = { device: id };
       return [
         ...buckets,
-        { metricName: `${WAIT}_sum`, labels, value: waitedMs / 1000 },
-        { metricName: `${WAIT}_count`, labels, value: count },
+        { metricName: `${waitName}_sum`, labels, value: waitedMs / 1000 },
+        { metricName: `${waitName}_count`, labels, value: count },
       ];
     });
-    return { name: WAIT, help: WAIT_HELP, type: 'histogram', values, aggregator: 'sum' };
+    return { name: waitName, help: waitHelp, type: 'histogram', values, aggregator: 'sum' };
   }
 }
 

@@ -2,7 +2,7 @@
  * Stages of a request, in order. The same names appear in `Server-Timing`, the log, the metrics and the
  * traces.
  */
-export const STAGES = [
+export const stageNames = [
   /** Reading and parsing the body. */
   'upload',
   /** Downloading images by address. */
@@ -26,7 +26,7 @@ export const STAGES = [
   'settle',
 ] as const;
 
-type StageName = (typeof STAGES)[number];
+type StageName = (typeof stageNames)[number];
 
 /** Milliseconds of some stages, in the order of the stages. */
 export type Stages = Readonly<Partial<Record<StageName, number>>>;

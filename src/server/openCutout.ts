@@ -7,7 +7,7 @@ import { type Cutout, type CutoutParts, createCutout } from '../cutout/cutout.ts
 import type { DownloadsFor } from '../cutout/imageDownloads.ts';
 import { createPermitFor } from '../cutout/permit.ts';
 import { createPrecheck } from '../cutout/precheck.ts';
-import { PROFILES } from '../cutout/qualityProfile.ts';
+import { profiles } from '../cutout/qualityProfile.ts';
 import { typicalPreview } from '../cutout/resourceEstimate.ts';
 import { CachedSubjectSelection } from '../cutout/subjectSelection.ts';
 import { unmetered } from '../cutout/unmetered.ts';
@@ -43,7 +43,7 @@ function cutoutOver(
     second: second?.name,
     subjectTypes,
     selection,
-    profile: PROFILES[profile],
+    profile: profiles[profile],
     ...rest,
   });
 }
@@ -77,7 +77,7 @@ export async function openCutout(
 ): Promise<OpenedCutout> {
   // Files do not depend on the type of subject.
   const wanted = { ...config.engine, subjectTypes: 'off' } as const;
-  const opened = await openEngine(wanted, PROFILES[config.cutout.profile], { pull, observer, signal });
+  const opened = await openEngine(wanted, profiles[config.cutout.profile], { pull, observer, signal });
   await assertImageThreads();
   const jobs = options.jobs ?? opened.threads.workers + 1;
   const selection =
@@ -158,7 +158,7 @@ export function openMeteredCutout(
   const { profile } = config.cutout;
   const { timeout } = config.http;
   const warmUp = info.warmUpMs / ((network.width * network.height) / 1e6);
-  const estimate = parts.estimate ?? new DurationEstimate(typicalPreview(PROFILES[profile], network), warmUp);
+  const estimate = parts.estimate ?? new DurationEstimate(typicalPreview(profiles[profile], network), warmUp);
   const { rate, concurrency, idempotency, permitted } = shared;
   const admission = new Admission({ rate, reservations: ledger, scheduler, estimate, pixelJobs });
   const { prices } = billingOf(config.billing, timeout);

@@ -1,5 +1,5 @@
 import type { Config } from '../config/readConfig.ts';
-import { PROFILES } from '../cutout/qualityProfile.ts';
+import { profiles } from '../cutout/qualityProfile.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Observer } from '../models/observer.ts';
 import { openEngine } from './openEngine.ts';
@@ -30,7 +30,7 @@ export async function openServer(
   let engine: Pick<Engine, 'stats'> | undefined;
   const opening = overrides.engine
     ? Promise.resolve(overrides.engine)
-    : openEngine(config.engine, PROFILES[config.cutout.profile], {
+    : openEngine(config.engine, profiles[config.cutout.profile], {
         pull: start.pull,
         observer,
         signal,

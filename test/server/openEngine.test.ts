@@ -3,7 +3,7 @@ import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { root } from '../../bench/lib/paths.ts';
 import { type Config, loadConfig } from '../../src/config/readConfig.ts';
-import { PROFILES } from '../../src/cutout/qualityProfile.ts';
+import { profiles } from '../../src/cutout/qualityProfile.ts';
 import type { Engine } from '../../src/engine/engine.ts';
 import { ModelError } from '../../src/models/error.ts';
 import { createHealth } from '../../src/ops/health.ts';
@@ -61,7 +61,7 @@ async function open(t: ExecutionContext, { engine, cutout }: ReturnType<typeof c
   const notices: string[] = [];
   const observer = { notice: (text: string) => void notices.push(text), progress: () => {} };
   const signal = new AbortController().signal;
-  const opened = await openEngine(engine, PROFILES[cutout.profile], { pull: false, observer, signal });
+  const opened = await openEngine(engine, profiles[cutout.profile], { pull: false, observer, signal });
   t.teardown(() => opened.engine.close(0));
   return { ...opened, notices };
 }

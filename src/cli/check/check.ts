@@ -5,7 +5,7 @@ import { ImageError } from '../../image/errors.ts';
 import { probe } from '../../image/probe.ts';
 import { sampleBackground, sampleImage } from '../../image/sampleImage.ts';
 import type { ProbeLimits } from '../../image/types.ts';
-import { MAX_FILE_BYTES } from '../../inputLimits.ts';
+import { maxFileBytes } from '../../inputLimits.ts';
 import { configureImages } from '../../server/images.ts';
 import { shown } from '../httpResponse.ts';
 import type { Output } from '../modelsProgress.ts';
@@ -65,7 +65,7 @@ const maxAnswerBytes = 256 * 1024 ** 2;
 
 async function readPhoto(file: string, limits: ProbeLimits): Promise<Buffer> {
   try {
-    const bytes = await readInput(file, MAX_FILE_BYTES);
+    const bytes = await readInput(file, maxFileBytes);
     await probe(bytes, limits);
     return bytes;
   } catch (error) {

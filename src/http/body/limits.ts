@@ -1,5 +1,5 @@
 import { type AppError, fail } from '../../errors.ts';
-import { MAX_FILE_BYTES } from '../../inputLimits.ts';
+import { maxFileBytes } from '../../inputLimits.ts';
 
 const mebibyte = 1024 * 1024;
 
@@ -25,7 +25,7 @@ export const imageBodyLimits: BodyLimits = {
   multipart: 66 * mebibyte,
   json: 32 * mebibyte,
   urlencoded: 48 * mebibyte,
-  file: MAX_FILE_BYTES,
+  file: maxFileBytes,
   text: 32 * mebibyte,
   tooLarge: () => fail('file_too_large'),
 };

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { catalogue, type ErrorId } from '../../errors.ts';
-import { SUBJECT_NAMES } from '../../geometry/shadow.ts';
-import { CONTRACT_LIMITS } from '../../image/types.ts';
+import { subjectNames } from '../../geometry/shadow.ts';
+import { contractLimits } from '../../image/types.ts';
 import type { Option } from '../option.ts';
 import { cutoutOptions } from '../route/cutout/schema.ts';
 
@@ -58,7 +58,7 @@ const imageErrors = [
 const image = (description: string) =>
   text(description, { contentMediaType: 'application/octet-stream', ...errors(...imageErrors) });
 
-const subjects = [...new Set(SUBJECT_NAMES.values())].join('|');
+const subjects = [...new Set(subjectNames.values())].join('|');
 
 /** Errors of options whose text is valid. */
 const furtherErrors: Readonly<Partial<Record<ErrorId, readonly ErrorId[]>>> = {
@@ -133,7 +133,7 @@ const backgroundTexts: Properties = {
 };
 const sourceFile = {
   image_file: image(
-    `JPEG, PNG, WebP, HEIC or AVIF, at most ${CONTRACT_LIMITS.maxBytes / 1024 ** 2} MB and ${CONTRACT_LIMITS.maxPixels / 1e6} megapixels.`,
+    `JPEG, PNG, WebP, HEIC or AVIF, at most ${contractLimits.maxBytes / 1024 ** 2} MB and ${contractLimits.maxPixels / 1e6} megapixels.`,
   ),
 };
 const backgroundFile = {

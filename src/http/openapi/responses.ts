@@ -1,7 +1,7 @@
 import { typeLabel } from '../../cutout/plan.ts';
-import { SUBJECT_TYPES } from '../../engine/types.ts';
+import { allSubjectTypes } from '../../engine/types.ts';
 import { apiErrors } from '../../errors.ts';
-import { SUBJECT_ALIASES } from '../../geometry/shadow.ts';
+import { subjectAliases } from '../../geometry/shadow.ts';
 import type { Properties, Schema } from './bodies.ts';
 
 export interface Header {
@@ -118,7 +118,7 @@ export const cutoutResponse: ResponseObject = {
     'X-Type': header('Kind of the subject; absent with type_level=none.', {
       type: 'string',
       enum: [
-        ...new Set([...SUBJECT_TYPES.map((type) => typeLabel(type, '2')), ...Object.keys(SUBJECT_ALIASES)]),
+        ...new Set([...allSubjectTypes.map((type) => typeLabel(type, '2')), ...Object.keys(subjectAliases)]),
       ],
     }),
     'X-Width': pixels('Width of the result.'),

@@ -2,10 +2,10 @@ import type { Background, CutoutRequest, MaskSource, RequestedSubjectType } from
 import { fail } from '../../../errors.ts';
 import { isFetchable } from '../../../fetch/download.ts';
 import { type Colour, colourParser } from '../../../geometry/colour.ts';
-import { cropMarginParser, NO_MARGIN } from '../../../geometry/crop.ts';
+import { cropMarginParser, noMargin } from '../../../geometry/crop.ts';
 import { type Position, positionParser, type Scale, scaleParser } from '../../../geometry/place.ts';
-import { type Roi, roiParser, WHOLE_IMAGE } from '../../../geometry/roi.ts';
-import { SUBJECT_NAMES, shadowOpacityParser, shadowTypeParser } from '../../../geometry/shadow.ts';
+import { type Roi, roiParser, wholeImage } from '../../../geometry/roi.ts';
+import { shadowOpacityParser, shadowTypeParser, subjectNames } from '../../../geometry/shadow.ts';
 import {
   maxSubjectPoints,
   type PromptPoint,
@@ -13,7 +13,7 @@ import {
   saysNothing,
   subjectPointsParser,
 } from '../../../geometry/subjectPrompt.ts';
-import { SIZE_LIMITS, type SizeName } from '../../../image/size.ts';
+import { type SizeName, sizeLimits } from '../../../image/size.ts';
 import type { Form } from '../../form.ts';
 import { parseSource, parseUrl, sourceFields } from '../../imageSourceFields.ts';
 import { choice, flag, perSubject, readOptions, same, text } from '../../option.ts';
@@ -21,7 +21,7 @@ import type { RouteField, RouteFields } from '../../routeFields.ts';
 
 const transparent: Colour = [0, 0, 0, 0];
 
-const megapixels = (size: SizeName) => SIZE_LIMITS[size] / 1e6;
+const megapixels = (size: SizeName) => sizeLimits[size] / 1e6;
 
 /** The options, in the order in which they are checked (docs/contract.md section 4). */
 export const cutoutOptions = {
@@ -44,7 +44,7 @@ export const cutoutOptions = {
     },
   ),
   type: choice<RequestedSubjectType>(
-    { auto: 'auto', ...Object.fromEntries(SUBJECT_NAMES) },
+    { auto: 'auto', ...Object.fromEntries(subjectNames) },
     {
       unset: 'auto',
       invalid: 'invalid_type',
@@ -78,7 +78,7 @@ export const cutoutOptions = {
     description: 'alpha returns only the alpha matte, as a grayscale image.',
   }),
   roi: text(roiParser, {
-    fallback: WHOLE_IMAGE,
+    fallback: wholeImage,
     unset: '0% 0% 100% 100%',
     invalid: 'invalid_roi',
     description:
@@ -101,7 +101,7 @@ export const cutoutOptions = {
     description: 'Crops the result to the subject. Does not change the price.',
   }),
   crop_margin: text(cropMarginParser, {
-    fallback: NO_MARGIN,
+    fallback: noMargin,
     unset: '0',
     invalid: 'invalid_crop_margin',
     description:
@@ -219,7 +219,7 @@ export function parseCutout(form: Form): CutoutRequest {
     channels,
     roi,
     crop,
-    cropMargin: crop ? options.crop_margin : NO_MARGIN,
+    cropMargin: crop ? options.crop_margin : noMargin,
     scale,
     position,
     shadow: {
