@@ -286,7 +286,7 @@ interface ErrorParts {
   readonly window?: RateWindow;
   /** Additional headers of the answer, for example Allow. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** For the log only. */
+  /** The error behind this one, for the log only. */
   readonly cause?: unknown;
   /** Why the client should retry, for log and metrics. */
   readonly reason?: Reason;

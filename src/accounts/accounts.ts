@@ -67,7 +67,7 @@ export class Accounts {
     return this.#table.account(id);
   }
 
-  /** By id, or by name if it is unique. Throws STORE_UNKNOWN_ACCOUNT. */
+  /** Finds an account by its id, or by its name if that is unique. Rejects with STORE_UNKNOWN_ACCOUNT. */
   async resolve(idOrName: string): Promise<Account> {
     const named = await this.#table.accountsNamed(idOrName);
     const found = await this.find(idOrName);
@@ -174,7 +174,7 @@ export class Accounts {
 }
 
 /** Pseudonym of a person: HMAC-SHA-256 of issuer and subject with a key of this database. */
-export type Pseudonymise = (issuer: string, subject: string) => Buffer;
+type Pseudonymise = (issuer: string, subject: string) => Buffer;
 
 export async function createPseudonymise(sql: Sql): Promise<Pseudonymise> {
   const key = await sharedSecret(sql, 'person');

@@ -22,7 +22,7 @@ export interface Attempt {
   readonly verifier: string;
 }
 
-export interface SignedIn {
+interface SignedIn {
   readonly person: Person;
   readonly vouched: Vouched;
   readonly idToken: string;
@@ -132,7 +132,7 @@ export class Provider {
     });
   }
 
-  /** By this provider's current rules; false for people of other providers. */
+  /** Whether a person is an operator by this provider's current rules; false for people of other providers. */
   isOperator(vouched: Vouched): boolean {
     return isOperator(this.options, vouched);
   }

@@ -24,7 +24,7 @@ export interface Inputs {
 }
 
 /** The background of the result. */
-export type Backdrop =
+type Backdrop =
   | { readonly kind: 'none' }
   | { readonly kind: 'colour'; readonly colour: Colour }
   | ({ readonly kind: 'image' } & EncodedImage);

@@ -33,8 +33,8 @@ const unmeteredReservations: Reservations = {
 };
 
 /**
- * For local files (`cutout run`): nothing is charged, cached, limited or downloaded. At most `running` images
- * are processed at a time.
+ * Creates the parts of a use case for local files (`cutout run`): nothing is charged, cached, limited or downloaded. At most
+ * `running` images are processed at a time.
  */
 export function unmetered(
   running: number,

@@ -46,7 +46,7 @@ export class LoadOnce {
 }
 
 /** Rejects with the signal's reason as soon as it is aborted; the work continues for others. */
-export function unlessAborted(work: Promise<unknown>, signal: AbortSignal | undefined): Promise<unknown> {
+function unlessAborted(work: Promise<unknown>, signal: AbortSignal | undefined): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal?.reason);
     if (signal?.aborted) abort();

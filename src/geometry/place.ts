@@ -17,7 +17,7 @@ export type Position = 'original' | { readonly x: number; readonly y: number };
 
 const centred: Position = { x: 0.5, y: 0.5 };
 
-/** Without a position a subject is not moved, or centred if it is scaled. */
+/** Returns the given position. A subject without one is not moved, or centred if it is scaled. */
 export const wantedPosition = (scale: Scale, position: Position | undefined): Position =>
   position ?? (scale === 'original' ? 'original' : centred);
 

@@ -19,7 +19,7 @@ export type RouteFields = ReadonlyMap<string, RouteField>;
 /** `image_file[]` and `image_file[0]`, as clients name the elements of a list; `shadow_type[person]`. */
 const bracketed = /^([^[\]]+)\[([^[\]]*)\]$/;
 
-export interface FieldName {
+interface FieldName {
   /** The name under which its value is kept: `image_file`, `shadow_type[person]`. */
   readonly name: string;
   /** The field: `image_file`, `shadow_type`. */

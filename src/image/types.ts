@@ -2,7 +2,7 @@ import { maxFileBytes, maxMegapixels } from '../inputLimits.ts';
 
 /** Types of src/image. Nothing here depends on HTTP, prices or the network. */
 
-/** Beside those of the contract: read by `cutout run`, and by the API if the operator enables them. */
+/** Formats beside those of the contract: `cutout run` reads them, and the API does if the operator enables them. */
 export const optionalFormats = ['avif', 'heic', 'tiff', 'gif', 'jxl'] as const;
 
 export type InputFormat = 'jpeg' | 'png' | 'webp' | (typeof optionalFormats)[number];

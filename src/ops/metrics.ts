@@ -5,7 +5,7 @@ import type { Recorder, RequestRecord } from './record.ts';
 import type { RequestAttributes } from './telemetry.ts';
 
 /** Attributes of an installation that do not change while it runs; one label each. */
-export interface Install {
+interface Install {
   readonly version: string;
   readonly node: string;
   readonly network: string;
@@ -23,7 +23,7 @@ interface BookedCredits {
 }
 
 /** Values read at every scrape. Parts that are opened later, or not at all, are added by `watch`. */
-export interface Sources {
+interface Sources {
   /** Dropped log lines since the start. */
   readonly droppedLines: () => number;
   readonly opening: () => readonly OpeningSource[];
@@ -48,7 +48,7 @@ export interface Sources {
   };
   readonly results: () => { readonly results: number; readonly bytes: number; readonly inFlight: number };
   readonly reservations: () => number | Promise<number>;
-  /** In credits, not quarters. */
+  /** Returns the sum of all balances in credits, not quarters. */
   readonly balances: () => Promise<number>;
   readonly booked: () => Promise<readonly BookedCredits[]>;
 }

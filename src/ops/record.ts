@@ -3,7 +3,7 @@ import type { Logger } from './log.ts';
 import type { RequestAttributes, Span } from './telemetry.ts';
 
 /** How a request ended; `gone`: its client left before it had the whole answer. */
-export type Outcome = 'ok' | 'invalid' | 'refused' | 'failed' | 'gone';
+type Outcome = 'ok' | 'invalid' | 'refused' | 'failed' | 'gone';
 
 /** A finished request, as passed to log, metrics and traces. */
 export interface RequestRecord {
@@ -11,12 +11,12 @@ export interface RequestRecord {
   readonly method: string;
   /** Pattern of its route, `/admin/v1/accounts/:id`; `none` if no route matched. */
   readonly route: string;
-  /** As sent, without the query. */
+  /** The path as it was sent, without the query. */
   readonly path: string;
   /** 499: the client left before it had the whole answer. */
   readonly status: number;
   readonly outcome: Outcome;
-  /** As in `performance.now()`. */
+  /** When it began, as in `performance.now()`. */
   readonly start: number;
   readonly ms: number;
   readonly account: string | undefined;

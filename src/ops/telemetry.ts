@@ -90,7 +90,7 @@ export class RequestTelemetry {
   readonly attributes: RequestAttributes = {};
   readonly #spans: Span[] = [];
 
-  /** In the order in which they ended. */
+  /** The spans so far, in the order in which they ended. */
   get spans(): readonly Span[] {
     return this.#spans;
   }

@@ -32,7 +32,7 @@ export interface SharedState {
   close(): void;
 }
 
-/** About 10,000 addresses. */
+/** Bytes of the addresses that passed the precheck: about 10,000 of them. */
 const permittedBytes = 5e6;
 
 /** Opens the state in Redis if one is configured, else in the memory of this process. Throws UserError. */

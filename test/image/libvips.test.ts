@@ -16,7 +16,7 @@ const opens = async (bytes: Buffer) =>
     );
 
 test.serial('only the loaders of the given formats remain', async (t) => {
-  t.like(configureLibvips({ formats: contractLimits.formats, concurrency: 1 }), { concurrency: 1 });
+  configureLibvips({ formats: contractLimits.formats });
   for (const bytes of [
     await image().jpeg().toBuffer(),
     await image().png().toBuffer(),

@@ -44,10 +44,10 @@ const upTo = (types: readonly BodyType[], kilobytes: number): BodyLimits => {
   };
 };
 
-/** For routes that take no image. */
+/** Limits of routes that take no image. */
 export const smallBodyLimits: BodyLimits = upTo(everyType, 256);
 
-/** For the console's API, one route of which needs no session. */
+/** Limits of the console's API, one route of which needs no session. */
 export const consoleBodyLimits: BodyLimits = upTo(['json'], 8);
 
 /** The maximum number of files of a form, unknown ones included. */

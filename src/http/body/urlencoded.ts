@@ -49,7 +49,7 @@ export async function scanUrlencoded(bytes: Buffer): Promise<Scanned> {
   let end = 0;
   let inName = true;
   let nameStart = 0;
-  /** Of the name in the written bytes. */
+  /** Where the name begins in the written bytes. */
   let writtenStart = 0;
   /** Whether spaces mean plus signs here. */
   let base64 = false;

@@ -74,7 +74,7 @@ export const errorHeaders = (error: AppError): Readonly<Record<string, string>> 
 const lingerMs = 1000;
 
 /** Whether the client may still be sending its body. */
-export const isUploading = ({ req }: Context): boolean => !req.complete && !req.destroyed;
+const isUploading = ({ req }: Context): boolean => !req.complete && !req.destroyed;
 
 /**
  * Lingering close: sends the answer in `ctx` while the client is still sending. Closing at once would reset
@@ -82,7 +82,7 @@ export const isUploading = ({ req }: Context): boolean => !req.complete && !req.
  * answer is sent completely, further input is discarded, and the connection is closed when the client is
  * done, or after a second.
  */
-export function lingeringClose(ctx: Context): void {
+function lingeringClose(ctx: Context): void {
   const { req, res } = ctx;
   const body = ctx.body as string;
   ctx.respond = false;

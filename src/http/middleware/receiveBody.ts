@@ -255,9 +255,9 @@ async function readParts(
   fields: RouteFields,
 ): Promise<Read> {
   const file = length === undefined ? costs.growingFile : costs.file;
-  const kept = (files: number, texts: number) => memory.need(file * files + costs.formText * texts);
+  const onBytes = (files: number, texts: number) => memory.need(file * files + costs.formText * texts);
   const { signal } = ctx.state;
-  const { texts, ...rest } = await receiveMultipart(ctx.req, { limits, signal, kept, fields });
+  const { texts, ...rest } = await receiveMultipart(ctx.req, { limits, signal, onBytes, fields });
   return { ...rest, given: texts };
 }
 

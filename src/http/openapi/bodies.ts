@@ -36,7 +36,7 @@ export interface Schema {
 
 export type Properties = Readonly<Record<string, Schema>>;
 
-export const text = (description: string, more: Schema = {}): Schema => ({
+const text = (description: string, more: Schema = {}): Schema => ({
   type: 'string',
   description,
   ...more,
@@ -79,7 +79,7 @@ function textSchema({ schema, description, expected, invalid, perSubject }: Opti
   };
 }
 
-/** In JSON, numbers and booleans stand for their text, and a field per subject may be an object. */
+/** Describes an option in JSON, where numbers and booleans stand for their text, and one per subject may be an object. */
 function jsonSchema(field: Option<unknown>): Schema {
   const { description, default: fallback, 'x-error-codes': codes, ...plain } = textSchema(field);
   const words = [...(plain.enum ?? []), ...(plain.examples ?? [])].map(String);

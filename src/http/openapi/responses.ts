@@ -23,7 +23,7 @@ const everyResponse = {
   'X-Request-Id': header('Id of the request, also in the log of the service.', { type: 'string' }),
 };
 
-/** Of the operations with a body, on success and on 400. */
+/** Headers of the operations with a body, on success and on 400. */
 export const bodyHeaders = {
   ...everyResponse,
   'X-Ignored-Fields': header(

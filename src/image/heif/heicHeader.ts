@@ -3,7 +3,7 @@ import type { Dimensions, ProbeLimits } from '../types.ts';
 import { type Item, type Items, type Property, readItems } from './items.ts';
 
 /** What the boxes of a HEIC state about the image that it shows. */
-export interface HeicHeader extends Dimensions {
+interface HeicHeader extends Dimensions {
   /** Bits of a coded sample; 16 for anything above 8. */
   readonly depth: 8 | 16;
   readonly hasAlpha: boolean;

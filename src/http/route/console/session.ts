@@ -56,7 +56,7 @@ export function sessionRoutes(parts: SessionParts, { anyone, owner }: Endpoints)
   const throwIfThrottled = (wait: number) => {
     if (wait > 0) throw tooManyAttempts('failed sign-ins', wait);
   };
-  /** Before the body is read, because the caller is unknown. */
+  /** Slows down failed sign-ins before the body is read, because the caller is unknown. */
   const throttle: Middleware = async (ctx, next) => {
     throwIfThrottled(await attempts.wait(attemptSourceOf(ctx.ip)));
     await next();

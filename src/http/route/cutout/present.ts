@@ -34,14 +34,14 @@ const serverTiming = (stages: Stages): string =>
 const base64Step = 48 * 1024;
 
 /** The body of an answer: its length is known before the memory for it is taken. */
-export interface ResultBody {
+interface ResultBody {
   readonly contentType: string;
-  /** In bytes. */
+  /** The length in bytes. */
   readonly length: number;
   readonly make: () => Buffer;
 }
 
-/** The image in JSON (docs/contract.md section 7.3). */
+/** Describes the answer that has the image in JSON (docs/contract.md section 7.3). */
 function jsonBody({ bytes, foreground }: CutoutResult): ResultBody {
   const { top, left, width, height } = foreground;
   const rest = {
@@ -65,7 +65,7 @@ function jsonBody({ bytes, foreground }: CutoutResult): ResultBody {
   return { contentType: 'application/json; charset=utf-8', length, make };
 }
 
-/** The image as bytes, or in JSON if the `Accept` header asks for it. */
+/** Chooses the body: the image as bytes, or in JSON if the `Accept` header asks for it. */
 export function resultBody(accept: string, result: CutoutResult): ResultBody {
   if (wantsJson(accept)) return jsonBody(result);
   const { bytes, contentType } = result;

@@ -160,7 +160,7 @@ export const cutoutFields: RouteFields = new Map<string, RouteField>([
 
 const backgroundFields = ['bg_color', 'bg_image_url', 'bg_image_file'];
 
-/** At most one of the three may be given, whatever their values. */
+/** Throws `multiple_bg_sources` if more than one of the three is given, whatever their values. */
 function checkBackgrounds({ text: texts, files }: Form): void {
   const given = backgroundFields.filter((name) => texts.has(name) || files.has(name));
   if (given.length > 1) throw fail('multiple_bg_sources', { detail: `Received: ${given.join(', ')}.` });
