@@ -2,9 +2,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createLogger } from '../src/ops/log.ts';
 import { Metrics } from '../src/ops/metrics.ts';
-import type { Recorder, RequestRecord } from '../src/ops/record.ts';
-import { requestLog } from '../src/ops/requestLog.ts';
-import { RequestTelemetry, STAGES } from '../src/ops/telemetry.ts';
+import { type Recorder, type RequestRecord, requestLog } from '../src/ops/record.ts';
+import { RequestTelemetry, stageNames } from '../src/ops/telemetry.ts';
 import { openTracing } from '../src/ops/tracing.ts';
 import type { BenchCommand, Context, Shared } from './lib/command.ts';
 import { measured, type Outcome } from './lib/outcome.ts';
@@ -22,7 +21,7 @@ export const command: BenchCommand = {
 /** A cut-out with every stage, as the server would report it. */
 function aRequest(): RequestRecord {
   const telemetry = new RequestTelemetry();
-  telemetry.ended(Object.fromEntries(STAGES.map((stage, index) => [stage, index + 0.5])));
+  telemetry.ended(Object.fromEntries(stageNames.map((stage, index) => [stage, index + 0.5])));
   telemetry.add({ size: 'full', input: '4000x3000 jpeg', inputPixels: 12e6, inputBytes: 3e6, runs: 1 });
   telemetry.add({ result: '4000x3000 png', resultPixels: 12e6, resultBytes: 9e6, type: 'person' });
   telemetry.add({ payment: 'full', charged: '1' });
@@ -107,7 +106,7 @@ export async function run({ rounds }: Shared, { progress }: Context): Promise<Ou
         title: 'What a request costs to tell of',
         columns: ['', 'µs'],
         rows: figures.map(({ title, median }) => [title, median]),
-        note: `Processor time of this process for each of ${requests} requests with ${STAGES.length} stages, medians.`,
+        note: `Processor time of this process for each of ${requests} requests with ${stageNames.length} stages, medians.`,
       },
     ],
   };

@@ -17,7 +17,7 @@ namespace cutout::binding {
 
 namespace {
 
-/// Must equal ABI of src/engine/types.ts; raised with every change of that contract.
+/// Must equal expectedAbi of src/engine/types.ts; raised with every change of that contract.
 constexpr int kAbi = 21;
 
 Napi::Value versions(const Napi::CallbackInfo& info) {

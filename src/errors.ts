@@ -1,4 +1,4 @@
-import { MAX_FILE_MEBIBYTES, MAX_MEGAPIXELS, MAX_SIDE } from './inputLimits.ts';
+import { maxFileMebibytes, maxImageSide, maxMegapixels } from './inputLimits.ts';
 
 /**
  * All errors the service can answer with: one table (docs/contract.md section 10), one class, one way to
@@ -110,17 +110,12 @@ export const catalogue = {
     'Invalid file type',
     'Expected jpg/png/webp, received an unknown type',
   ),
-  file_too_large: row(
-    'file_too_large',
-    400,
-    'File too large',
-    `File exceeds limit of ${MAX_FILE_MEBIBYTES}MB`,
-  ),
+  file_too_large: row('file_too_large', 400, 'File too large', `File exceeds limit of ${maxFileMebibytes}MB`),
   resolution_too_high: row(
     'resolution_too_high',
     400,
     'Image resolution too high',
-    `Maximum supported input resolution is ${MAX_MEGAPIXELS} megapixels, a side may have at most ${MAX_SIDE} pixels`,
+    `Maximum supported input resolution is ${maxMegapixels} megapixels, a side may have at most ${maxImageSide} pixels`,
   ),
   unknown_foreground: row(
     'unknown_foreground',
@@ -291,7 +286,7 @@ interface ErrorParts {
   readonly window?: RateWindow;
   /** Additional headers of the answer, for example Allow. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** For the log only. */
+  /** The error behind this one, for the log only. */
   readonly cause?: unknown;
   /** Why the client should retry, for log and metrics. */
   readonly reason?: Reason;

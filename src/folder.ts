@@ -36,8 +36,8 @@ function reachable(place: string): { readonly place: string; readonly stats: Sta
 const refusals: ReadonlySet<unknown> = new Set(['EACCES', 'EPERM', 'EROFS']);
 
 /**
- * For an error of the file system because this process may not read or write something: whose it is and what to do, in
- * one sentence or two. Undefined for other errors.
+ * Says, in one sentence or two, whose the file or folder is that this process may not read or write, and what to do. Returns
+ * undefined for other errors.
  */
 export function accessSentence(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;

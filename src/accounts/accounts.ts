@@ -1,10 +1,11 @@
+import { createHmac } from 'node:crypto';
 import { type AccountRow, AccountTable, type KeyRow, maxKeys } from '../store/accountTable.ts';
 import type { Sql } from '../store/database.ts';
 import { StoreError } from '../store/error.ts';
 import { QueryCache } from '../store/queryCache.ts';
+import { sharedSecret } from '../store/secretTable.ts';
 import { bucketOf, hashKey, newKey, randomText, shownPrefix } from './keyFormat.ts';
 import { findKey, type KeyMatch } from './keyLookup.ts';
-import { createPseudonymise, type Pseudonymise } from './pseudonym.ts';
 
 export type Account = AccountRow;
 export type ApiKey = KeyRow;
@@ -66,7 +67,7 @@ export class Accounts {
     return this.#table.account(id);
   }
 
-  /** By id, or by name if it is unique. Throws STORE_UNKNOWN_ACCOUNT. */
+  /** Finds an account by its id, or by its name if that is unique. Rejects with STORE_UNKNOWN_ACCOUNT. */
   async resolve(idOrName: string): Promise<Account> {
     const named = await this.#table.accountsNamed(idOrName);
     const found = await this.find(idOrName);
@@ -170,4 +171,15 @@ export class Accounts {
       throw error;
     }
   }
+}
+
+/** Pseudonym of a person: HMAC-SHA-256 of issuer and subject with a key of this database. */
+type Pseudonymise = (issuer: string, subject: string) => Buffer;
+
+export async function createPseudonymise(sql: Sql): Promise<Pseudonymise> {
+  const key = await sharedSecret(sql, 'person');
+  return (issuer, subject) =>
+    createHmac('sha256', key)
+      .update(JSON.stringify([issuer, subject]))
+      .digest();
 }

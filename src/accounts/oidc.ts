@@ -1,7 +1,6 @@
 import * as openid from 'openid-client';
 import { isOperator, type OperatorRules, type Vouched, vouchedBy } from './operators.ts';
-import { ProviderDown, SignInRefused } from './signInErrors.ts';
-import type { Person } from './signIns.ts';
+import { type Person, ProviderDown, SignInRefused } from './signIns.ts';
 
 /** A provider as configured by the operator. */
 export interface ProviderOptions extends OperatorRules {
@@ -23,7 +22,7 @@ export interface Attempt {
   readonly verifier: string;
 }
 
-export interface SignedIn {
+interface SignedIn {
   readonly person: Person;
   readonly vouched: Vouched;
   readonly idToken: string;
@@ -133,7 +132,7 @@ export class Provider {
     });
   }
 
-  /** By this provider's current rules; false for people of other providers. */
+  /** Whether a person is an operator by this provider's current rules; false for people of other providers. */
   isOperator(vouched: Vouched): boolean {
     return isOperator(this.options, vouched);
   }

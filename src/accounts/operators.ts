@@ -34,7 +34,7 @@ export function vouchedBy({ issuer, operatorClaim }: OperatorRules, claims: Clai
   };
 }
 
-/** By the current rules. Claims that were not recorded at the sign-in make nobody an operator. */
+/** Whether a person is an operator by the current rules. Claims that were not recorded at the sign-in make nobody an operator. */
 export function isOperator(rules: OperatorRules, { issuer, email, claim }: Vouched): boolean {
   if (issuer !== rules.issuer) return false;
   const { operatorClaim: wanted, operators } = rules;

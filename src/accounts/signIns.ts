@@ -4,9 +4,8 @@ import { type Now, readClock } from '../store/clock.ts';
 import type { Sql } from '../store/database.ts';
 import { unknownAccount } from '../store/error.ts';
 import { SignInTable } from '../store/signInTable.ts';
-import { type Account, Accounts } from './accounts.ts';
+import { type Account, Accounts, createPseudonymise } from './accounts.ts';
 import { randomText } from './keyFormat.ts';
-import { createPseudonymise } from './pseudonym.ts';
 
 /** A person as authenticated by an identity provider. */
 export interface Person {
@@ -99,4 +98,14 @@ export class SignIns {
       return id === undefined ? undefined : new AccountTable(sql).account(id);
     });
   }
+}
+
+/** The provider cannot be reached or is not an OpenID provider. The message is public, the cause for the log. */
+export class ProviderDown extends Error {
+  override readonly name = 'ProviderDown';
+}
+
+/** The callback is invalid: refused by the provider, replayed, forged or too old. */
+export class SignInRefused extends Error {
+  override readonly name = 'SignInRefused';
 }

@@ -10,8 +10,8 @@ export interface Booked {
 }
 
 /**
- * Of all accounts since the beginning, whichever node or command booked it. Reads an index of such entries
- * only.
+ * Sums what was booked for all accounts since the beginning, whichever node or command booked it. Reads an index of such
+ * entries only.
  */
 export const booked = (sql: Sql): Promise<Booked[]> =>
   sql.all(
@@ -20,7 +20,7 @@ export const booked = (sql: Sql): Promise<Booked[]> =>
      GROUP BY kind, direction ORDER BY kind, direction`,
   );
 
-/** Sum of all balances. */
+/** Returns the sum of all balances. */
 export async function balances(sql: Sql): Promise<QuarterCredits> {
   const found = await sql.get<{ sum: QuarterCredits }>(
     'SELECT coalesce(sum(balance), 0) AS sum FROM account',

@@ -5,7 +5,7 @@ export interface Pack {
   /** Identifies the pack in requests: its credits, '50'. */
   readonly id: string;
   readonly credits: QuarterCredits;
-  /** In the currency's smallest unit, as payment services count. */
+  /** The price in the currency's smallest unit, as payment services count. */
   readonly price: number;
   /** ISO 4217, lower case. */
   readonly currency: string;

@@ -25,7 +25,7 @@ export const creditSteps = `credits in steps of ${quarter}`;
 /** Throws RangeError unless a multiple of `quarter`. */
 export const credits = (value: number): QuarterCredits => quarters(value / quarter);
 
-/** In credits, as a JSON number. */
+/** Returns an amount in credits, as a JSON number. */
 export const toCredits = (amount: QuarterCredits): number => amount * quarter;
 
 /** '0', '0.25', '1', '49.75', '-0.5': the shortest form, never '1.0' (docs/contract.md section 7.1). */

@@ -9,7 +9,7 @@ export class ServerLease {
   readonly #nodes: NodeTable;
   readonly #id: string;
   readonly #leaseMs: number;
-  /** On the clock of `performance.now`. */
+  /** When others may be removed, on the clock of `performance.now`. */
   #mayRemoveOthersFrom = 0;
 
   constructor(nodes: NodeTable, id: string, leaseMs: number) {

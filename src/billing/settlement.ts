@@ -59,7 +59,7 @@ export interface AnswerDescriptor {
   readonly ttlMs: number;
 }
 
-export type ReserveTransition =
+type ReserveTransition =
   | {
       readonly outcome: 'reserved';
       readonly id: number;
@@ -199,7 +199,7 @@ export async function addAnswer(
 }
 
 /** What became of a refund; it changed something only if `refunded`. */
-export type RefundOutcome =
+type RefundOutcome =
   | { readonly outcome: 'refunded' | 'refunded before' | 'not charged' | 'unknown' }
   /** The reservation repeats charge `of`, which is the one to refund. */
   | { readonly outcome: 'is repeat'; readonly of: number };

@@ -44,7 +44,7 @@ export interface ServedStores extends Stores {
   isReachable(): boolean;
 }
 
-/** With a heartbeat every quarter of it, what a dead node left is released within 25 s. */
+/** Milliseconds of a lease. Its heartbeat comes every quarter of it, so what a dead node left is released within 25 s. */
 const standardLeaseMs = 20_000;
 
 function storesOn(

@@ -46,7 +46,7 @@ type WebhookOutcome =
   /** Not signed by Stripe, or at another time. */
   | { readonly outcome: 'refused' };
 
-/** By how many milliseconds Stripe's clock may be ahead of this one; the library's tolerance for old signatures. */
+/** Milliseconds that Stripe's clock may be ahead of this one; the library tolerates as much for old signatures. */
 const clockToleranceMs = 300_000;
 
 /**

@@ -59,9 +59,9 @@ const ending = "('settle', 'release', 'refund')";
 /** Whether the reservation was charged; its condition names all ends, as their index does. */
 const chargedBy = (entry: string) => `SELECT 1 FROM entry AS done
   WHERE done.reservation_id = ${entry}.id AND done.kind IN ('settle', 'release') AND done.kind = 'settle'`;
-/** Condition: the entry is charged work, not a repeat of it. */
-const isCharge = (entry: string) => `${entry}.kind = 'reserve' AND ${entry}.reservation_id IS NULL
-  AND EXISTS (${chargedBy(entry)})`;
+/** Condition: the entry named `charge` is charged work, not a repeat of it. */
+const isCharge = `charge.kind = 'reserve' AND charge.reservation_id IS NULL
+  AND EXISTS (${chargedBy('charge')})`;
 
 /** Rules that entries, answers and remembered charges obey (settlement.ts); each finds the rows that break it. */
 const rules: readonly Rule[] = [
@@ -104,13 +104,13 @@ const rules: readonly Rule[] = [
   },
   {
     sql: `SELECT again.id FROM entry AS again LEFT JOIN entry AS charge
-        ON charge.id = again.reservation_id AND ${isCharge('charge')}
+        ON charge.id = again.reservation_id AND ${isCharge}
       WHERE again.kind = 'reserve' AND again.reservation_id IS NOT NULL AND charge.id IS NULL`,
     sentence: (id) => `Reservation ${id} repeats a call that was not charged.`,
   },
   {
     sql: `SELECT again.id FROM entry AS again JOIN entry AS charge ON charge.id = again.reservation_id
-      WHERE again.kind = 'reserve' AND ${isCharge('charge')} AND charge.account_id <> again.account_id`,
+      WHERE again.kind = 'reserve' AND ${isCharge} AND charge.account_id <> again.account_id`,
     sentence: (id) => `Reservation ${id} repeats a charge of another account.`,
   },
   {
@@ -130,14 +130,14 @@ const rules: readonly Rule[] = [
   },
   {
     sql: `SELECT repeat.account_id || ' ' || repeat.name AS id FROM repeat
-        LEFT JOIN entry AS charge ON charge.id = repeat.reservation_id AND ${isCharge('charge')}
+        LEFT JOIN entry AS charge ON charge.id = repeat.reservation_id AND ${isCharge}
       WHERE charge.id IS NULL`,
     sentence: (id) => `Reservation ${id} is remembered as charged, but was not charged.`,
   },
   {
     sql: `SELECT repeat.account_id || ' ' || repeat.name AS id FROM repeat
         JOIN entry AS charge ON charge.id = repeat.reservation_id
-      WHERE ${isCharge('charge')} AND charge.account_id <> repeat.account_id`,
+      WHERE ${isCharge} AND charge.account_id <> repeat.account_id`,
     sentence: (id) => `Reservation ${id} is remembered as charged, but belongs to another account.`,
   },
 ];

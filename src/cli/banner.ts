@@ -5,7 +5,7 @@ import { credits, formatCredits } from '../billing/price.ts';
 import { ensureLocalAccount, type LocalAccount } from '../commands/ensureLocalAccount.ts';
 import type { Config } from '../config/readConfig.ts';
 import { describeThreads } from '../engine/threads.ts';
-import { SUBJECT_TYPES } from '../engine/types.ts';
+import { allSubjectTypes } from '../engine/types.ts';
 import type { HttpServer } from '../http/server.ts';
 import { operatorsText } from '../models/precision.ts';
 import { version } from '../server/installation.ts';
@@ -51,7 +51,7 @@ export async function banner(
     `Cutout ${version()} listens on ${url}${loopback ? ' (this machine only; CUTOUT_HOST=0.0.0.0 accepts others)' : ''}`,
     `Network   ${network.name} on ${config.engine.device} in ${precision.precision} (${how}), ready in ${ms} ms`,
     ...(second ? [`Second    ${second.name}`] : []),
-    `Types     ${subjectTypes ? SUBJECT_TYPES.join(', ') : 'off: X-Type is always other for type=auto'}`,
+    `Types     ${subjectTypes ? allSubjectTypes.join(', ') : 'off: X-Type is always other for type=auto'}`,
     `Threads   ${describeThreads(threads)}`,
     `API       ${url}/docs`,
     ...(observation.metricsUrl ? [`Metrics   ${observation.metricsUrl}`] : []),

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type Config, describeConfig, withModel } from '../config/readConfig.ts';
 import { UserError } from '../errors.ts';
-import { SIZE_LIMITS } from '../image/size.ts';
+import { sizeLimits } from '../image/size.ts';
 import { onStopSignal } from '../ops/stop.ts';
 import { billingOf, improveOf } from '../server/options.ts';
 import { accountsCommands } from './accounts.ts';
@@ -74,7 +74,7 @@ export async function addCommands(
     .option('--lossless', 'WebP without loss of colour, with --format webp', false)
     .addOption(
       new Option('-s, --size <size>', 'largest size of the results')
-        .choices(Object.keys(SIZE_LIMITS))
+        .choices(Object.keys(sizeLimits))
         .default('50MP'),
     )
     .option(

@@ -10,9 +10,9 @@ import { writeAtomically } from '../files.ts';
 import { decode } from '../image/decode.ts';
 import { probe } from '../image/probe.ts';
 import { sampleImage } from '../image/sampleImage.ts';
-import { resultSize, SIZE_LIMITS } from '../image/size.ts';
+import { resultSize, sizeLimits } from '../image/size.ts';
 import type { ProbeLimits } from '../image/types.ts';
-import { MAX_FILE_BYTES } from '../inputLimits.ts';
+import { maxFileBytes } from '../inputLimits.ts';
 import { checkName, describeAdded, inspectFile, keepManifest, nameFrom } from '../models/add.ts';
 import type { CatalogueEntry } from '../models/catalogue.ts';
 import { ModelError } from '../models/error.ts';
@@ -161,9 +161,9 @@ async function readCheckImage(
   limits: ProbeLimits,
 ): Promise<{ readonly file: Uint8Array; readonly pixels: Pixels }> {
   try {
-    const file = photo === undefined ? await sampleImage() : await readInput(photo, MAX_FILE_BYTES);
+    const file = photo === undefined ? await sampleImage() : await readInput(photo, maxFileBytes);
     const header = await probe(file, limits);
-    return { file, pixels: await decode(file, header, resultSize(header, SIZE_LIMITS.preview)) };
+    return { file, pixels: await decode(file, header, resultSize(header, sizeLimits.preview)) };
   } catch (error) {
     throw photoFault(photo ?? 'drawn for the check', error);
   }

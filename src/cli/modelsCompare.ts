@@ -7,7 +7,7 @@ import { UserError } from '../errors.ts';
 import { checkWritable, codeOf, exists, reasonToWrite, writeAtomically } from '../files.ts';
 import { inputThumbnail, resultThumbnail } from '../image/thumbnail.ts';
 import type { ProbeLimits } from '../image/types.ts';
-import { MAX_FILE_BYTES } from '../inputLimits.ts';
+import { maxFileBytes } from '../inputLimits.ts';
 import { type CatalogueEntry, catalogueWith, listCatalogue } from '../models/catalogue.ts';
 import { networkFiles } from '../models/layout.ts';
 import { findFor } from '../models/locate.ts';
@@ -50,7 +50,7 @@ interface Photo extends ComparedPhoto {
 
 async function readPhoto(file: string, limits: ProbeLimits): Promise<Photo> {
   try {
-    const bytes = await readInput(file, MAX_FILE_BYTES);
+    const bytes = await readInput(file, maxFileBytes);
     return {
       name: path.basename(file),
       file: bytes,

@@ -1,10 +1,10 @@
-import { EXTRA_FORMATS } from '../image/types.ts';
+import { optionalFormats } from '../image/types.ts';
 import { integer, list, oneOf } from './parsers.ts';
 import { type Settings, setting, type Values } from './types.ts';
 
 const extraFormats = list(
-  oneOf(...EXTRA_FORMATS),
-  `a comma-separated list of ${EXTRA_FORMATS.join(', ')}, or none`,
+  oneOf(...optionalFormats),
+  `a comma-separated list of ${optionalFormats.join(', ')}, or none`,
 );
 
 export const cutoutSettings = {

@@ -105,8 +105,8 @@ export class Admission {
   }
 
   /**
-   * To be called before anything of a request is read: rejects with 429 while an earlier job of the account takes longer than
-   * it may. Resolves with what times the reading of headers.
+   * Begins a request, before anything of it is read: rejects with 429 while an earlier job of the account takes longer than it
+   * may. Resolves with what times the reading of headers.
    */
   async begin(accountId: string): Promise<JobWatch> {
     const { pixelJobs, rate } = this.#parts;

@@ -194,7 +194,7 @@ const refuse = () => {
   throw new Error('no address is fetched here');
 };
 
-/** For local files: nothing is ever downloaded. */
+/** The downloads of local files: nothing is ever downloaded. */
 export const noDownloads: DownloadsFor = () => ({
   check: refuse,
   fetch: refuse,

@@ -3,9 +3,9 @@ import { BoundedStore } from '../idempotency/boundedStore.ts';
 import type { Dimensions } from '../image/types.ts';
 
 /** What the matting networks' output for an image depends on, beside its bytes. */
-export interface OutputSettings {
+interface OutputSettings {
   readonly networks: readonly (string | undefined)[];
-  /** Of the decoded image and of the result. */
+  /** The sizes of the decoded image, of the result and of the network's input. */
   readonly sizes: readonly Dimensions[];
 }
 

@@ -2,11 +2,11 @@ import type { Tier } from '../billing/price.ts';
 import type { Box, SubjectType } from '../engine/types.ts';
 import type { Colour } from '../geometry/colour.ts';
 import type { Geometry } from '../geometry/compose.ts';
-import { roiBox, WHOLE_IMAGE } from '../geometry/roi.ts';
+import { roiBox, wholeImage } from '../geometry/roi.ts';
 import { dropShadowOpacities } from '../geometry/shadow.ts';
 import { type NormalisedPrompt, normalisedPrompt } from '../geometry/subjectPrompt.ts';
 import { maskSize } from '../image/mask.ts';
-import { decodeSize, resultSize, SIZE_LIMITS, type SizeName } from '../image/size.ts';
+import { decodeSize, resultSize, type SizeName, sizeLimits } from '../image/size.ts';
 import type { Dimensions, Probe } from '../image/types.ts';
 import { type NetworkSize, networkInput, type Profile } from './qualityProfile.ts';
 import { type CutoutRequest, plainRequest, type TypeLevel } from './request.ts';
@@ -24,7 +24,7 @@ export interface Inputs {
 }
 
 /** The background of the result. */
-export type Backdrop =
+type Backdrop =
   | { readonly kind: 'none' }
   | { readonly kind: 'colour'; readonly colour: Colour }
   | ({ readonly kind: 'image' } & EncodedImage);
@@ -69,14 +69,14 @@ export interface NetworkProfile {
   readonly profile: Profile;
 }
 
-const fullSize = (source: Dimensions): Dimensions => resultSize(source, SIZE_LIMITS.full);
+const fullSize = (source: Dimensions): Dimensions => resultSize(source, sizeLimits.full);
 
 const pixels = ({ width, height }: Dimensions) => width * height;
 
 /** The size to reserve. The ledger decides `auto` by the balance, for results larger than a preview. */
 export function tierToReserve({ size }: Pick<CutoutRequest, 'size'>, source: Dimensions): Tier | 'auto' {
   if (size !== 'auto') return size === 'preview' ? 'preview' : 'full';
-  return pixels(fullSize(source)) > SIZE_LIMITS.preview ? 'auto' : 'preview';
+  return pixels(fullSize(source)) > sizeLimits.preview ? 'auto' : 'preview';
 }
 
 /** Classifying takes a run of another network: only if the answer reports the type or a shadow depends on it. */
@@ -100,7 +100,7 @@ export function makePlan(
   { network, profile }: NetworkProfile,
 ): Plan {
   const source = image.probe;
-  const result = resultSize(source, SIZE_LIMITS[size]);
+  const result = resultSize(source, sizeLimits[size]);
   const { roi, crop, cropMargin, scale, position, shadow, format, lossless, channels, typeLevel } = request;
   // The matte alone has neither shadow nor background; a ZIP ignores `channels`.
   const matteOnly = channels === 'alpha' && format !== 'zip';
@@ -119,7 +119,7 @@ export function makePlan(
     lossless,
     channels,
     hiddenColour: format === 'zip' ? 'keep' : 'clear',
-    ...(roi !== WHOLE_IMAGE && { roi: roiBox(roi, source, result) }),
+    ...(roi !== wholeImage && { roi: roiBox(roi, source, result) }),
     geometry: { crop, cropMargin, scale, position },
     shadowOpacity,
     subject: subjectOf(request, shadowOpacity),

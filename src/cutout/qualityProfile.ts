@@ -14,7 +14,7 @@ export interface Profile {
   readonly pngEffort: number;
 }
 
-export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
+export const profiles: Readonly<Record<ProfileName, Profile>> = {
   fast: { previewInput: 0.5, input: 0.625, refine: 'on', pngEffort: 1 },
   balanced: { previewInput: 0.625, input: 1, refine: 'on', pngEffort: 3 },
   best: { previewInput: 1, input: 1, refine: 'on', pngEffort: 6 },
@@ -27,7 +27,7 @@ export interface NetworkSize extends Dimensions {
 }
 
 /** Input sides are not reduced below this: small networks were made for it, and their runs are short anyway. */
-const SMALLEST_SIDE = 320;
+const smallestSide = 320;
 
 /** Input size of the network for a result of this size; never above its usual one. The result's size: image/size.ts. */
 export function networkInput(profile: Profile, size: SizeName, network: NetworkSize): Dimensions {
@@ -35,7 +35,7 @@ export function networkInput(profile: Profile, size: SizeName, network: NetworkS
   const part = size === 'preview' ? profile.previewInput : profile.input;
   if (sizeStep === 0 || part === 1) return { width, height };
   const steps = (side: number) => Math.round(side / sizeStep);
-  const least = Math.ceil(SMALLEST_SIDE / sizeStep);
+  const least = Math.ceil(smallestSide / sizeStep);
   const side = (usual: number) => Math.min(usual, Math.max(least, steps(usual * part)) * sizeStep);
   return { width: side(width), height: side(height) };
 }

@@ -8,7 +8,7 @@ for (const digit of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
   isDigit[digit.charCodeAt(0)] = 1;
 const isSpace = new Uint8Array(128);
 for (const space of ' \t\n\v\f\r') isSpace[space.charCodeAt(0)] = 1;
-const PADDING = '='.charCodeAt(0);
+const paddingCode = '='.charCodeAt(0);
 
 /** Characters read before the event loop gets a turn. */
 const charactersPerTurn = 2 * 1024 * 1024;
@@ -35,7 +35,7 @@ async function decodeBase64(text: string, maxBytes: number, signal: AbortSignal)
     }
     const code = text.charCodeAt(at);
     if (isDigit[code] && padding === 0) digits += 1;
-    else if (code === PADDING && padding < 2) {
+    else if (code === paddingCode && padding < 2) {
       if (padding === 0) firstPadding = at;
       padding += 1;
     } else if (!isSpace[code]) {

@@ -1,8 +1,8 @@
 import type { SubjectType } from '../engine/types.ts';
 import type { Colour } from '../geometry/colour.ts';
-import { type Margin, NO_MARGIN } from '../geometry/crop.ts';
+import { type Margin, noMargin } from '../geometry/crop.ts';
 import { type Position, type Scale, wantedPosition } from '../geometry/place.ts';
-import { type Roi, WHOLE_IMAGE } from '../geometry/roi.ts';
+import { type Roi, wholeImage } from '../geometry/roi.ts';
 import { dropShadowOpacities, type ShadowOptions } from '../geometry/shadow.ts';
 import type { SubjectPrompt } from '../geometry/subjectPrompt.ts';
 import type { SizeName } from '../image/size.ts';
@@ -58,9 +58,9 @@ export const plainRequest = {
   format: 'auto',
   lossless: false,
   channels: 'rgba',
-  roi: WHOLE_IMAGE,
+  roi: wholeImage,
   crop: false,
-  cropMargin: NO_MARGIN,
+  cropMargin: noMargin,
   scale: 'original',
   position: undefined,
   shadow: { addShadow: false, shadowType: {}, shadowOpacity: {} },

@@ -1,7 +1,7 @@
 import { largestCanvas } from '../geometry/compose.ts';
 import { decodeBytes } from '../image/decode.ts';
 import { encodeBytes } from '../image/encode.ts';
-import { SIZE_LIMITS } from '../image/size.ts';
+import { sizeLimits } from '../image/size.ts';
 import type { Dimensions, ProbeLimits } from '../image/types.ts';
 import type { WorkSize } from '../limits/durationEstimate.ts';
 import type { Plan } from './plan.ts';
@@ -31,7 +31,7 @@ export const typicalPreview = (profile: Profile, network: NetworkSize): WorkSize
   source: 2,
   decoding: 'source',
   network: megapixels(networkInput(profile, 'preview', network)),
-  result: SIZE_LIMITS.preview / 1e6,
+  result: sizeLimits.preview / 1e6,
   encoding: 'png',
 });
 

@@ -48,7 +48,7 @@ interface Bounds {
   readonly maxBytes: number;
 }
 
-/** Of the bound, as the sizes are: an embedding 7.2 MB, an output up to 4.2 MB, a mask 66 kB. */
+/** Shares of the bound, in proportion to the sizes: an embedding has 7.2 MB, an output up to 4.2 MB, a mask 66 kB. */
 const shares = { embeddings: 0.6, outputs: 0.35, masks: 0.05 } as const;
 
 /**

@@ -2,9 +2,9 @@ import { credits } from '../billing/price.ts';
 import type { Reservations } from '../billing/types.ts';
 import { Idempotency } from '../idempotency/idempotency.ts';
 import { systemClock } from '../limits/clock.ts';
+import { InMemoryConcurrencyLimit } from '../limits/concurrency.ts';
 import { DurationEstimate } from '../limits/durationEstimate.ts';
 import { FairScheduler } from '../limits/fairScheduler.ts';
-import { InMemoryConcurrencyLimit } from '../limits/inMemoryConcurrency.ts';
 import { InMemoryRateLimit } from '../limits/inMemoryRate.ts';
 import { MemoryBudget } from '../limits/memoryBudget.ts';
 import { Admission } from './admission.ts';
@@ -33,8 +33,8 @@ const unmeteredReservations: Reservations = {
 };
 
 /**
- * For local files (`cutout run`): nothing is charged, cached, limited or downloaded. At most `running` images
- * are processed at a time.
+ * Creates the parts of a use case for local files (`cutout run`): nothing is charged, cached, limited or downloaded. At most
+ * `running` images are processed at a time.
  */
 export function unmetered(
   running: number,

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isTruncated } from './elf.ts';
-import { ABI, EngineError, type NativeModule } from './types.ts';
+import { EngineError, expectedAbi, type NativeModule } from './types.ts';
 
 const require = createRequire(import.meta.url);
 
@@ -54,10 +54,10 @@ export function loadAddon(file: string = defaultAddonPath): NativeModule {
     );
   }
   const abi = typeof loaded === 'object' && loaded !== null && 'abi' in loaded ? loaded.abi : undefined;
-  if (abi !== ABI) {
+  if (abi !== expectedAbi) {
     throw new EngineError(
       'ENGINE_RUNTIME',
-      `'${file}' is not an addon of this version (contract ${String(abi)}, expected ${ABI}): ${remedy}.`,
+      `'${file}' is not an addon of this version (contract ${String(abi)}, expected ${expectedAbi}): ${remedy}.`,
     );
   }
   return loaded as NativeModule;

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 
-const HEADER_BYTES = 64;
-const PROGRAM_HEADER_BYTES = 56;
+const headerBytes = 64;
+const programHeaderBytes = 56;
 
 /**
  * Whether a 64-bit ELF library is truncated: it ends before its segments or its section table do. The loader
@@ -19,14 +19,14 @@ export function isTruncated(file: string): boolean {
   try {
     const stat = fstatSync(descriptor);
     if (!stat.isFile()) return false;
-    const header = Buffer.alloc(HEADER_BYTES);
-    if (readSync(descriptor, header, 0, HEADER_BYTES, 0) < HEADER_BYTES) return false;
+    const header = Buffer.alloc(headerBytes);
+    if (readSync(descriptor, header, 0, headerBytes, 0) < headerBytes) return false;
     const isElf64 = header.readUInt32BE(0) === 0x7f454c46 && header[4] === 2 && header[5] === 1;
     if (!isElf64) return false;
     const offset = Number(header.readBigUInt64LE(32));
     const entryBytes = header.readUInt16LE(54);
     const count = header.readUInt16LE(56);
-    if (entryBytes !== PROGRAM_HEADER_BYTES || offset + count * entryBytes > stat.size) return true;
+    if (entryBytes !== programHeaderBytes || offset + count * entryBytes > stat.size) return true;
     const sections = Number(header.readBigUInt64LE(40));
     if (sections + header.readUInt16LE(58) * header.readUInt16LE(60) > stat.size) return true;
     const table = Buffer.alloc(count * entryBytes);

@@ -77,7 +77,7 @@ export function createEngine(
 }
 
 /** Milliseconds between two looks for messages of ONNX Runtime. */
-const MESSAGES_MS = 5000;
+const messagesMs = 5000;
 
 class NativeEngineAdapter implements Engine {
   readonly #native: NativeEngine;
@@ -104,7 +104,7 @@ class NativeEngineAdapter implements Engine {
       if (onMessage) native.takeLog().forEach(onMessage);
     }
     this.#relay = onMessage ? () => native.takeLog().forEach(onMessage) : () => {};
-    if (onMessage) this.#timer = setInterval(this.#relay, MESSAGES_MS).unref();
+    if (onMessage) this.#timer = setInterval(this.#relay, messagesMs).unref();
   }
 
   load(spec: NetworkSpec): Promise<NetworkInfo> {

@@ -14,7 +14,7 @@ interface IdleUnloadOptions {
 }
 
 /** Milliseconds from a failed load to the next, if no call tries before. */
-const RETRY_MS = 10_000;
+const retryMs = 10_000;
 
 /**
  * Unloads the networks, and frees their memory, after a time without work, and loads them for the next matte.
@@ -83,7 +83,7 @@ export class IdleUnloadEngine implements Pick<Engine, 'matte' | 'compose' | 'enc
   #scheduleRetry(): void {
     if (this.#stopped) return;
     const retry = () => this.during(() => this.#networks.ready()).catch(() => {});
-    this.#retry = setTimeout(() => void retry(), RETRY_MS).unref();
+    this.#retry = setTimeout(() => void retry(), retryMs).unref();
   }
 
   #unload(): void {

@@ -1,5 +1,4 @@
 import { EngineError } from './types.ts';
-import { unlessAborted } from './unlessAborted.ts';
 
 /**
  * A load that all callers share, until it is forgotten. A failed load rejects with ENGINE_NOT_LOADED, and the next call tries
@@ -44,4 +43,15 @@ export class LoadOnce {
     });
     return loading;
   }
+}
+
+/** Rejects with the signal's reason as soon as it is aborted; the work continues for others. */
+function unlessAborted(work: Promise<unknown>, signal: AbortSignal | undefined): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal?.reason);
+    if (signal?.aborted) abort();
+    else signal?.addEventListener('abort', abort, { once: true });
+    // Handles the result of work that nobody waits for any more, too.
+    work.then(resolve, reject).finally(() => signal?.removeEventListener('abort', abort));
+  });
 }

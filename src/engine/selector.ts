@@ -9,8 +9,6 @@ interface SelectorOptions {
   readonly mayDownload: boolean;
   /** Finds the networks, and downloads missing ones where that is allowed. */
   readonly resolveSpec: () => Promise<SelectorSpec>;
-  /** Called after each load with its duration in milliseconds. */
-  readonly onLoad?: (ms: number) => void;
 }
 
 /** The networks of promptable segmentation (SAM 2): points or a box in, a mask out. */
@@ -66,8 +64,6 @@ export class LazySelector implements Selector {
   }
 
   async #load(): Promise<void> {
-    const spec = await this.#options.resolveSpec();
-    const { loadMs } = await this.#engine.loadSelector(spec);
-    this.#options.onLoad?.(loadMs);
+    await this.#engine.loadSelector(await this.#options.resolveSpec());
   }
 }

@@ -74,7 +74,7 @@ export function chooseThreads(requested: ThreadSettings = {}, cores: number = av
   };
 }
 
-/** For the start-up log, for example "2 cores: 2 workers x 2 threads, 2 pixel threads". */
+/** Describes the threads for the start-up log, for example "2 cores: 2 workers x 2 threads, 2 pixel threads". */
 export function describeThreads(threads: Threads, cores: number = availableCores()): string {
   const count = (n: number, noun: string) => `${n} ${noun}${n === 1 ? '' : 's'}`;
   return `${count(cores, 'core')}: ${count(threads.workers, 'worker')} x ${count(threads.intraOpThreads, 'thread')}, ${count(threads.pixelThreads, 'pixel thread')}`;

@@ -5,11 +5,11 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const ABI = 21;
+export const expectedAbi = 21;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
-const ENGINE_CODES = [
+const engineCodes = [
   /** The pixels cannot be processed. */
   'ENGINE_BAD_INPUT',
   /** `queueLimit` jobs are waiting already. */
@@ -45,10 +45,10 @@ const ENGINE_CODES = [
   'ENGINE_INTERNAL',
 ] as const;
 
-type EngineCode = (typeof ENGINE_CODES)[number];
+type EngineCode = (typeof engineCodes)[number];
 
 export const isEngineCode = (code: unknown): code is EngineCode =>
-  (ENGINE_CODES as readonly unknown[]).includes(code);
+  (engineCodes as readonly unknown[]).includes(code);
 
 /** Thrown by src/engine. The addon's own errors are plain Errors with the same codes. */
 export class EngineError extends Error {
@@ -150,7 +150,7 @@ export interface NetworkInfo {
 }
 
 /** Types of subject, in the order of everything that lists them. */
-export const SUBJECT_TYPES = [
+export const allSubjectTypes = [
   'person',
   'product',
   'animal',
@@ -160,7 +160,7 @@ export const SUBJECT_TYPES = [
   'other',
 ] as const;
 
-export type SubjectType = (typeof SUBJECT_TYPES)[number];
+export type SubjectType = (typeof allSubjectTypes)[number];
 
 /** Weights of the classification head; meaning and lengths: native/classify/subject_head.h. */
 export interface SubjectHead {
@@ -182,7 +182,7 @@ export interface SubjectHead {
 export interface SubjectTypesSpec {
   /** A prepared network with two outputs: class maps and feature maps. */
   readonly detector: NetworkSpec;
-  /** Without it features are available and types are not. */
+  /** The head that makes types of features; where it is absent, only features are available. */
   readonly head?: SubjectHead;
 }
 
@@ -198,7 +198,7 @@ export interface SelectorSpec extends Pick<NetworkSpec, 'width' | 'height' | 'me
   /** Files of the two networks. Size and normalisation are those of the encoder's input. */
   readonly encoder: string;
   readonly decoder: string;
-  /** Of the encoder, as NetworkSpec.operators. */
+  /** The operators of the encoder's network, as NetworkSpec.operators. */
   readonly operators?: string;
 }
 
@@ -233,7 +233,7 @@ export interface SubjectBox {
 export interface SelectPlan extends Deadline {
   /** `data` of an Embedding of the loaded selector. Borrowed until the promise settles. */
   readonly embedding: Uint8Array;
-  /** At most 1024; at least one that is included, or a box. */
+  /** The points, 1024 at most. There must be one that is included, or a box. */
   readonly points: readonly SubjectPoint[];
   readonly box?: SubjectBox;
 }
@@ -251,7 +251,7 @@ export interface Selection {
 export interface Subject {
   /** The likeliest type; `other` if none reaches the threshold. */
   readonly type: SubjectType;
-  /** In the order of SUBJECT_TYPES; they sum to 1. */
+  /** The probability of each type, in the order of `allSubjectTypes`; they sum to 1. */
   readonly probabilities: readonly number[];
 }
 
@@ -337,12 +337,12 @@ export interface MattePlan extends Deadline {
    */
   readonly mask?: SubjectMask;
   /**
-   * With a mask: the networks see a part of the image with edges on a grid, and their output for it is part of the result.
-   * Not at another `input` than the spec's.
+   * Whether the output of the networks is part of the result. They then see a part of the image with edges on a grid. Needs a
+   * mask, and the `input` of the spec.
    */
   readonly keepOutput?: boolean;
   /**
-   * With `keepOutput`: the mask of a prompt that the mask's adds to. The networks see its part where that serves the
+   * The mask of a prompt that the mask's adds to; needs `keepOutput`. The networks see its part where that serves the
    * mask too (native/matte/mask_constraint.h), so that clicks on one subject share an output. Borrowed like the mask.
    */
   readonly firstMask?: SubjectMask;
@@ -482,10 +482,10 @@ export interface OpeningStep {
   readonly device?: number;
   /** Images in its batch. */
   readonly batch: number;
-  /** From 1 to `steps`; ends earlier if not all sizes fit the device. */
+  /** The step in progress, from 1 to `steps`; the last ones are left out if not all sizes fit the device. */
   readonly step: number;
   readonly steps: number;
-  /** Since the first step. */
+  /** Seconds since the first step began. */
   readonly seconds: number;
 }
 
@@ -496,13 +496,13 @@ export interface EngineStats {
   readonly done: number;
   /** Jobs past their deadline included. */
   readonly failed: number;
-  /** By `cancel` and by `close`. */
+  /** Jobs that `cancel` and `close` have ended. */
   readonly cancelled: number;
   /** Bytes that networks on the CPU hold between runs for their next one. */
   readonly keptBytes: number;
   /** Networks that `load` is opening now, by their names. */
   readonly opening: readonly OpeningStep[];
-  /** In the order of `deviceIds`, of the loaded networks. With the provider `cpu` empty without `maxBatch` and copies. */
+  /** The devices of the loaded networks, in the order of `deviceIds`. Empty on the CPU without `maxBatch` and copies. */
   readonly devices: readonly DeviceStats[];
 }
 
@@ -537,9 +537,9 @@ export interface NativeEngine {
    * that use the old one finish on it. Rejects with ENGINE_MODEL or ENGINE_RUNTIME.
    */
   load(spec: NetworkSpec): Promise<NetworkInfo>;
-  /** As `load`, for the subject classifier; jobs that use an older one finish on it. */
+  /** Loads the subject classifier as `load` does a network; jobs that use an older one finish on it. */
   loadSubjectTypes(spec: SubjectTypesSpec): Promise<SubjectTypesInfo>;
-  /** As `load`, for the selector, which is not run. Jobs that use an older one finish on it. */
+  /** Loads the selector as `load` does a network, without running it. Jobs that use an older one finish on it. */
   loadSelector(spec: SelectorSpec): Promise<SelectorInfo>;
   /** Encodes an image for `select`. Rejects with ENGINE_MODEL before loadSelector. */
   embed(id: number, pixels: Pixels, options: Deadline): Promise<Embedding>;
@@ -575,7 +575,7 @@ export interface NativeEngine {
   /** True if the job was still waiting or running; its promise then rejects with ENGINE_CANCELLED. */
   cancel(id: number): boolean;
   stats(): EngineStats;
-  /** In the order of `deviceIds`; empty with the provider `cpu`. */
+  /** Returns the GPUs in the order of `deviceIds`; none with the provider `cpu`. */
   gpus(): readonly Gpu[];
   /**
    * Refuses new jobs, lets the others finish for `graceMs` milliseconds, cancels the rest with ENGINE_CLOSED,

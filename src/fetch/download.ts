@@ -1,11 +1,10 @@
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { Agent, buildConnector, request } from 'undici';
-import { MAX_FILE_BYTES } from '../inputLimits.ts';
+import { maxFileBytes } from '../inputLimits.ts';
 import { UploadBuffer } from '../uploadBuffer.ts';
-import { isPublicElsewhere } from './address.ts';
+import { isPublicElsewhere, type Resolve, resolveByDns, resolveBySystem } from './address.ts';
 import { DownloadError, type DownloadFault } from './error.ts';
 import { createHostRule, type HostOptions, portOf } from './hosts.ts';
-import { type Resolve, resolveByDns, resolveBySystem } from './resolve.ts';
 
 /** Asks for memory for `bytes` more; false if there is none. */
 export type Room = (bytes: number) => boolean;
@@ -33,7 +32,7 @@ export const downloadRules: DownloadOptions = {
   mode: 'public',
   allowHosts: [],
   ports: [80, 443],
-  maxBytes: MAX_FILE_BYTES,
+  maxBytes: maxFileBytes,
   connectTimeoutMs: 5000,
   totalTimeoutMs: 15_000,
   maxRedirects: 5,

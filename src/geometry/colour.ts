@@ -6,7 +6,7 @@ export type Colour = readonly [red: number, green: number, blue: number, alpha: 
 
 const named: ReadonlyMap<string, readonly [number, number, number]> = new Map(Object.entries(names));
 
-const HEX = /^#?([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/;
+const hexColour = /^#?([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/;
 
 /** 3, 4, 6 or 8 digits; the short forms repeat every digit. */
 function fromHex(digits: string): Colour {
@@ -19,7 +19,7 @@ export const colourParser: OptionParser<Colour> = {
   parse(text) {
     const word = text.toLowerCase();
     if (word === 'transparent') return [0, 0, 0, 0];
-    const [, digits] = HEX.exec(word) ?? [];
+    const [, digits] = hexColour.exec(word) ?? [];
     if (digits !== undefined) return fromHex(digits);
     const rgb = named.get(word);
     return rgb && [...rgb, 255];

@@ -18,7 +18,7 @@ export interface Geometry {
 }
 
 /** The geometry of a result in whole pixels, as the engine's `compose` takes it. */
-export interface Composition extends Pick<ComposePlan, 'width' | 'height' | 'source' | 'target'> {
+interface Composition extends Pick<ComposePlan, 'width' | 'height' | 'source' | 'target'> {
   /** Box of the subject on the canvas. */
   readonly subject: Box;
   readonly shadow?: DropShadow;

@@ -8,16 +8,16 @@ import { shadowReach } from './shadow.ts';
 export type Margin = Sides<Length>;
 
 /** Larger margins are clamped to this: percent of the subject's side, or pixels of the result. */
-const MAX_MARGIN: Readonly<Record<Length['unit'], number>> = { '%': 50, px: 500 };
+const maxMargin: Readonly<Record<Length['unit'], number>> = { '%': 50, px: 500 };
 
-export const NO_MARGIN: Margin = { top: nothing, right: nothing, bottom: nothing, left: nothing };
+export const noMargin: Margin = { top: nothing, right: nothing, bottom: nothing, left: nothing };
 
 export const cropMarginParser: OptionParser<Margin> = {
   parse(text) {
     const lengths = parseLengths(text);
     if (lengths === undefined || lengths.length > 4 || lengths.length === 3) return undefined;
     const [top, right = top, bottom = top, left = right] = lengths.map(({ value, unit }) => ({
-      value: Math.min(value, MAX_MARGIN[unit]),
+      value: Math.min(value, maxMargin[unit]),
       unit,
     }));
     return top && right && bottom && left && { top, right, bottom, left };

@@ -6,11 +6,11 @@ export interface Length {
 
 export const nothing: Length = { value: 0, unit: 'px' };
 
-const LENGTH = /^(\d+(?:\.\d+)?|\.\d+)(px|%)?$/i;
+const lengthPattern = /^(\d+(?:\.\d+)?|\.\d+)(px|%)?$/i;
 
 /** `<n>px`, `<n>%` or a bare 0. */
 export function parseLength(text: string): Length | undefined {
-  const [, digits, unit] = LENGTH.exec(text) ?? [];
+  const [, digits, unit] = lengthPattern.exec(text) ?? [];
   if (digits === undefined) return undefined;
   const value = Number(digits);
   if (unit === undefined) return value === 0 ? { value, unit: 'px' } : undefined;

@@ -15,17 +15,17 @@ export const scaleParser: OptionParser<Scale> = {
 /** Fractions of the space around the subject, 0 (left, top) to 1 (right, bottom); `original`: not moved. */
 export type Position = 'original' | { readonly x: number; readonly y: number };
 
-const CENTRE: Position = { x: 0.5, y: 0.5 };
+const centred: Position = { x: 0.5, y: 0.5 };
 
-/** Without a position a subject is not moved, or centred if it is scaled. */
+/** Returns the given position. A subject without one is not moved, or centred if it is scaled. */
 export const wantedPosition = (scale: Scale, position: Position | undefined): Position =>
-  position ?? (scale === 'original' ? 'original' : CENTRE);
+  position ?? (scale === 'original' ? 'original' : centred);
 
 export const positionParser: OptionParser<Position> = {
   parse(text) {
     const word = text.toLowerCase();
     if (word === 'original') return 'original';
-    if (word === 'center') return CENTRE;
+    if (word === 'center') return centred;
     const shares = word.split(/\s+/).map((share) => parseShare(share, 0));
     const [x, y = x] = shares;
     return x === undefined || y === undefined || shares.includes(undefined) || shares.length > 2

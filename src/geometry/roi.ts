@@ -13,20 +13,20 @@ export interface Roi {
 
 const everything: Length = { value: 100, unit: '%' };
 
-export const WHOLE_IMAGE: Roi = { x1: nothing, y1: nothing, x2: everything, y2: everything };
+export const wholeImage: Roi = { x1: nothing, y1: nothing, x2: everything, y2: everything };
 
 const isWhole = ({ x1, y1, x2, y2 }: Roi): boolean =>
   x1.value === 0 &&
   y1.value === 0 &&
   [x2, y2].every(({ value, unit }) => unit === everything.unit && value === everything.value);
 
-/** The whole image, however it is written, is `WHOLE_IMAGE` itself. */
+/** The whole image, however it is written, is `wholeImage` itself. */
 export const roiParser: OptionParser<Roi> = {
   parse(text) {
     const [x1, y1, x2, y2, ...more] = parseLengths(text) ?? [];
     if (!x1 || !y1 || !x2 || !y2 || more.length > 0) return undefined;
     const roi = { x1, y1, x2, y2 };
-    return isWhole(roi) ? WHOLE_IMAGE : roi;
+    return isWhole(roi) ? wholeImage : roi;
   },
   expected: 'four lengths "x1 y1 x2 y2" from the left and top edge, each <n>px, <n>% or 0',
   examples: ['0% 0% 100% 100%', '0 0 100% 100%', '10px 20px 450px 90%'],

@@ -1,4 +1,4 @@
-import { type Box, type DropShadow, SUBJECT_TYPES, type SubjectType } from '../engine/types.ts';
+import { allSubjectTypes, type Box, type DropShadow, type SubjectType } from '../engine/types.ts';
 import type { Dimensions } from '../image/types.ts';
 import { join, moved, outset, type Sides } from './box.ts';
 import { parseLength } from './length.ts';
@@ -7,7 +7,7 @@ import type { OptionParser } from './optionParser.ts';
 /** `car` and `3D` are accepted and not drawn (docs/contract.md section 4). */
 export type ShadowType = 'none' | 'auto' | 'drop' | 'car' | '3D';
 
-const SHADOW_TYPES: ReadonlyMap<string, ShadowType> = new Map([
+const shadowTypes: ReadonlyMap<string, ShadowType> = new Map([
   ['none', 'none'],
   ['auto', 'auto'],
   ['drop', 'drop'],
@@ -16,9 +16,9 @@ const SHADOW_TYPES: ReadonlyMap<string, ShadowType> = new Map([
 ]);
 
 export const shadowTypeParser: OptionParser<ShadowType> = {
-  parse: (text) => SHADOW_TYPES.get(text.toLowerCase()),
+  parse: (text) => shadowTypes.get(text.toLowerCase()),
   expected: 'none, auto, drop, car or 3D',
-  examples: [...SHADOW_TYPES.values()],
+  examples: [...shadowTypes.values()],
 };
 
 /** Peak opacity, 0 to 1; `auto`: by the type of subject. */
@@ -38,16 +38,16 @@ export const shadowOpacityParser: OptionParser<ShadowOpacity> = {
 export type BySubject<T> = Readonly<Partial<Record<SubjectType | 'any', T>>>;
 
 /** Other words for kinds of subject that a request may use. */
-export const SUBJECT_ALIASES = {
+export const subjectAliases = {
   graphics: 'graphic',
   car_interior: 'car',
   car_part: 'car',
 } as const satisfies Readonly<Record<string, SubjectType>>;
 
 /** Kinds of subject by their names in requests; aliases last. */
-export const SUBJECT_NAMES: ReadonlyMap<string, SubjectType> = new Map<string, SubjectType>([
-  ...SUBJECT_TYPES.map((type) => [type, type] as const),
-  ...Object.entries(SUBJECT_ALIASES),
+export const subjectNames: ReadonlyMap<string, SubjectType> = new Map<string, SubjectType>([
+  ...allSubjectTypes.map((type) => [type, type] as const),
+  ...Object.entries(subjectAliases),
 ]);
 
 /**
@@ -63,7 +63,7 @@ export function parseBySubject<T>(
   for (const [name, text] of texts) {
     const bracketed = name.startsWith(`${field}[`) && name.endsWith(']');
     if (name !== field && !bracketed) continue;
-    const subject = bracketed ? SUBJECT_NAMES.get(name.slice(field.length + 1, -1).toLowerCase()) : 'any';
+    const subject = bracketed ? subjectNames.get(name.slice(field.length + 1, -1).toLowerCase()) : 'any';
     if (subject === undefined) return { invalid: name };
     const parsed = grammar.parse(text);
     if (parsed === undefined) return { invalid: text };
@@ -79,7 +79,7 @@ export interface ShadowOptions {
   readonly shadowOpacity: BySubject<ShadowOpacity>;
 }
 
-const AUTO_TYPE: Readonly<Record<SubjectType, ShadowType>> = {
+const autoTypes: Readonly<Record<SubjectType, ShadowType>> = {
   person: '3D',
   product: 'drop',
   car: 'car',
@@ -93,7 +93,7 @@ const AUTO_TYPE: Readonly<Record<SubjectType, ShadowType>> = {
 function wantedType({ addShadow, shadowType }: ShadowOptions, subject: SubjectType): ShadowType {
   if (Object.keys(shadowType).length === 0) return addShadow ? 'drop' : 'none';
   const type = shadowType[subject] ?? shadowType.any ?? 'none';
-  return type === 'auto' ? AUTO_TYPE[subject] : type;
+  return type === 'auto' ? autoTypes[subject] : type;
 }
 
 /** Peak opacity, 0 to 1, of this subject's drop shadow; 0: none. */
@@ -107,16 +107,16 @@ export function dropShadowOpacity(options: ShadowOptions, subject: SubjectType):
 /** Peak opacity for each type of subject. */
 export const dropShadowOpacities = (options: ShadowOptions): Readonly<Record<SubjectType, number>> =>
   Object.fromEntries(
-    SUBJECT_TYPES.map((subject) => [subject, dropShadowOpacity(options, subject)]),
+    allSubjectTypes.map((subject) => [subject, dropShadowOpacity(options, subject)]),
   ) as Readonly<Record<SubjectType, number>>;
 
 /** The preset `drop`, in fractions of the longer side of the subject's box (docs/matting.md section 7). */
-const DROP = { sigma: 0.02, offsetX: 0, offsetY: 0.02, fade: 0.03 } as const;
+const dropShares = { sigma: 0.02, offsetX: 0, offsetY: 0.02, fade: 0.03 } as const;
 
 /** Limits of the engine in pixels; exceeded by sides above 200 000 only. */
-const MIN_SIGMA = 0.1;
-const MAX_SIGMA = 4096;
-const MAX_OFFSET = 65_535;
+const minSigma = 0.1;
+const maxSigma = 4096;
+const maxOffset = 65_535;
 
 /**
  * The drop shadow of a subject on a canvas of this height. It fades out above the lower border if that cuts
@@ -125,14 +125,14 @@ const MAX_OFFSET = 65_535;
 export function dropShadow(subject: Box, canvasHeight: number, opacity: number): DropShadow {
   const side = Math.max(subject.width, subject.height);
   const cut = subject.top + subject.height === canvasHeight;
-  const offset = (share: number) => Math.min(Math.round(side * share), MAX_OFFSET);
+  const offset = (share: number) => Math.min(Math.round(side * share), maxOffset);
   return {
     opacity,
     // The engine computes in single precision: rounded here, both sides find the same extent.
-    sigma: Math.fround(Math.min(Math.max(side * DROP.sigma, MIN_SIGMA), MAX_SIGMA)),
-    offsetX: offset(DROP.offsetX),
-    offsetY: offset(DROP.offsetY),
-    fade: cut ? Math.max(1, Math.round(side * DROP.fade)) : 0,
+    sigma: Math.fround(Math.min(Math.max(side * dropShares.sigma, minSigma), maxSigma)),
+    offsetX: offset(dropShares.offsetX),
+    offsetY: offset(dropShares.offsetY),
+    fade: cut ? Math.max(1, Math.round(side * dropShares.fade)) : 0,
   };
 }
 

@@ -1,11 +1,11 @@
 import { IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type AppError, fail } from '../errors.ts';
-import { errorHeaders } from './errorHeaders.ts';
+import { timeSlice } from './eventLoop.ts';
 import { corsHeaders } from './middleware/cors.ts';
+import { errorHeaders } from './middleware/errors.ts';
 import { endUnanswered } from './onResponseEnd.ts';
 import type { RunningRequests } from './runningRequests.ts';
-import { timeSlice } from './timeSlice.ts';
 
 /**
  * A request of which the connection sees every piece of the body before it is buffered. `createServer` makes them instead of

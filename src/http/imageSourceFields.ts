@@ -1,10 +1,10 @@
 import type { Source } from '../cutout/request.ts';
 import { fail } from '../errors.ts';
 import { type Form, maxUrlLength } from './form.ts';
-import type { KnownField } from './knownFields.ts';
+import type { RouteField } from './routeFields.ts';
 
 /** The fields that name the image. */
-export const sourceFields: readonly (readonly [string, KnownField])[] = [
+export const sourceFields: readonly (readonly [string, RouteField])[] = [
   ['image_file', { file: true }],
   ['image_file_b64', {}],
   ['image_url', {}],

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Context } from './context.ts';
-import { timeSlice } from './timeSlice.ts';
+import { timeSlice } from './eventLoop.ts';
 
 /** The end of one request: one listener on each emitter, however many subscribers there are. */
 interface ResponseEnd {

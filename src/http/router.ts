@@ -6,7 +6,7 @@ import { preflight } from './middleware/cors.ts';
 export interface Route {
   readonly method: 'GET' | 'POST';
   readonly paths: readonly string[];
-  /** In the order in which a request passes them. */
+  /** Its middlewares, in the order in which a request passes them. */
   readonly handlers: readonly Middleware[];
 }
 

@@ -2,10 +2,10 @@ import { createServer, type Server, type ServerOptions, type ServerResponse } fr
 import { type AddressInfo, Server as TcpServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type AppError, excerpt, fail, UserError } from '../errors.ts';
+import { deferContinue } from './body/receive.ts';
 import { Connection, ReceivedMessage } from './connection.ts';
-import { deferContinue } from './deferContinue.ts';
+import { timeSlice } from './eventLoop.ts';
 import { type Handler, RunningRequests } from './runningRequests.ts';
-import { timeSlice } from './timeSlice.ts';
 
 /** Milliseconds that requests which were cut off get to settle their charge. */
 const settleMs = 2000;

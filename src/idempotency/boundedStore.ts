@@ -1,7 +1,7 @@
 interface Item<T> {
   readonly entry: T;
   readonly bytes: number;
-  /** By the store's clock. */
+  /** When it expires, on the store's clock. */
   readonly expiresAt: number;
 }
 

@@ -11,7 +11,7 @@ export interface Repeatable {
 /** What a charge was made for. */
 export interface ChargedFor {
   readonly accountId: string;
-  /** As in `Repeatable`. */
+  /** The name of the content, as in `Repeatable`. */
   readonly content: string;
 }
 

@@ -15,7 +15,7 @@ export interface Cacheable {
 export const cachedResultBytes = ({ bytes }: Cacheable): number => bytes.buffer.byteLength;
 
 /** What the ledger offers for charges of other processes (`Reservations.addAnswer`). */
-export interface Charges {
+interface Charges {
   addAnswer(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<ChargeHandle | undefined>;
 }
 

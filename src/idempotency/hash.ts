@@ -9,7 +9,7 @@ export interface FurtherImages {
   readonly mask?: Uint8Array | undefined;
 }
 
-/** For whom a name is made. */
+/** The call that a name is made for. */
 interface NameCall {
   /** Accounts take turns where names have to wait. */
   readonly accountId?: string;
@@ -17,9 +17,9 @@ interface NameCall {
 }
 
 interface ContentIds {
-  /** Of the images with their settings. */
+  /** The name of the images with their settings. */
   readonly content: string;
-  /** Of the image that is cut out; must not leave the process. */
+  /** The name of the image that is cut out; it must not leave the process. */
   readonly image: string;
 }
 
@@ -89,7 +89,7 @@ const sha256 = async (bytes: Uint8Array): Promise<ArrayBuffer> => webcrypto.subt
 const maxDigests = 4;
 
 /** Callers that wait, one queue for each account; the accounts take turns. */
-class Waiting {
+class WaitingCallers {
   readonly #queues = new Map<string, (() => void)[]>();
 
   wait(accountId: string): Promise<void> {
@@ -115,7 +115,7 @@ class Waiting {
 /** Names that are the same on every node and after every restart. SHA-256, on libuv's pool. */
 export function createSharedContentIdentifier(digest = sha256): ContentIdentifier {
   let running = 0;
-  const waiting = new Waiting();
+  const waiting = new WaitingCallers();
   const sum = async (bytes: Uint8Array, { accountId = '', signal }: NameCall): Promise<string> => {
     if (running === maxDigests) await waiting.wait(accountId);
     else running += 1;

@@ -11,9 +11,9 @@ export interface Content extends FurtherImages {
   readonly settings: string;
 }
 
-/** By what a content is recognised elsewhere. */
+/** The names by which a content is recognised elsewhere. */
 export interface ContentNames {
-  /** In the ledger; undefined where it need not be. */
+  /** Its name in the ledger; undefined where it needs none. */
   readonly repeat: Repeatable | undefined;
   /** Name of the image alone, in other caches of this process; undefined where nothing is cached. */
   readonly imageId: string | undefined;
@@ -45,7 +45,7 @@ export interface IdempotentResult<T> {
   /** False if the charge is final and another answer reports it: the outcome of this one has no effect then. */
   readonly tracksDelivery: boolean;
   /**
-   * To be called once, when the outcome of the response is known. If it was not delivered, the next caller
+   * Ends this use of the result; the caller calls it once, when the outcome of its answer is known. If it was not delivered, the next caller
    * becomes the first. A result of which nothing was ever sent is void, and its charge is released.
    */
   end(outcome: DeliveryOutcome): Promise<void>;
@@ -78,7 +78,7 @@ export class Idempotency<T> {
   readonly #store: ResultStore<T> | undefined;
   readonly #inFlight = new SingleFlight<ResultHandle<T>>(byHandle());
 
-  /** Without a store nothing is cached and calls do not wait for each other. */
+  /** `store` undefined: nothing is cached, and calls do not wait for each other. */
   constructor(store: ResultStore<T> | undefined) {
     this.#store = store;
   }

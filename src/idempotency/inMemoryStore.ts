@@ -17,14 +17,14 @@ interface InMemoryStoreOptions<T> {
 
 type CacheEntry<T> = SharedResult<T> | { readonly sameAs: string };
 
-/** Within a process a key is acquired once at a time, so nobody else can have the lease. */
+/** The lease on a key: a process acquires each once at a time, so nobody else can have it. */
 const lease = { outcome: 'leased', release: async () => {} } as const;
 
 /** Results cached in the memory of one process. */
 export class InMemoryResultStore<T> implements ResultStore<T> {
   readonly contentId: ContentIdentifier;
   readonly rememberMs: number | undefined;
-  /** In the envelope of keyv. */
+  /** The results in the envelope of keyv. */
   readonly #store: BoundedStore<{ readonly value: CacheEntry<T> }>;
   readonly #cache: Keyv<CacheEntry<T>>;
   readonly #onError: (error: unknown) => void;

@@ -125,7 +125,7 @@ class RedisChargeReport implements ChargeReport {
   readonly #redis: Redis;
   /** Key of the result in Redis; undefined for a result of this process that is not cached yet. */
   key: string | undefined;
-  /** For a result of this process that Redis could not store: whether its charge was reported here. */
+  /** Whether the charge of a result that Redis could not store was reported by this process. */
   #reported: boolean;
 
   constructor(redis: Redis, cached?: { readonly id: string; readonly key: string }) {
@@ -176,7 +176,7 @@ export class RedisResultStore<T> implements ResultStore<T> {
     return this.#ttl;
   }
 
-  /** As of the last result that this node stored. */
+  /** The state when this node last stored a result. */
   get stats(): ResultStats {
     return this.#stats;
   }

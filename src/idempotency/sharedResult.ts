@@ -22,7 +22,7 @@ export interface ChargeReport {
   release(): Promise<void>;
 }
 
-/** Of one answer: sent; interrupted while it was sent; nothing of it was sent. */
+/** What became of one answer: it was sent, it was interrupted while it was sent, or nothing of it was sent. */
 export type DeliveryOutcome = 'delivered' | 'broken' | 'unsent';
 
 /**

@@ -1,12 +1,12 @@
 import sharp, { type Sharp } from 'sharp';
 import { forDecoder } from './container/check.ts';
+import { hasHarmlessFaults } from './container/jpeg.ts';
 import { maxPixelBytes } from './container/tiff.ts';
 import { forConversion } from './embeddedProfile.ts';
 import { ImageError, imageErrorFrom } from './errors.ts';
 import { decodeHeic, heicBytes } from './heif/decodeHeic.ts';
 import { toSrgb } from './icc.ts';
 import { runJob } from './job.ts';
-import { hasHarmlessFaults } from './jpegFaults.ts';
 import { displayP3, rgbProfile, srgbTransfer } from './matrixProfile.ts';
 import type { Dimensions, JobLimits, Probe, Raster } from './types.ts';
 

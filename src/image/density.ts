@@ -1,8 +1,8 @@
 import type { Density, InputFormat } from './types.ts';
 
-const METRES_PER_INCH = 0.0254;
+const metresPerInch = 0.0254;
 
-const perInch = (value: number) => Math.round(value / METRES_PER_INCH);
+const perInch = (value: number) => Math.round(value / metresPerInch);
 const perCentimetre = (value: number) => Math.round(value * 100);
 
 function density(x: number, y: number): Density | undefined {

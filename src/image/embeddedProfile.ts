@@ -59,7 +59,7 @@ function replaced(
   return copy;
 }
 
-export interface CheckedProfile {
+interface CheckedProfile {
   /** The bounded profile; absent if it is unusable. */
   readonly bounded?: Uint8Array;
   /** What to do about the one in the file; absent: nothing. */

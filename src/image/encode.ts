@@ -2,7 +2,7 @@ import { type ZipOptions, zipSync } from 'fflate';
 import sharp, { type Sharp } from 'sharp';
 import type { Engine } from '../engine/engine.ts';
 import type { PngOptions } from '../engine/types.ts';
-import { MAX_SIDE } from '../inputLimits.ts';
+import { maxImageSide } from '../inputLimits.ts';
 import { ImageError } from './errors.ts';
 import { alphaItem, colourItem, writeAvif } from './heif/writeAvif.ts';
 import { type Tags, tagJpeg, tagWebp } from './iccTags.ts';
@@ -47,10 +47,10 @@ const fits = (format: OutputFormat, { width, height }: Dimensions) =>
  * work is done; `encode` relies on it.
  */
 export function assertFits(format: OutputFormat | 'auto', result: Dimensions): void {
-  if (Math.max(result.width, result.height) > MAX_SIDE)
+  if (Math.max(result.width, result.height) > maxImageSide)
     throw new ImageError(
       'resolution_too_high',
-      `The result would have ${result.width} × ${result.height} pixels, a side may have at most ${MAX_SIDE}. Choose a smaller crop_margin.`,
+      `The result would have ${result.width} × ${result.height} pixels, a side may have at most ${maxImageSide}. Choose a smaller crop_margin.`,
     );
   if (format === 'auto' || fits(format, result)) return;
   const possible = fits('jpg', result) ? 'png, jpg or zip' : 'png';

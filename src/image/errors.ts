@@ -1,3 +1,6 @@
+import { maxImageSide } from '../inputLimits.ts';
+import type { Dimensions, ProbeLimits } from './types.ts';
+
 /** Codes of docs/contract.md section 10; the caller adds status and title. */
 type ImageErrorCode =
   | 'invalid_file_type'
@@ -28,16 +31,16 @@ export class NoThreadError extends Error {
 }
 
 /** Texts of glib, libaom and libheif. */
-const NO_THREAD = /creating thread|thread creation failed/i;
+const noThread = /creating thread|thread creation failed/i;
 
 /** NoThreadError where the text of libvips says so, else the error itself. */
 export const orNoThread = (error: unknown): unknown =>
-  error instanceof Error && NO_THREAD.test(error.message)
+  error instanceof Error && noThread.test(error.message)
     ? new NoThreadError(error.message, { cause: error })
     : error;
 
-export const DIMENSIONS_UNREADABLE = 'The dimensions of the given image could not be read.';
-export const CUT_SHORT = 'The file ends before the image is complete.';
+export const dimensionsUnreadable = 'The dimensions of the given image could not be read.';
+export const cutShort = 'The file ends before the image is complete.';
 
 /**
  * libvips' errors have texts and no codes, and under load a text can be missing or belong to another job.
@@ -45,7 +48,7 @@ export const CUT_SHORT = 'The file ends before the image is complete.';
  * (`orNoThread`). First match wins; test/image/errors.test.ts
  * provokes every row with real bytes, which detects a libvips with other texts.
  */
-export const LIBVIPS_ERRORS: readonly {
+export const libvipsErrors: readonly {
   readonly text: RegExp;
   readonly code: ImageErrorCode;
   readonly detail: string;
@@ -61,8 +64,8 @@ export const LIBVIPS_ERRORS: readonly {
     code: 'resolution_too_high',
     detail: 'The image has more pixels than its header may announce.',
   },
-  { text: /corrupt header/, code: 'invalid_dimensions', detail: DIMENSIONS_UNREADABLE },
-  { text: /premature end/, code: 'failed_to_read_image', detail: CUT_SHORT },
+  { text: /corrupt header/, code: 'invalid_dimensions', detail: dimensionsUnreadable },
+  { text: /premature end/, code: 'failed_to_read_image', detail: cutShort },
   {
     text: /read error|unable to (?:parse|read|decode)/,
     code: 'failed_to_read_image',
@@ -74,8 +77,30 @@ export const LIBVIPS_ERRORS: readonly {
 export function imageErrorFrom(error: unknown): ImageError | NoThreadError {
   if (error instanceof ImageError || error instanceof NoThreadError) return error;
   const text = error instanceof Error ? error.message : String(error);
-  const row = LIBVIPS_ERRORS.find((candidate) => candidate.text.test(text));
+  const row = libvipsErrors.find((candidate) => candidate.text.test(text));
   return row
     ? new ImageError(row.code, row.detail, error)
     : new ImageError('failed_to_read_image', 'The image data could not be decoded.', error);
+}
+
+/** Throws ImageError for sides that are no sides, for more pixels than the limit, and for longer sides than `maxImageSide`. */
+export function assertDimensions(
+  { width, height }: Dimensions,
+  { maxPixels }: Pick<ProbeLimits, 'maxPixels'>,
+): void {
+  const legal = (side: number) => Number.isSafeInteger(side) && side >= 1;
+  if (!legal(width) || !legal(height)) throw new ImageError('invalid_dimensions', dimensionsUnreadable);
+  if (width * height > maxPixels) {
+    const megapixels = Math.ceil((width * height) / 1e6);
+    throw new ImageError(
+      'resolution_too_high',
+      `Input image has ${megapixels} megapixels, maximum supported input resolution is ${maxPixels / 1e6} megapixels`,
+    );
+  }
+  if (Math.max(width, height) > maxImageSide) {
+    throw new ImageError(
+      'resolution_too_high',
+      `Input image has ${width} × ${height} pixels, a side may have at most ${maxImageSide}. Scale the image down or cut it.`,
+    );
+  }
 }

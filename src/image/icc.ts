@@ -7,7 +7,7 @@ type Matrix = readonly [Triple, Triple, Triple];
 type Curve = (encoded: number) => number;
 
 /** Linear sRGB to XYZ under D50, the connection space of ICC profiles (IEC 61966-2-1, adapted by Bradford). */
-const SRGB_TO_XYZ: Matrix = [
+const srgbToXyz: Matrix = [
   [0.4360747, 0.3850649, 0.1430804],
   [0.2225045, 0.7168786, 0.0606169],
   [0.0139322, 0.0971045, 0.7141733],
@@ -16,13 +16,13 @@ const SRGB_TO_XYZ: Matrix = [
 const srgbLight: Curve = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
 
 /** The table is indexed by the square root of linear light, which resolves dark tones as finely as light ones. */
-const LAST_STEP = 4095;
+const lastStep = 4095;
 
 /** The maximum number of entries of a curve that is read; profiles in use have no more. */
-const MAX_ENTRIES = 4096;
+const maxEntries = 4096;
 
 /** Pixels between two turns of the event loop: about 1 ms. */
-const PIXELS_A_TURN = 65_536;
+const pixelsPerTurn = 65_536;
 
 /** Conversion of colours between sRGB and another RGB space, 8 bits per channel. */
 interface Conversion {
@@ -59,7 +59,7 @@ function curve(tag: DataView): Curve | undefined {
       const gamma = tag.getUint16(12) / 256;
       return (v) => v ** gamma;
     }
-    if (count > MAX_ENTRIES) return;
+    if (count > maxEntries) return;
     if (12 + 2 * count > tag.byteLength) throw new RangeError('a curve outside of its tag');
     const table = Float64Array.from({ length: count }, (_, i) => tag.getUint16(12 + 2 * i) / 65_535);
     return (v) => {
@@ -112,7 +112,7 @@ function lightMatrix(red: Triple, green: Triple, blue: Triple): Matrix | undefin
   ]);
   if (!back) return;
   const row = (from: Triple): Triple => {
-    const raw = ([0, 1, 2] as const).map((i) => dot(from, column(SRGB_TO_XYZ, i)));
+    const raw = ([0, 1, 2] as const).map((i) => dot(from, column(srgbToXyz, i)));
     const sum = raw.reduce((total, value) => total + value, 0);
     return [(raw[0] ?? 0) / sum, (raw[1] ?? 0) / sum, (raw[2] ?? 0) / sum];
   };
@@ -121,10 +121,10 @@ function lightMatrix(red: Triple, green: Triple, blue: Triple): Matrix | undefin
 
 /** The nearest of 256 encoded values for each step of the square root of linear light. */
 function encoding(light: Curve): Uint8Array {
-  const table = new Uint8Array(LAST_STEP + 1);
+  const table = new Uint8Array(lastStep + 1);
   let encoded = 0;
-  for (let step = 0; step <= LAST_STEP; step++) {
-    const wanted = (step / LAST_STEP) ** 2;
+  for (let step = 0; step <= lastStep; step++) {
+    const wanted = (step / lastStep) ** 2;
     // The curve is monotonic, so the search continues from the last result.
     while (encoded < 255 && light((encoded + 0.5) / 255) < wanted) encoded++;
     table[step] = encoded;
@@ -142,7 +142,7 @@ function converter(decode: Tables<Float64Array>, matrix: Matrix, encode: Tables<
   const [[rr, rg, rb], [gr, gg, gb], [br, bg, bb]] = matrix;
   const [red, green, blue] = encode;
   // Values outside the other space are clipped to its border, so none is NaN.
-  const step = (value: number) => Math.round(Math.sqrt(Math.min(1, Math.max(0, value))) * LAST_STEP);
+  const step = (value: number) => Math.round(Math.sqrt(Math.min(1, Math.max(0, value))) * lastStep);
   const convert = (data: Uint8Array, from: number, to: number) => {
     for (let at = from; at < to; at += 4) {
       const r = redLight[data[at] ?? 0] ?? 0;
@@ -162,9 +162,9 @@ function converter(decode: Tables<Float64Array>, matrix: Matrix, encode: Tables<
     },
     async raster({ data, width, height }, signal) {
       const end = width * height * 4;
-      for (let from = 0; from < end; from += 4 * PIXELS_A_TURN) {
+      for (let from = 0; from < end; from += 4 * pixelsPerTurn) {
         signal?.throwIfAborted();
-        convert(data, from, Math.min(end, from + 4 * PIXELS_A_TURN));
+        convert(data, from, Math.min(end, from + 4 * pixelsPerTurn));
         await turn();
       }
     },

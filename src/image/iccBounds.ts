@@ -80,11 +80,13 @@ function isTable(tag: DataView): boolean {
   );
 }
 
+/** Bytes of the longest value of three or nine numbers, with its head. */
+const maxValueBytes = 64;
 const isOfType =
-  (type: string, mostBytes: number) =>
+  (type: string) =>
   (tag: DataView): boolean =>
-    text(tag, 0) === type && tag.byteLength <= mostBytes;
-const isXyz = isOfType('XYZ ', 64);
+    text(tag, 0) === type && tag.byteLength <= maxValueBytes;
+const isXyz = isOfType('XYZ ');
 /** What describes a profile is read by no conversion. */
 const describes = (tag: DataView): boolean => text(tag, 0) !== 'mpet';
 
@@ -93,7 +95,7 @@ const known: ReadonlyMap<string, (tag: DataView) => boolean> = new Map<string, (
   ...['A2B0', 'A2B1', 'A2B2', 'B2A0', 'B2A1', 'B2A2', 'gamt'].map((name) => [name, isTable] as const),
   ...['rTRC', 'gTRC', 'bTRC', 'kTRC'].map((name) => [name, isCurve] as const),
   ...['rXYZ', 'gXYZ', 'bXYZ', 'wtpt', 'bkpt', 'lumi'].map((name) => [name, isXyz] as const),
-  ['chad', isOfType('sf32', 64)],
+  ['chad', isOfType('sf32')],
   ...['desc', 'cprt', 'dmnd', 'dmdd', 'dscm', 'vued', 'view', 'tech', 'meas', 'chrm', 'calt'].map(
     (name) => [name, describes] as const,
   ),

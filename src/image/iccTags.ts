@@ -11,17 +11,17 @@ export interface Tags {
 }
 
 /** A segment holds 65 533 bytes, 14 of them the APP2 header (ICC.1:2022, annex B.4). */
-const ICC_PER_SEGMENT = 65_519;
+const iccPerSegment = 65_519;
 
 /**
  * The maximum number of bytes of a profile that is kept. Profiles of displays and cameras have a few kilobytes;
  * a JPEG could carry 16 MB.
  */
-const MAX_ICC_BYTES = 1024 * 1024;
+const maxIccBytes = 1024 * 1024;
 
 /** The bounded profile if it is complete and for RGB images (ICC.1:2022, section 7.2), else undefined. */
 export function usableRgbProfile(icc: Uint8Array): Uint8Array | undefined {
-  if (icc.length < 128 || icc.length > MAX_ICC_BYTES) return;
+  if (icc.length < 128 || icc.length > maxIccBytes) return;
   const header = Buffer.from(icc.buffer, icc.byteOffset, 128);
   const whole = header.readUInt32BE(0) === icc.length && header.toString('latin1', 36, 40) === 'acsp';
   return whole && header.toString('latin1', 16, 20) === 'RGB ' ? boundedProfile(icc) : undefined;
@@ -43,10 +43,10 @@ function jfif(density: Density): Buffer {
 }
 
 function iccSegments(icc: Uint8Array): Buffer[] {
-  const count = Math.ceil(icc.length / ICC_PER_SEGMENT);
+  const count = Math.ceil(icc.length / iccPerSegment);
   return Array.from({ length: count }, (_, i) => {
     const heading = Buffer.from(`ICC_PROFILE\0${String.fromCharCode(i + 1, count)}`, 'latin1');
-    const part = icc.subarray(i * ICC_PER_SEGMENT, (i + 1) * ICC_PER_SEGMENT);
+    const part = icc.subarray(i * iccPerSegment, (i + 1) * iccPerSegment);
     return segment(0xffe2, Buffer.concat([heading, part]));
   });
 }
@@ -73,8 +73,8 @@ function chunk(name: string, body: Uint8Array): Buffer {
   return Buffer.concat([head, body, Buffer.alloc(body.length % 2)]);
 }
 
-const VP8X_ICC = 0x20;
-const VP8X_ALPHA = 0x10;
+const vp8xIcc = 0x20;
+const vp8xAlpha = 0x10;
 
 /**
  * Inserts an ICC profile into a WebP: chunk ICCP behind VP8X, which is added to a simple file (RFC 9649,
@@ -88,11 +88,11 @@ export function tagWebp(webp: Buffer, { icc }: Tags, { width, height }: Dimensio
   else {
     // Bit 28 of a lossless bitstream's header states that alpha is used; a simple lossy file has no alpha.
     const lossless = webp.toString('latin1', 12, 16) === 'VP8L';
-    vp8x.writeUInt8(lossless && webp.readUInt32LE(21) & 0x10000000 ? VP8X_ALPHA : 0, 0);
+    vp8x.writeUInt8(lossless && webp.readUInt32LE(21) & 0x10000000 ? vp8xAlpha : 0, 0);
     vp8x.writeUIntLE(width - 1, 4, 3);
     vp8x.writeUIntLE(height - 1, 7, 3);
   }
-  vp8x.writeUInt8(vp8x.readUInt8(0) | VP8X_ICC, 0);
+  vp8x.writeUInt8(vp8x.readUInt8(0) | vp8xIcc, 0);
   const body = Buffer.concat([
     Buffer.from('WEBP', 'latin1'),
     chunk('VP8X', vp8x),

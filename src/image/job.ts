@@ -9,7 +9,7 @@ const allowedPerMegapixel = 500;
 const slowFactor = 5;
 
 /** The pixels of a job; `slow`: it encodes WebP or AVIF. */
-export interface JobSize extends Dimensions {
+interface JobSize extends Dimensions {
   readonly slow?: boolean;
 }
 

@@ -3,7 +3,7 @@ import { runJob } from './job.ts';
 import type { InputFormat } from './types.ts';
 
 /** Loaders that read from memory only, so that an upload cannot name a file. */
-const LOADERS: Readonly<Record<Exclude<InputFormat, 'heic'>, string>> = {
+const loaders: Readonly<Record<Exclude<InputFormat, 'heic'>, string>> = {
   jpeg: 'VipsForeignLoadJpegBuffer',
   png: 'VipsForeignLoadPngBuffer',
   webp: 'VipsForeignLoadWebpBuffer',
@@ -16,32 +16,15 @@ const LOADERS: Readonly<Record<Exclude<InputFormat, 'heic'>, string>> = {
 /** Whether files of a format can be read here; sharp's own libvips lacks JPEG XL. HEIC has a decoder of its own. */
 export const isReadable = (format: InputFormat): boolean => format !== 'jxl' || sharp.format.jxl.input.buffer;
 
-interface LibvipsOptions {
-  readonly formats: readonly InputFormat[];
-  /** Threads of one decode or encode; default: sharp's choice (1 on glibc without jemalloc). */
-  readonly concurrency?: number;
-}
-
-interface LibvipsState {
-  readonly version: string;
-  readonly concurrency: number;
-  readonly formats: readonly InputFormat[];
-}
-
 /**
  * Configures libvips for the whole process; call once, before the first image. Every loader but those of
  * `formats` is blocked: SVG can fetch and expand, and Ultra HDR files fall back to the plain JPEG in them.
  * The operation cache is off because requests share no inputs.
  */
-export function configureLibvips(options: LibvipsOptions): LibvipsState {
+export function configureLibvips({ formats }: { readonly formats: readonly InputFormat[] }): void {
   sharp.cache(false);
   sharp.block({ operation: ['VipsForeignLoad'] });
-  sharp.unblock({
-    operation: options.formats.flatMap((format) => (format === 'heic' ? [] : [LOADERS[format]])),
-  });
-  const concurrency =
-    options.concurrency === undefined ? sharp.concurrency() : sharp.concurrency(options.concurrency);
-  return { version: sharp.versions.vips, concurrency, formats: [...options.formats] };
+  sharp.unblock({ operation: formats.flatMap((format) => (format === 'heic' ? [] : [loaders[format]])) });
 }
 
 /**

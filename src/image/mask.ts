@@ -6,7 +6,7 @@ import { runJob } from './job.ts';
 import type { Dimensions, JobLimits, Probe } from './types.ts';
 
 /** One byte for each pixel, upright, row-major without padding. */
-export interface Mask extends Dimensions {
+interface Mask extends Dimensions {
   readonly data: Uint8Array;
 }
 

@@ -2,15 +2,14 @@ import sharp, { type Metadata } from 'sharp';
 import { checkParts, forDecoder, statesColour } from './container/check.ts';
 import { isCodedInParts } from './container/jpeg.ts';
 import { readDensity } from './density.ts';
-import { assertDimensions } from './dimensions.ts';
 import { checkProfile } from './embeddedProfile.ts';
-import { CUT_SHORT, DIMENSIONS_UNREADABLE, ImageError } from './errors.ts';
+import { assertDimensions, cutShort, dimensionsUnreadable, ImageError } from './errors.ts';
 import { checkAvif, readHeicHeader } from './heif/heicHeader.ts';
 import { usableRgbProfile } from './iccTags.ts';
 import { isInputFormat, sniff } from './sniff.ts';
 import type { InputFormat, JobLimits, Probe, ProbeLimits } from './types.ts';
 
-const MEBIBYTE = 1024 * 1024;
+const mebibyte = 1024 * 1024;
 /** Milliseconds that a library may take for a header: a thousand times what it should. */
 const headerMs = 10_000;
 
@@ -69,7 +68,7 @@ export async function probe(
   watch?: JobLimits['watch'],
 ): Promise<Probe> {
   if (bytes.length > limits.maxBytes) {
-    throw new ImageError('file_too_large', `File exceeds limit of ${limits.maxBytes / MEBIBYTE}MB`);
+    throw new ImageError('file_too_large', `File exceeds limit of ${limits.maxBytes / mebibyte}MB`);
   }
   const format = inputFormat(bytes, limits);
   await checkParts(bytes, format);
@@ -84,9 +83,9 @@ export async function probe(
   } catch (error) {
     // WebP is the only format that libvips opens only if it is complete.
     if (format === 'webp' && isTruncated(bytes)) {
-      throw new ImageError('failed_to_read_image', CUT_SHORT, error);
+      throw new ImageError('failed_to_read_image', cutShort, error);
     }
-    throw new ImageError('invalid_dimensions', DIMENSIONS_UNREADABLE, error);
+    throw new ImageError('invalid_dimensions', dimensionsUnreadable, error);
   } finally {
     ended?.();
   }

@@ -1,4 +1,4 @@
-import { MAX_MEGAPIXELS } from '../inputLimits.ts';
+import { maxMegapixels } from '../inputLimits.ts';
 import type { Dimensions } from './types.ts';
 
 /** Sizes of a result; aliases and `auto` are resolved before (docs/contract.md section 5). */
@@ -9,12 +9,12 @@ export type SizeName = 'preview' | 'medium' | 'hd' | 'full' | '50MP';
  * (`makePlan`). `size=auto` is decided by the balance when it is reserved (`tierFor` in billing/settlement.ts), and how large
  * the network sees a preview by CUTOUT_PROFILE (cutout/qualityProfile.ts).
  */
-export const SIZE_LIMITS: Readonly<Record<SizeName, number>> = {
+export const sizeLimits: Readonly<Record<SizeName, number>> = {
   preview: 250_000,
   medium: 1_500_000,
   hd: 4_000_000,
   full: 25_000_000,
-  '50MP': MAX_MEGAPIXELS * 1e6,
+  '50MP': maxMegapixels * 1e6,
 };
 
 /**

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { EXTRA_FORMATS, type InputFormat } from './types.ts';
+import { type InputFormat, optionalFormats } from './types.ts';
 
 interface Signature {
   readonly name: string;
@@ -26,7 +26,7 @@ const brand =
 const text = (pattern: RegExp) => (bytes: Buffer) => pattern.test(bytes.toString('latin1', 0, 512));
 
 /** First match wins. Formats of `InputFormat` have its names; the others are here to be named in the error. */
-const SIGNATURES: readonly Signature[] = [
+const signatures: readonly Signature[] = [
   { name: 'jpeg', matches: at(0, '\xff\xd8\xff') },
   { name: 'png', matches: at(0, '\x89PNG\r\n\x1a\n') },
   { name: 'webp', matches: (bytes) => at(0, 'RIFF')(bytes) && at(8, 'WEBP')(bytes) },
@@ -52,10 +52,15 @@ const SIGNATURES: readonly Signature[] = [
   { name: 'text', matches: (bytes) => isUtf8(bytes) && text(/^[^\0-\x08\x0b\x0e-\x1f]+$/)(bytes) },
 ];
 
-const INPUT_FORMATS: readonly string[] = ['jpeg', 'png', 'webp', ...EXTRA_FORMATS] satisfies InputFormat[];
+const allInputFormats: readonly string[] = [
+  'jpeg',
+  'png',
+  'webp',
+  ...optionalFormats,
+] satisfies InputFormat[];
 
 export function isInputFormat(name: string): name is InputFormat {
-  return INPUT_FORMATS.includes(name);
+  return allInputFormats.includes(name);
 }
 
 /**
@@ -65,5 +70,5 @@ export function isInputFormat(name: string): name is InputFormat {
 export function sniff(bytes: Uint8Array): string {
   if (bytes.length === 0) return 'empty file';
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 512));
-  return SIGNATURES.find((signature) => signature.matches(head))?.name ?? 'unknown';
+  return signatures.find((signature) => signature.matches(head))?.name ?? 'unknown';
 }

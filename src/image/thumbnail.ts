@@ -16,11 +16,11 @@ async function shrink(image: Sharp, maxSide: number): Promise<Thumbnail> {
   return { bytes: data, width: info.width, height: info.height };
 }
 
-/** Of a result that `encode` made, no side longer than `maxSide` pixels. */
+/** Makes the thumbnail of a result that `encode` made, no side longer than `maxSide` pixels. */
 export const resultThumbnail = (result: Uint8Array, maxSide: number): Promise<Thumbnail> =>
   shrink(sharp(result), maxSide);
 
-/** Of an input, upright, no side longer than `maxSide` pixels. Rejects with ImageError as `probe` and `decode`. */
+/** Makes the thumbnail of an input, upright, no side longer than `maxSide` pixels. Rejects as `probe` and `decode` do. */
 export async function inputThumbnail(
   input: Uint8Array,
   limits: ProbeLimits,

@@ -1,11 +1,11 @@
-import { MAX_FILE_BYTES, MAX_MEGAPIXELS } from '../inputLimits.ts';
+import { maxFileBytes, maxMegapixels } from '../inputLimits.ts';
 
 /** Types of src/image. Nothing here depends on HTTP, prices or the network. */
 
-/** Beside those of the contract: read by `cutout run`, and by the API if the operator enables them. */
-export const EXTRA_FORMATS = ['avif', 'heic', 'tiff', 'gif', 'jxl'] as const;
+/** Formats beside those of the contract: `cutout run` reads them, and the API does if the operator enables them. */
+export const optionalFormats = ['avif', 'heic', 'tiff', 'gif', 'jxl'] as const;
 
-export type InputFormat = 'jpeg' | 'png' | 'webp' | (typeof EXTRA_FORMATS)[number];
+export type InputFormat = 'jpeg' | 'png' | 'webp' | (typeof optionalFormats)[number];
 
 export type OutputFormat = 'png' | 'jpg' | 'webp' | 'avif' | 'zip';
 
@@ -57,9 +57,9 @@ export interface ProbeLimits {
 }
 
 /** Limits of docs/contract.md section 3. */
-export const CONTRACT_LIMITS: ProbeLimits = {
-  maxBytes: MAX_FILE_BYTES,
-  maxPixels: MAX_MEGAPIXELS * 1e6,
+export const contractLimits: ProbeLimits = {
+  maxBytes: maxFileBytes,
+  maxPixels: maxMegapixels * 1e6,
   formats: ['jpeg', 'png', 'webp'],
 };
 

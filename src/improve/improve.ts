@@ -14,7 +14,7 @@ interface HandIn {
   readonly height: number;
   /** Any name; the last part of a path is kept, at most 255 characters. */
   readonly filename?: string | undefined;
-  /** At most 255 characters are kept. */
+  /** A label of the customer, of which 255 characters are kept at most. */
   readonly tag?: string | undefined;
 }
 
@@ -133,7 +133,7 @@ export class Improve {
   }
 }
 
-/** Without control characters, truncated; null if nothing is left. */
+/** Returns a text without control characters, truncated; null if nothing is left. */
 function label(text: string | undefined): string | null {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones to drop
   const visible = text?.replace(/[\u0000-\u001f\u007f]/g, '').trim() ?? '';

@@ -1,6 +1,6 @@
 import type { Sql } from '../store/database.ts';
 import { ImproveTable } from '../store/improveTable.ts';
-import { folderBucket } from './folder.ts';
+import { folderBucket } from './bucket.ts';
 import { Improve } from './improve.ts';
 import { type S3Options, s3Bucket } from './s3.ts';
 

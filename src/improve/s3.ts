@@ -2,7 +2,7 @@ import { S3mini } from 's3mini';
 import { type Bucket, checkName } from './bucket.ts';
 
 export interface S3Options {
-  /** With the bucket as its path: https://s3.example.com/my-bucket. */
+  /** The address of the bucket, which is its path: https://s3.example.com/my-bucket. */
   readonly endpoint: string;
   readonly region: string;
   readonly accessKeyId: string;

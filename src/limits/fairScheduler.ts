@@ -58,7 +58,7 @@ interface FairSchedulerStats {
   };
 }
 
-interface Waiting {
+interface WaitingJob {
   readonly job: Job;
   /** The lowest of an account runs first (ageing). */
   readonly virtualDeadline: number;
@@ -68,8 +68,8 @@ interface Waiting {
 interface Account {
   /** Milliseconds of work admitted, counted like `#virtualTime`. */
   virtualTime: number;
-  /** By virtual deadline. */
-  readonly queue: Waiting[];
+  /** Its waiting jobs by virtual deadline, the first one first. */
+  readonly queue: WaitingJob[];
 }
 
 /**
@@ -82,7 +82,7 @@ const ageingFactor = 4;
 const decay = 15 / 16;
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
-const lengthOf = (queue: readonly Waiting[]): number => sum(queue.map(({ job }) => job.ms));
+const lengthOf = (queue: readonly WaitingJob[]): number => sum(queue.map(({ job }) => job.ms));
 
 /**
  * Fair scheduler in front of memory and processors (docs/decisions/0150). A bounded number of jobs runs at a
@@ -165,7 +165,7 @@ export class FairScheduler {
     return this.#completedMs / this.#elapsedMs;
   }
 
-  #queues(): readonly (readonly Waiting[])[] {
+  #queues(): readonly (readonly WaitingJob[])[] {
     return [...this.#accounts.values()].map(({ queue }) => queue);
   }
 
@@ -236,7 +236,7 @@ export class FairScheduler {
         leave();
       };
       let timer: NodeJS.Timeout | undefined;
-      const waiting: Waiting = {
+      const waiting: WaitingJob = {
         job,
         virtualDeadline: this.#virtualDeadlineOf(job.ms),
         resolve: (outcome) => {
@@ -301,9 +301,9 @@ export class FairScheduler {
   }
 
   /** The job to run next, and its account. */
-  #select(): readonly [Account, Waiting] | undefined {
+  #select(): readonly [Account, WaitingJob] | undefined {
     const heavyAllowed = this.#heavyAllowed;
-    let next: readonly [Account, Waiting] | undefined;
+    let next: readonly [Account, WaitingJob] | undefined;
     for (const account of this.#accounts.values()) {
       const first = account.queue.find(({ job }) => heavyAllowed || !job.heavy);
       if (first && (!next || account.virtualTime < next[0].virtualTime)) next = [account, first];

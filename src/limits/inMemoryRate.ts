@@ -10,7 +10,7 @@ import {
 } from './rate.ts';
 
 interface Window {
-  /** By the monotonic clock. */
+  /** When it began, on the monotonic clock. */
   readonly start: number;
   /** Its end as reported to callers, Unix milliseconds. */
   end: number;

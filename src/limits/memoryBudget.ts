@@ -44,7 +44,7 @@ export const minRoom = 1.5 * minHeld;
 /** Bytes that bodies must be able to take for the largest one to be accepted while it grows within `maxMultipleOfFree`. */
 const heldFor = (largestBody: number): number =>
   Math.ceil((largestBody * (maxMultipleOfFree + 1)) / maxMultipleOfFree);
-/** With less room the largest allowed body may be refused even if nothing else is held. */
+/** The room in bytes below which the largest allowed body may be refused even if nothing else is held. */
 export const roomForBody = (largestBody: number): number => 2 * heldFor(largestBody);
 
 /**

@@ -4,7 +4,7 @@
  */
 export type JobWatch = (ms: number) => () => void;
 
-export interface PixelJobsOptions {
+interface PixelJobsOptions {
   /** Jobs that run at the same time. */
   readonly threads: number;
   /** Called for each job that becomes overdue, with how many are. */

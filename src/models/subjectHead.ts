@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { SUBJECT_TYPES, type SubjectHead } from '../engine/types.ts';
+import { allSubjectTypes, type SubjectHead } from '../engine/types.ts';
 import { ModelError } from './error.ts';
 
 /** Path of this installation's models/types/head.json, relative to build/ts/src/models. */
@@ -21,7 +21,7 @@ const floats = bytes
 const int8s = bytes.transform((raw) => new Int8Array(raw.buffer, raw.byteOffset, raw.byteLength));
 
 const headSchema = z.object({
-  types: z.tuple(SUBJECT_TYPES.map((type) => z.literal(type)) as [z.ZodLiteral, ...z.ZodLiteral[]]),
+  types: z.tuple(allSubjectTypes.map((type) => z.literal(type)) as [z.ZodLiteral, ...z.ZodLiteral[]]),
   hidden: z.number().int().nonnegative(),
   temperature: z.number().positive(),
   threshold: z.number().min(0).max(1),

@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { type DeviceSource, registerDevices } from './deviceMetrics.ts';
-import { type OpeningSource, registerOpening } from './openingMetrics.ts';
+import { type DeviceSource, type OpeningSource, registerDevices, registerOpening } from './engineMetrics.ts';
 import type { Recorder, RequestRecord } from './record.ts';
 import type { RequestAttributes } from './telemetry.ts';
 
 /** Attributes of an installation that do not change while it runs; one label each. */
-export interface Install {
+interface Install {
   readonly version: string;
   readonly node: string;
   readonly network: string;
@@ -24,7 +23,7 @@ interface BookedCredits {
 }
 
 /** Values read at every scrape. Parts that are opened later, or not at all, are added by `watch`. */
-export interface Sources {
+interface Sources {
   /** Dropped log lines since the start. */
   readonly droppedLines: () => number;
   readonly opening: () => readonly OpeningSource[];
@@ -49,7 +48,7 @@ export interface Sources {
   };
   readonly results: () => { readonly results: number; readonly bytes: number; readonly inFlight: number };
   readonly reservations: () => number | Promise<number>;
-  /** In credits, not quarters. */
+  /** Returns the sum of all balances in credits, not quarters. */
   readonly balances: () => Promise<number>;
   readonly booked: () => Promise<readonly BookedCredits[]>;
 }

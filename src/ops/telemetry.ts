@@ -2,7 +2,7 @@
  * Stages of a request, in order. The same names appear in `Server-Timing`, the log, the metrics and the
  * traces.
  */
-export const STAGES = [
+export const stageNames = [
   /** Reading and parsing the body. */
   'upload',
   /** Downloading images by address. */
@@ -26,7 +26,7 @@ export const STAGES = [
   'settle',
 ] as const;
 
-type StageName = (typeof STAGES)[number];
+type StageName = (typeof stageNames)[number];
 
 /** Milliseconds of some stages, in the order of the stages. */
 export type Stages = Readonly<Partial<Record<StageName, number>>>;
@@ -94,7 +94,7 @@ export class RequestTelemetry {
   readonly attributes: RequestAttributes = {};
   readonly #spans: Span[] = [];
 
-  /** In the order in which they ended. */
+  /** The spans so far, in the order in which they ended. */
   get spans(): readonly Span[] {
     return this.#spans;
   }
@@ -102,7 +102,7 @@ export class RequestTelemetry {
   /** What each stage took so far, in the order of the stages. */
   get stages(): Stages {
     const took = (stage: StageName) => this.#spans.filter((span) => span.stage === stage);
-    const ran = STAGES.filter((stage) => took(stage).length > 0);
+    const ran = stageNames.filter((stage) => took(stage).length > 0);
     return Object.fromEntries(ran.map((stage) => [stage, took(stage).reduce((sum, { ms }) => sum + ms, 0)]));
   }
 

@@ -2,7 +2,7 @@ import type { CutoutConfig } from '../config/cutout.ts';
 import { UserError } from '../errors.ts';
 import { NoThreadError } from '../image/errors.ts';
 import { configureLibvips, isReadable, tryLibvips } from '../image/libvips.ts';
-import { CONTRACT_LIMITS, EXTRA_FORMATS, type ProbeLimits } from '../image/types.ts';
+import { contractLimits, optionalFormats, type ProbeLimits } from '../image/types.ts';
 
 /**
  * Limits of the images that may be sent: the contract's formats and those that the operator enables. Blocks
@@ -14,18 +14,18 @@ export function configureImages({ inputFormats }: Pick<CutoutConfig, 'inputForma
     throw new UserError(
       `CUTOUT_INPUT_FORMATS names ${unavailable.join(', ')}, which the libvips of this installation cannot read.`,
     );
-  const formats = [...CONTRACT_LIMITS.formats, ...inputFormats];
+  const formats = [...contractLimits.formats, ...inputFormats];
   configureLibvips({ formats });
-  return { ...CONTRACT_LIMITS, formats };
+  return { ...contractLimits, formats };
 }
 
 /** Limits of local files: every format that can be read here. */
 export function configureLocalImages(): ProbeLimits {
-  const { formats } = configureImages({ inputFormats: EXTRA_FORMATS.filter(isReadable) });
+  const { formats } = configureImages({ inputFormats: optionalFormats.filter(isReadable) });
   return {
-    ...CONTRACT_LIMITS,
+    ...contractLimits,
     formats,
-    unavailable: EXTRA_FORMATS.filter((format) => !isReadable(format)),
+    unavailable: optionalFormats.filter((format) => !isReadable(format)),
   };
 }
 

@@ -7,7 +7,7 @@ import { type Cutout, type CutoutParts, createCutout } from '../cutout/cutout.ts
 import type { DownloadsFor } from '../cutout/imageDownloads.ts';
 import { createPermitFor } from '../cutout/permit.ts';
 import { createPrecheck } from '../cutout/precheck.ts';
-import { PROFILES } from '../cutout/qualityProfile.ts';
+import { profiles } from '../cutout/qualityProfile.ts';
 import { typicalPreview } from '../cutout/resourceEstimate.ts';
 import { CachedSubjectSelection } from '../cutout/subjectSelection.ts';
 import { unmetered } from '../cutout/unmetered.ts';
@@ -49,7 +49,7 @@ function cutoutOver(
     second,
     subjectTypes,
     selection,
-    profile: PROFILES[profile],
+    profile: profiles[profile],
     ...rest,
   });
 }
@@ -164,7 +164,7 @@ export function openMeteredCutout(
   const { profile } = config.cutout;
   const { timeout } = config.http;
   const warmUp = info.warmUpMs / ((network.width * network.height) / 1e6);
-  const estimate = parts.estimate ?? new DurationEstimate(typicalPreview(PROFILES[profile], network), warmUp);
+  const estimate = parts.estimate ?? new DurationEstimate(typicalPreview(profiles[profile], network), warmUp);
   const { rate, concurrency, idempotency, permitted } = shared;
   const admission = new Admission({ rate, reservations: ledger, scheduler, estimate, pixelJobs });
   const { prices } = billingOf(config.billing, timeout);

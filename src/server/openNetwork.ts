@@ -14,7 +14,7 @@ import type { Observer } from '../models/observer.ts';
 import { type CacheKey, draftOptimised, findOptimised } from '../models/optimised.ts';
 
 /** A network being opened from any of its files. */
-export interface NetworkOpening {
+interface NetworkOpening {
   readonly engine: Pick<Engine, 'load' | 'gpus'>;
   readonly located: NetworkSpec;
   readonly form: Form;

@@ -18,7 +18,7 @@ interface OpenOptions {
 }
 
 /** The two networks and what each is. Both run on the CPU, whatever device runs the other network. */
-const PAIR = [
+const networkPair = [
   [SUBJECT_ENCODER, 'encoder'],
   [SUBJECT_DECODER, 'decoder'],
 ] as const;
@@ -30,7 +30,7 @@ type Processor = Pick<ReturnType<NativeModule['versions']>, 'instructionSets' | 
 
 /** Where a network is in the form for this processor, and the operators that compute it. */
 async function locate(
-  [name, role]: (typeof PAIR)[number],
+  [name, role]: (typeof networkPair)[number],
   { modelsDir, precision: requested, operators: requestedOperators }: Settings,
   { instructionSets, operators }: Processor,
 ) {
@@ -48,7 +48,7 @@ async function locate(
 }
 
 async function areThere(settings: Settings, processor: Processor): Promise<boolean> {
-  for (const each of PAIR) {
+  for (const each of networkPair) {
     const { source, prepared } = (await locate(each, settings, processor)).files;
     if (!(await exists(prepared)) && !(await exists(source))) return false;
   }
@@ -68,12 +68,12 @@ export function openSelector(
     resolveSpec: async (): Promise<SelectorSpec> => {
       // Imported only if needed, because fetching and preparation are large.
       const { ensureNetwork } = await import('../models/ensure.ts');
-      const open = async (each: (typeof PAIR)[number]) => {
+      const open = async (each: (typeof networkPair)[number]) => {
         const { name, place, operators } = await locate(each, settings, processor);
         return { ...(await ensureNetwork(name, { ...place, pull, observer, signal })), operators };
       };
-      const encoder = await open(PAIR[0]);
-      const decoder = await open(PAIR[1]);
+      const encoder = await open(networkPair[0]);
+      const decoder = await open(networkPair[1]);
       const { width, height, mean, std, operators } = encoder;
       const inBf16 = operators === undefined ? {} : { operators };
       return { encoder: encoder.path, decoder: decoder.path, width, height, mean, std, ...inBf16 };

@@ -9,9 +9,8 @@ import { Idempotency } from '../idempotency/idempotency.ts';
 import { InMemoryResultStore } from '../idempotency/inMemoryStore.ts';
 import type { Attempts } from '../limits/attempts.ts';
 import { type Clock, systemClock } from '../limits/clock.ts';
-import type { ConcurrencyLimit } from '../limits/concurrency.ts';
+import { type ConcurrencyLimit, InMemoryConcurrencyLimit } from '../limits/concurrency.ts';
 import { InMemoryAttempts } from '../limits/inMemoryAttempts.ts';
-import { InMemoryConcurrencyLimit } from '../limits/inMemoryConcurrency.ts';
 import { InMemoryRateLimit } from '../limits/inMemoryRate.ts';
 import type { RateLimit } from '../limits/rate.ts';
 import type { Logger } from '../ops/log.ts';
@@ -33,7 +32,7 @@ export interface SharedState {
   close(): void;
 }
 
-/** About 10,000 addresses. */
+/** Bytes of the addresses that passed the precheck: about 10,000 of them. */
 const permittedBytes = 5e6;
 
 /** Opens the state in Redis if one is configured, else in the memory of this process. Throws UserError. */

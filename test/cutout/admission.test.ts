@@ -4,11 +4,11 @@ import type { Reservation } from '../../src/billing/types.ts';
 import { Admission } from '../../src/cutout/admission.ts';
 import { createPermitFor, type Permit } from '../../src/cutout/permit.ts';
 import { makePlans } from '../../src/cutout/plan.ts';
-import { PROFILES } from '../../src/cutout/qualityProfile.ts';
+import { profiles } from '../../src/cutout/qualityProfile.ts';
 import { plainRequest } from '../../src/cutout/request.ts';
+import { InMemoryConcurrencyLimit } from '../../src/limits/concurrency.ts';
 import { DurationEstimate } from '../../src/limits/durationEstimate.ts';
 import { FairScheduler } from '../../src/limits/fairScheduler.ts';
-import { InMemoryConcurrencyLimit } from '../../src/limits/inMemoryConcurrency.ts';
 import { InMemoryRateLimit } from '../../src/limits/inMemoryRate.ts';
 import { MemoryBudget } from '../../src/limits/memoryBudget.ts';
 import { RequestTelemetry } from '../../src/ops/telemetry.ts';
@@ -21,7 +21,7 @@ const accountId = 'acc_1';
 const plans = makePlans(
   { ...plainRequest, source: { kind: 'bytes', bytes: new Uint8Array() }, size: 'auto' },
   planInputs({ width: 2000, height: 1500 }),
-  { network: { width: 1024, height: 1024 }, profile: PROFILES.balanced },
+  { network: { width: 1024, height: 1024 }, profile: profiles.balanced },
 );
 
 /** Size of what work that is done has made. */

@@ -10,9 +10,9 @@ import {
 import {
   type NetworkSize,
   networkInput,
-  PROFILES,
   type Profile,
   type ProfileName,
+  profiles,
 } from '../../src/cutout/qualityProfile.ts';
 import { type CutoutRequest, plainRequest } from '../../src/cutout/request.ts';
 import type { Dimensions } from '../../src/image/types.ts';
@@ -29,10 +29,10 @@ const makePlan = (asked: CutoutRequest, tier: Tier, size: Dimensions, of: Networ
   planOf(asked, tier, planInputs(size), { network: of, profile });
 
 test('a preview decodes no more than the network sees, a full result decodes everything', (t) => {
-  const preview = makePlan(request(), 'preview', source, network, PROFILES.balanced);
+  const preview = makePlan(request(), 'preview', source, network, profiles.balanced);
   t.deepEqual(preview.result, { width: 577, height: 433 });
   t.deepEqual(preview.decode, { width: 1366, height: 1024 });
-  const full = makePlan(request({ size: 'full' }), 'full', source, network, PROFILES.balanced);
+  const full = makePlan(request({ size: 'full' }), 'full', source, network, profiles.balanced);
   t.deepEqual(full.result, source);
   t.deepEqual(full.decode, source);
 });
@@ -40,7 +40,7 @@ test('a preview decodes no more than the network sees, a full result decodes eve
 test('a network with a free size runs smaller for a preview, one with a fixed size does not', (t) => {
   const free = { ...network, sizeStep: 64 };
   const plan = (size: 'preview' | 'full', profile: ProfileName, of: NetworkSize = free) =>
-    makePlan(request({ size }), size, source, of, PROFILES[profile]);
+    makePlan(request({ size }), size, source, of, profiles[profile]);
   t.deepEqual(plan('preview', 'balanced', network).input, { width: 1024, height: 1024 });
   for (const profile of ['fast', 'balanced', 'best'] as const) {
     const [preview, full] = [plan('preview', profile), plan('full', profile)];
@@ -51,11 +51,11 @@ test('a network with a free size runs smaller for a preview, one with a fixed si
   }
   t.deepEqual(plan('preview', 'balanced').input, { width: 640, height: 640 });
   t.deepEqual(plan('full', 'balanced').input, { width: 1024, height: 1024 });
-  const wide = networkInput(PROFILES.balanced, 'preview', { width: 1024, height: 96, sizeStep: 32 });
+  const wide = networkInput(profiles.balanced, 'preview', { width: 1024, height: 96, sizeStep: 32 });
   t.deepEqual(wide, { width: 640, height: 96 });
-  const coarse = networkInput(PROFILES.fast, 'preview', { width: 1024, height: 640, sizeStep: 256 });
+  const coarse = networkInput(profiles.fast, 'preview', { width: 1024, height: 640, sizeStep: 256 });
   t.deepEqual(coarse, { width: 512, height: 512 });
-  for (const profile of Object.values(PROFILES)) {
+  for (const profile of Object.values(profiles)) {
     const small = networkInput(profile, 'preview', { width: 320, height: 320, sizeStep: 32 });
     t.deepEqual(small, { width: 320, height: 320 });
   }
@@ -66,8 +66,8 @@ test('auto is the size that the ledger resolved it to, and a preview if its resu
   t.is(tierToReserve(auto, source), 'auto');
   t.is(tierToReserve(auto, { width: 500, height: 500 }), 'preview');
   t.is(tierToReserve(auto, { width: 250_001, height: 1 }), 'auto');
-  t.deepEqual(makePlan(auto, 'full', source, network, PROFILES.balanced).result, source);
-  t.deepEqual(makePlan(auto, 'preview', source, network, PROFILES.balanced).result, {
+  t.deepEqual(makePlan(auto, 'full', source, network, profiles.balanced).result, source);
+  t.deepEqual(makePlan(auto, 'preview', source, network, profiles.balanced).result, {
     width: 577,
     height: 433,
   });
@@ -80,7 +80,7 @@ test('only a preview is planned as one', (t) => {
 });
 
 test('size=auto is planned as full and as preview; any other size has one plan', (t) => {
-  const machine = { network, profile: PROFILES.balanced };
+  const machine = { network, profile: profiles.balanced };
   const open = makePlans(request({ size: 'auto' }), planInputs(source), machine);
   t.deepEqual([open.full.result, open.preview.result], [source, { width: 577, height: 433 }]);
   const fixed = makePlans(request({ size: 'medium' }), planInputs(source), machine);
@@ -89,9 +89,9 @@ test('size=auto is planned as full and as preview; any other size has one plan',
 });
 
 test('only a ZIP keeps the colours under alpha 0', (t) => {
-  t.is(makePlan(request({ format: 'zip' }), 'full', source, network, PROFILES.balanced).hiddenColour, 'keep');
+  t.is(makePlan(request({ format: 'zip' }), 'full', source, network, profiles.balanced).hiddenColour, 'keep');
   for (const format of ['auto', 'png', 'jpg', 'webp', 'avif'] as const)
-    t.is(makePlan(request({ format }), 'full', source, network, PROFILES.balanced).hiddenColour, 'clear');
+    t.is(makePlan(request({ format }), 'full', source, network, profiles.balanced).hiddenColour, 'clear');
 });
 
 test('the matte alone has neither shadow nor background, except in a ZIP', (t) => {
@@ -100,10 +100,10 @@ test('the matte alone has neither shadow nor background, except in a ZIP', (t) =
     shadow: { addShadow: true, shadowType: {}, shadowOpacity: {} },
     background: { kind: 'colour', colour: [255, 0, 0, 255] },
   } as const;
-  const alone = makePlan(request(changes), 'full', source, network, PROFILES.balanced);
+  const alone = makePlan(request(changes), 'full', source, network, profiles.balanced);
   t.deepEqual(alone.background, { kind: 'none' });
   t.is(alone.shadowOpacity.product, 0);
-  const zip = makePlan(request({ ...changes, format: 'zip' }), 'full', source, network, PROFILES.balanced);
+  const zip = makePlan(request({ ...changes, format: 'zip' }), 'full', source, network, profiles.balanced);
   t.deepEqual(zip.background, changes.background);
   t.is(zip.shadowOpacity.product, 0.5);
 });
@@ -118,7 +118,7 @@ test('hardly any foreground counts as none: 16 pixels, or 0.02 % of the possible
 
 test('the subject is classified only if its type is reported or a shadow depends on it', (t) => {
   const subject = (changes: Partial<CutoutRequest>) =>
-    makePlan(request(changes), 'full', source, network, PROFILES.balanced).subject;
+    makePlan(request(changes), 'full', source, network, profiles.balanced).subject;
   const shadow = (shadowType: CutoutRequest['shadow']['shadowType']) => ({
     addShadow: false,
     shadowType,

@@ -2,8 +2,8 @@ import test from 'ava';
 import sharp from 'sharp';
 import { probeImage } from '../../src/cutout/probeInputs.ts';
 import type { Length } from '../../src/geometry/length.ts';
-import { WHOLE_IMAGE } from '../../src/geometry/roi.ts';
-import { CONTRACT_LIMITS } from '../../src/image/types.ts';
+import { wholeImage } from '../../src/geometry/roi.ts';
+import { contractLimits } from '../../src/image/types.ts';
 
 test('the region of interest is checked against the upright image', async (t) => {
   const create = { width: 40, height: 20, channels: 3, background: 'white' } as const;
@@ -12,10 +12,10 @@ test('the region of interest is checked against the upright image', async (t) =>
   const px = (value: number): Length => ({ value, unit: 'px' });
   const percent = (value: number): Length => ({ value, unit: '%' });
   const probed = (x1: Length, y1: Length, x2: Length, y2: Length) =>
-    probeImage({ roi: { x1, y1, x2, y2 } }, lying, CONTRACT_LIMITS);
+    probeImage({ roi: { x1, y1, x2, y2 } }, lying, contractLimits);
   const { width, height } = await probed(px(0), px(0), px(20), px(40));
   t.deepEqual([width, height], [20, 40]);
-  await t.notThrowsAsync(probeImage({ roi: WHOLE_IMAGE }, lying, CONTRACT_LIMITS));
+  await t.notThrowsAsync(probeImage({ roi: wholeImage }, lying, contractLimits));
   await t.notThrowsAsync(probed(percent(10), px(0), percent(90), px(40)));
   for (const [x2, y2] of [
     [px(21), px(40)],

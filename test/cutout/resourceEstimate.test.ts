@@ -1,6 +1,6 @@
 import test from 'ava';
 import { makePlans } from '../../src/cutout/plan.ts';
-import { PROFILES } from '../../src/cutout/qualityProfile.ts';
+import { profiles } from '../../src/cutout/qualityProfile.ts';
 import { plainRequest } from '../../src/cutout/request.ts';
 import { estimateResources, finishedWork } from '../../src/cutout/resourceEstimate.ts';
 import { DurationEstimate } from '../../src/limits/durationEstimate.ts';
@@ -18,7 +18,7 @@ const planOf = (width: number, height: number, cropAndShadow: boolean) =>
       }),
     },
     planInputs({ width, height }),
-    { network: { width: 1024, height: 1024 }, profile: PROFILES.balanced },
+    { network: { width: 1024, height: 1024 }, profile: profiles.balanced },
   ).full;
 
 test('thin images whose crop and shadow might have been large do not make large jobs look short', (t) => {

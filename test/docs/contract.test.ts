@@ -4,8 +4,8 @@ import { loadConfig } from '../../src/config/readConfig.ts';
 import { tierToReserve } from '../../src/cutout/plan.ts';
 import { apiErrors } from '../../src/errors.ts';
 import { corsHeaders } from '../../src/http/middleware/cors.ts';
-import { fields } from '../../src/http/route/cutout/schema.ts';
-import { SIZE_LIMITS, type SizeName } from '../../src/image/size.ts';
+import { cutoutOptions } from '../../src/http/route/cutout/schema.ts';
+import { type SizeName, sizeLimits } from '../../src/image/size.ts';
 import { documents, read, sources } from './documents.ts';
 
 const contract = read('docs/contract.md');
@@ -54,14 +54,14 @@ test('section 4 lists the options in the order of their checks, with every word 
       .slice(0, 1)
       .map((name) => ({ name, rest })),
   );
-  const documented = options.filter(({ name }) => Object.hasOwn(fields, name));
+  const documented = options.filter(({ name }) => Object.hasOwn(cutoutOptions, name));
   t.deepEqual(
     documented.map(({ name }) => name),
-    Object.keys(fields),
+    Object.keys(cutoutOptions),
   );
   for (const { name, rest } of documented) {
     const [grammar = '', , codes = ''] = rest;
-    const field = Object.entries(fields).find(([one]) => one === name)?.[1];
+    const field = Object.entries(cutoutOptions).find(([one]) => one === name)?.[1];
     t.true(words(codes).includes(field?.invalid ?? ''), `${name}: ${codes}`);
     const accepted = (field?.schema.meta() as { enum?: readonly string[] } | undefined)?.enum;
     if (accepted !== undefined && grammar !== 'boolean')
@@ -76,7 +76,7 @@ test('section 4 lists the options in the order of their checks, with every word 
 test('section 5 lists every size with its limit and price, and the free calls', (t) => {
   const rows = cellsOf(section('5'));
   const { prices, freePreviews } = standardBilling;
-  for (const [name, maxPixels] of Object.entries(SIZE_LIMITS)) {
+  for (const [name, maxPixels] of Object.entries(sizeLimits)) {
     const tier = tierToReserve({ size: name as SizeName }, { width: 10_000, height: 5000 });
     if (tier === 'auto') throw new Error('only `auto` is reserved as that');
     const [, limit = '', price = ''] = rows.find(([size = '']) => words(size)[0] === name) ?? [];

@@ -1,7 +1,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
-import { type Pixels, SUBJECT_TYPES, type SubjectHead } from '../../src/engine/types.ts';
+import { allSubjectTypes, type Pixels, type SubjectHead } from '../../src/engine/types.ts';
 import { engineOptions, halves, Networks, planFor } from '../fixtures/engineSetup.ts';
 
 const networks = new Networks();
@@ -30,16 +30,16 @@ const white = networks.spec('white');
 
 /** Returns `car` with more confidence the more of the first class is under the matte, and `other` without any. */
 function head(changes: Partial<SubjectHead> = {}): SubjectHead {
-  const first = new Int8Array(SUBJECT_TYPES.length * FEATURES);
-  first[SUBJECT_TYPES.indexOf('car') * FEATURES + UNDER] = 100;
-  const firstBias = new Float32Array(SUBJECT_TYPES.length);
-  firstBias[SUBJECT_TYPES.indexOf('other')] = 5;
+  const first = new Int8Array(allSubjectTypes.length * FEATURES);
+  first[allSubjectTypes.indexOf('car') * FEATURES + UNDER] = 100;
+  const firstBias = new Float32Array(allSubjectTypes.length);
+  firstBias[allSubjectTypes.indexOf('other')] = 5;
   return {
     hidden: 0,
     mean: new Float32Array(FEATURES),
     scale: new Float32Array(FEATURES).fill(1),
     first,
-    firstScale: new Float32Array(SUBJECT_TYPES.length).fill(0.1),
+    firstScale: new Float32Array(allSubjectTypes.length).fill(0.1),
     firstBias,
     second: new Int8Array(),
     secondScale: new Float32Array(),
@@ -96,13 +96,13 @@ test('the head returns the type, its probabilities sum to 1, and a result below 
   const car = await tell({}, 'left');
   t.is(car.type, 'car');
   t.true(Math.abs(car.probabilities.reduce((a, b) => a + b, 0) - 1) < 1e-5);
-  t.true((car.probabilities[SUBJECT_TYPES.indexOf('car')] ?? 0) > 0.98);
+  t.true((car.probabilities[allSubjectTypes.indexOf('car')] ?? 0) > 0.98);
   t.is((await tell({}, 'right')).type, 'other');
   const unsure = await tell({ threshold: 0.999 }, 'left');
   t.is(unsure.type, 'other');
   t.deepEqual(unsure.probabilities, car.probabilities);
   const warm = await tell({ temperature: 10 }, 'left');
-  t.true((warm.probabilities[SUBJECT_TYPES.indexOf('car')] ?? 1) < 0.5);
+  t.true((warm.probabilities[allSubjectTypes.indexOf('car')] ?? 1) < 0.5);
 });
 
 test('a hidden layer applies its activation: negative inputs do not count', async (t) => {
@@ -110,17 +110,17 @@ test('a hidden layer applies its activation: negative inputs do not count', asyn
   const first = new Int8Array(2 * FEATURES);
   first[UNDER] = 100;
   first[FEATURES + UNDER] = -100;
-  const second = new Int8Array(2 * SUBJECT_TYPES.length);
-  second[2 * SUBJECT_TYPES.indexOf('animal')] = 100;
-  second[2 * SUBJECT_TYPES.indexOf('graphic') + 1] = 100;
+  const second = new Int8Array(2 * allSubjectTypes.length);
+  second[2 * allSubjectTypes.indexOf('animal')] = 100;
+  second[2 * allSubjectTypes.indexOf('graphic') + 1] = 100;
   const layers = head({
     hidden: 2,
     first,
     firstScale: Float32Array.of(0.1, 0.1),
     firstBias: Float32Array.of(0, 5),
     second,
-    secondScale: new Float32Array(SUBJECT_TYPES.length).fill(0.1),
-    secondBias: new Float32Array(SUBJECT_TYPES.length),
+    secondScale: new Float32Array(allSubjectTypes.length).fill(0.1),
+    secondBias: new Float32Array(allSubjectTypes.length),
   });
   await engine.loadSubjectTypes({ detector, head: layers });
   const typeUnder = async (half: 'left' | 'right') =>

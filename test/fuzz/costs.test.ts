@@ -5,7 +5,7 @@ import sharp from 'sharp';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import { probe } from '../../src/image/probe.ts';
-import { CONTRACT_LIMITS } from '../../src/image/types.ts';
+import { contractLimits } from '../../src/image/types.ts';
 import { root } from '../fixtures/cli.ts';
 import { engineOptions } from '../fixtures/engineSetup.ts';
 import { form, type Service, startService } from '../fixtures/service.ts';
@@ -33,7 +33,7 @@ const mostBytes = 3e6;
 const mostTimes = 5;
 
 const inputFormats = ['gif', 'tiff', 'avif', 'heic'] as const;
-const limits = { ...CONTRACT_LIMITS, formats: [...CONTRACT_LIMITS.formats, ...inputFormats] };
+const limits = { ...contractLimits, formats: [...contractLimits.formats, ...inputFormats] };
 
 const test = anyTest as TestFn<{ engine: Engine }>;
 test.before((t) => {

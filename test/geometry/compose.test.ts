@@ -3,13 +3,13 @@ import fc from 'fast-check';
 import type { Box } from '../../src/engine/types.ts';
 import { isInside, sameBox } from '../../src/geometry/box.ts';
 import { composition, type Geometry, isIdentity, largestCanvas } from '../../src/geometry/compose.ts';
-import { NO_MARGIN } from '../../src/geometry/crop.ts';
+import { noMargin } from '../../src/geometry/crop.ts';
 import { dropShadow, shadowExtent } from '../../src/geometry/shadow.ts';
 import { geometry, imageAndSubject, margin, opacity, wholeOf } from './arbitraries.ts';
 
 const untouched: Geometry = {
   crop: false,
-  cropMargin: NO_MARGIN,
+  cropMargin: noMargin,
   scale: 'original',
   position: undefined,
   shadowOpacity: 0,

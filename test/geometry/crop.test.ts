@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { isInside } from '../../src/geometry/box.ts';
-import { cropBox, cropMarginParser, largestCrop, type Margin, NO_MARGIN } from '../../src/geometry/crop.ts';
+import { cropBox, cropMarginParser, largestCrop, type Margin, noMargin } from '../../src/geometry/crop.ts';
 import { dropShadow, shadowExtent } from '../../src/geometry/shadow.ts';
 import { imageAndSubject, margin, opacity } from './arbitraries.ts';
 
@@ -37,7 +37,7 @@ for (const text of ['1px 2px 3px', '1px 2px 3px 4px 5px', '10', '10px 5', '-1px'
 test('without margin and shadow the crop is the subject', (t) => {
   fc.assert(
     fc.property(imageAndSubject, ({ image, subject }) => {
-      t.deepEqual(cropBox(image, subject, NO_MARGIN, 0), subject);
+      t.deepEqual(cropBox(image, subject, noMargin, 0), subject);
     }),
   );
 });
@@ -45,7 +45,7 @@ test('without margin and shadow the crop is the subject', (t) => {
 test('margins are exact on every side, also outside the image', (t) => {
   fc.assert(
     fc.property(imageAndSubject, margin, opacity, ({ image, subject }, margin, opacity) => {
-      const bare = cropBox(image, subject, NO_MARGIN, opacity);
+      const bare = cropBox(image, subject, noMargin, opacity);
       const box = cropBox(image, subject, margin, opacity);
       const pixels = (side: keyof Margin, whole: number) => {
         const { value, unit } = margin[side];
@@ -62,7 +62,7 @@ test('margins are exact on every side, also outside the image', (t) => {
 test('the crop holds the whole shadow, except where the image cuts the subject', (t) => {
   fc.assert(
     fc.property(imageAndSubject, ({ image, subject }) => {
-      const box = cropBox(image, subject, NO_MARGIN, 0.5);
+      const box = cropBox(image, subject, noMargin, 0.5);
       const extent = shadowExtent(subject, dropShadow(subject, image.height, 0.5));
       const right = subject.left + subject.width;
       const bottom = subject.top + subject.height;

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Box } from '../../src/engine/types.ts';
 import { isInside } from '../../src/geometry/box.ts';
 import { inPixels, type Length } from '../../src/geometry/length.ts';
-import { type Roi, roiBox, roiFault, roiParser, WHOLE_IMAGE } from '../../src/geometry/roi.ts';
+import { type Roi, roiBox, roiFault, roiParser, wholeImage } from '../../src/geometry/roi.ts';
 import type { Dimensions } from '../../src/image/types.ts';
 import { dimensions, wholeOf } from './arbitraries.ts';
 
@@ -162,7 +162,7 @@ test('a larger region never gives a smaller box', (t) => {
 test('the whole image is the whole result', (t) => {
   fc.assert(
     fc.property(cases, ({ input, result }: { input: Dimensions; result: Dimensions }) => {
-      t.deepEqual(roiBox(WHOLE_IMAGE, input, result), wholeOf(result));
+      t.deepEqual(roiBox(wholeImage, input, result), wholeOf(result));
       const inPx = read(`0 0 ${input.width}px ${input.height}px`);
       t.deepEqual(roiBox(inPx, input, result), wholeOf(result));
     }),

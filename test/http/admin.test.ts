@@ -1,6 +1,6 @@
 import test from 'ava';
+import { tokenGuard } from '../../src/http/middleware/auth.ts';
 import { receiveBody } from '../../src/http/middleware/receiveBody.ts';
-import { tokenGuard } from '../../src/http/middleware/token.ts';
 import { adminRoutes } from '../../src/http/route/admin/route.ts';
 import { InMemoryAttempts } from '../../src/limits/inMemoryAttempts.ts';
 import { MemoryBudget } from '../../src/limits/memoryBudget.ts';

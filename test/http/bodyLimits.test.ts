@@ -1,5 +1,5 @@
 import test from 'ava';
-import { headerValue } from '../../src/http/body/parameters.ts';
+import { headerValue } from '../../src/http/body/headerValue.ts';
 import { scene } from '../fixtures/images.ts';
 import { rawRequest } from '../fixtures/rawHttp.ts';
 import { errorOf, eventually, form, type Service, startService } from '../fixtures/service.ts';

@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm';
 import test from 'ava';
 import { Agent, request } from 'undici';
 import { openApiDocument } from '../../src/http/openapi/document.ts';
-import { fields } from '../../src/http/route/cutout/schema.ts';
+import { cutoutOptions } from '../../src/http/route/cutout/schema.ts';
 import { scene } from '../fixtures/images.ts';
 import { Published } from '../fixtures/openapi.ts';
 import { random } from '../fixtures/random.ts';
@@ -38,7 +38,7 @@ class Dice {
 }
 
 const names = [
-  ...Object.keys(fields),
+  ...Object.keys(cutoutOptions),
   'image_file',
   'image_file_b64',
   'image_url',

@@ -7,7 +7,7 @@ import sharp from 'sharp';
 import { apiErrors } from '../../src/errors.ts';
 import type { OpenApi } from '../../src/http/openapi/document.ts';
 import { languages } from '../../src/http/openapi/programs.ts';
-import { fields } from '../../src/http/route/cutout/schema.ts';
+import { cutoutOptions } from '../../src/http/route/cutout/schema.ts';
 import { temporaryFolder } from '../fixtures/cli.ts';
 import { scene } from '../fixtures/images.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
@@ -35,7 +35,13 @@ test('every option is described in all three content types, every code in the er
     ]);
     for (const [type, { schema }] of Object.entries(content)) {
       const described = Object.keys(schema.properties ?? {});
-      const wanted = [...Object.keys(fields), 'image_file_b64', 'image_url', 'bg_image_url', 'mask_file_b64'];
+      const wanted = [
+        ...Object.keys(cutoutOptions),
+        'image_file_b64',
+        'image_url',
+        'bg_image_url',
+        'mask_file_b64',
+      ];
       if (type === 'multipart/form-data') wanted.push('image_file', 'bg_image_file', 'mask_file');
       t.deepEqual(described.sort(), wanted.sort());
       t.true(Object.values(schema.properties ?? {}).every(({ description }) => description));
@@ -132,7 +138,7 @@ test('the reference page shows every option and code, and loads nothing', async 
   );
   t.notRegex(policy, /unsafe|https?:|\*/);
   t.notRegex(page, /style=|<script|<form|<link| on[a-z]+=/);
-  for (const name of [...Object.keys(fields), 'image_file', 'bg_image_file', 'X-Foreground-Top'])
+  for (const name of [...Object.keys(cutoutOptions), 'image_file', 'bg_image_file', 'X-Foreground-Top'])
     t.true(page.includes(`<code>${name}</code>`), name);
   for (const { code, status } of apiErrors)
     if (status !== 499) t.true(page.includes(`<code>${code}</code>`), code);

@@ -2,7 +2,7 @@ import test from 'ava';
 import sharp from 'sharp';
 import { decodeCover } from '../../src/image/cover.ts';
 import { probe } from '../../src/image/probe.ts';
-import { CONTRACT_LIMITS } from '../../src/image/types.ts';
+import { contractLimits } from '../../src/image/types.ts';
 
 /** A PNG of noise-free colours that differ everywhere, whose EXIF says that it is turned. */
 async function turned(width: number, height: number, orientation: number): Promise<Buffer> {
@@ -16,7 +16,7 @@ async function turned(width: number, height: number, orientation: number): Promi
 }
 
 const cover = async (bytes: Buffer, width: number, height: number, timeoutSeconds = 0) => {
-  const seen = await probe(bytes, CONTRACT_LIMITS);
+  const seen = await probe(bytes, contractLimits);
   return (await decodeCover(bytes, seen, { width, height }, { timeoutSeconds })).data;
 };
 

@@ -5,7 +5,7 @@ import { decode } from '../../src/image/decode.ts';
 import { ImageError } from '../../src/image/errors.ts';
 import { configureLibvips } from '../../src/image/libvips.ts';
 import { probe } from '../../src/image/probe.ts';
-import { CONTRACT_LIMITS, type Dimensions } from '../../src/image/types.ts';
+import { contractLimits, type Dimensions } from '../../src/image/types.ts';
 import { insertJpegSegment, withHeaderSize, withStrayBytes } from '../fixtures/bytes.ts';
 import { type Container, imageFile, MODES, type Mode } from '../fixtures/files.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
@@ -13,7 +13,7 @@ import { difference, type Rgba } from '../fixtures/raster.ts';
 import { drawScene } from '../fixtures/scene.ts';
 
 test.before(() => {
-  configureLibvips(CONTRACT_LIMITS);
+  configureLibvips(contractLimits);
 });
 
 const { foreground, width, height } = drawScene('glass', 91, 64);
@@ -21,7 +21,7 @@ const image: Rgba = { width, height, data: foreground };
 
 // libvips has one error text for all threads: tests of a sentence run alone (test.serial).
 const read = async (bytes: Uint8Array, target?: Dimensions) => {
-  const header = await probe(bytes, CONTRACT_LIMITS);
+  const header = await probe(bytes, contractLimits);
   return decode(bytes, header, target ?? header);
 };
 
@@ -185,13 +185,13 @@ test('damaged EXIF and profiles do not affect an image', async (t) => {
 
 test('enlarging is an error of the caller', async (t) => {
   const { bytes } = await imageFile(image, 'png', 'rgb');
-  const header = await probe(bytes, CONTRACT_LIMITS);
+  const header = await probe(bytes, contractLimits);
   await t.throwsAsync(decode(bytes, header, { width: width + 1, height }), { instanceOf: RangeError });
 });
 
 test('an abort before or during the work rejects with its reason', async (t) => {
   const { bytes } = await imageFile(image, 'png', 'rgb');
-  const header = await probe(bytes, CONTRACT_LIMITS);
+  const header = await probe(bytes, contractLimits);
   const before = AbortSignal.abort(new Error('client gone'));
   await t.throwsAsync(decode(bytes, header, header, { signal: before }), { message: 'client gone' });
   const during = new AbortController();

@@ -3,7 +3,7 @@ import test from 'ava';
 import sharp, { type Sharp } from 'sharp';
 import { toAppError } from '../../src/errors.ts';
 import { decode } from '../../src/image/decode.ts';
-import { ImageError, imageErrorFrom, LIBVIPS_ERRORS, NoThreadError } from '../../src/image/errors.ts';
+import { ImageError, imageErrorFrom, libvipsErrors, NoThreadError } from '../../src/image/errors.ts';
 import { runJob } from '../../src/image/job.ts';
 import { configureLibvips } from '../../src/image/libvips.ts';
 import type { Probe } from '../../src/image/types.ts';
@@ -37,7 +37,7 @@ const PROVOKED: readonly (readonly [string, (jpeg: Buffer, png: Buffer) => Buffe
 ];
 
 test('every row of the table has a case that provokes it', (t) => {
-  t.is(PROVOKED.length, LIBVIPS_ERRORS.length);
+  t.is(PROVOKED.length, libvipsErrors.length);
 });
 
 for (const [i, [text, damage, probe]] of PROVOKED.entries()) {
@@ -46,7 +46,7 @@ for (const [i, [text, damage, probe]] of PROVOKED.entries()) {
     const bytes = damage(jpeg, await noise().png().toBuffer());
     const error = await t.throwsAsync(decode(bytes, probe, probe), { instanceOf: ImageError });
     t.true(error?.cause instanceof Error && error.cause.message.includes(text), String(error?.cause));
-    const row = LIBVIPS_ERRORS[i];
+    const row = libvipsErrors[i];
     t.like(error, { code: row?.code, detail: row?.detail });
   });
 }

@@ -8,12 +8,12 @@ import { tagJpeg, tagWebp } from '../../src/image/iccTags.ts';
 import { configureLibvips } from '../../src/image/libvips.ts';
 import { decodeMask } from '../../src/image/mask.ts';
 import { probe } from '../../src/image/probe.ts';
-import { CONTRACT_LIMITS, type Probe } from '../../src/image/types.ts';
+import { contractLimits, type Probe } from '../../src/image/types.ts';
 import { insertPngChunk, linearGrayProfile, pngChunk, withoutPngChunk } from '../fixtures/bytes.ts';
 import { displayP3, PRIMARIES, rgbProfile } from '../fixtures/icc.ts';
 import { elements, tagNames, withTags } from '../fixtures/iccElements.ts';
 
-const limits = { ...CONTRACT_LIMITS, formats: ['jpeg', 'png', 'webp', 'tiff'] } as const;
+const limits = { ...contractLimits, formats: ['jpeg', 'png', 'webp', 'tiff'] } as const;
 test.before(() => {
   configureLibvips(limits);
 });

@@ -3,7 +3,7 @@ import sharp from 'sharp';
 import { decode } from '../../src/image/decode.ts';
 import { configureLibvips } from '../../src/image/libvips.ts';
 import { probe } from '../../src/image/probe.ts';
-import { CONTRACT_LIMITS, type InputFormat } from '../../src/image/types.ts';
+import { contractLimits, type InputFormat } from '../../src/image/types.ts';
 
 // The settings are process-wide, so these tests are serial.
 const image = () => sharp({ create: { width: 12, height: 9, channels: 3, background: '#4080c0' } });
@@ -16,7 +16,7 @@ const opens = async (bytes: Buffer) =>
     );
 
 test.serial('only the loaders of the given formats remain', async (t) => {
-  t.like(configureLibvips({ formats: CONTRACT_LIMITS.formats, concurrency: 1 }), { concurrency: 1 });
+  configureLibvips({ formats: contractLimits.formats });
   for (const bytes of [
     await image().jpeg().toBuffer(),
     await image().png().toBuffer(),
@@ -36,7 +36,7 @@ test.serial('only the loaders of the given formats remain', async (t) => {
 });
 
 test.serial('files cannot be opened by name', async (t) => {
-  configureLibvips({ formats: CONTRACT_LIMITS.formats });
+  configureLibvips({ formats: contractLimits.formats });
   await t.throwsAsync(sharp(new URL(import.meta.url).pathname.replace('.js', '.png')).metadata());
 });
 
@@ -48,7 +48,7 @@ test.serial('formats that the operator enables are decoded', async (t) => {
     ['tiff', await image().tiff().toBuffer()],
     ['avif', await image().avif({ lossless: true }).toBuffer()],
   ] as const) {
-    const header = await probe(bytes, { ...CONTRACT_LIMITS, formats });
+    const header = await probe(bytes, { ...contractLimits, formats });
     t.is(header.format, format);
     const { data, width, height } = await decode(bytes, header, header);
     t.is(`${width}x${height}`, '12x9');

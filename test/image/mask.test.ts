@@ -3,10 +3,10 @@ import sharp from 'sharp';
 import { ImageError } from '../../src/image/errors.ts';
 import { decodeMask } from '../../src/image/mask.ts';
 import { probe } from '../../src/image/probe.ts';
-import { CONTRACT_LIMITS, type Dimensions } from '../../src/image/types.ts';
+import { contractLimits, type Dimensions } from '../../src/image/types.ts';
 
 async function decoded(bytes: Buffer, target?: Dimensions) {
-  const found = await probe(bytes, CONTRACT_LIMITS);
+  const found = await probe(bytes, contractLimits);
   const { width, height } = target ?? found;
   return decodeMask(bytes, found, { width, height });
 }

@@ -4,18 +4,18 @@ import sharp from 'sharp';
 import { decode } from '../../src/image/decode.ts';
 import { configureLibvips } from '../../src/image/libvips.ts';
 import { probe } from '../../src/image/probe.ts';
-import { CONTRACT_LIMITS, type Dimensions } from '../../src/image/types.ts';
+import { contractLimits, type Dimensions } from '../../src/image/types.ts';
 import { insertJpegSegment, insertPngChunk, pngChunk } from '../fixtures/bytes.ts';
 import { PRIMARIES, rgbProfile } from '../fixtures/icc.ts';
 
 /** Files that other programs got wrong, from public reports. */
 
 test.before(() => {
-  configureLibvips(CONTRACT_LIMITS);
+  configureLibvips(contractLimits);
 });
 
 async function read(file: Uint8Array, target?: Dimensions) {
-  const header = await probe(file, CONTRACT_LIMITS);
+  const header = await probe(file, contractLimits);
   const { data, width, height } = await decode(file, header, target ?? header);
   const at = (x: number, y: number) => [...data.subarray(4 * (y * width + x), 4 * (y * width + x) + 4)];
   return { header, at, width, height, data };

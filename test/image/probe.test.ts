@@ -3,13 +3,13 @@ import sharp from 'sharp';
 import { ImageError } from '../../src/image/errors.ts';
 import { configureLibvips } from '../../src/image/libvips.ts';
 import { probe } from '../../src/image/probe.ts';
-import { CONTRACT_LIMITS } from '../../src/image/types.ts';
+import { contractLimits } from '../../src/image/types.ts';
 import { insertPngChunk, pngChunk, withHeaderSize } from '../fixtures/bytes.ts';
 import { imageFile, MODES, p3Profile } from '../fixtures/files.ts';
 import { drawScene } from '../fixtures/scene.ts';
 
 test.before(() => {
-  configureLibvips(CONTRACT_LIMITS);
+  configureLibvips(contractLimits);
 });
 
 const { foreground, width, height } = drawScene('leaf', 53, 38);
@@ -17,7 +17,7 @@ const image = { width, height, data: foreground };
 const file = async (container: 'jpeg' | 'png' | 'webp', mode: 'rgb' | 'rgba' = 'rgb') =>
   (await imageFile(image, container, mode)).bytes;
 
-const refusal = async (bytes: Uint8Array, limits = CONTRACT_LIMITS) => {
+const refusal = async (bytes: Uint8Array, limits = contractLimits) => {
   try {
     await probe(bytes, limits);
   } catch (error) {
@@ -32,7 +32,7 @@ for (const container of ['jpeg', 'png', 'webp'] as const) {
     test(`${container} ${mode} in all eight orientations: upright size, colour, depth, alpha, profile`, async (t) => {
       for (let orientation = 1; orientation <= 8; orientation += 1) {
         const { bytes } = await imageFile(image, container, mode, orientation);
-        const { icc, ...seen } = await probe(bytes, CONTRACT_LIMITS);
+        const { icc, ...seen } = await probe(bytes, contractLimits);
         const kind = /gray|cmyk|palette/.exec(mode)?.[0] ?? 'rgb';
         t.deepEqual<unknown, unknown>(seen, {
           format: container,
@@ -56,7 +56,7 @@ test('a view with an offset into a larger buffer is read like a separate file', 
     7,
     7 + bytes.length,
   );
-  t.is((await probe(view, CONTRACT_LIMITS)).width, width);
+  t.is((await probe(view, contractLimits)).width, width);
 });
 
 test('an invalid profile, or one that is not for RGB, is dropped', async (t) => {
@@ -66,7 +66,7 @@ test('an invalid profile, or one that is not for RGB, is dropped', async (t) => 
   const broken = Buffer.from(await p3Profile());
   broken.writeUInt32BE(broken.length + 4, 0);
   const bytes = insertPngChunk(png, pngChunk('iCCP', Buffer.concat([named, deflateSync(broken)])));
-  t.is((await probe(bytes, CONTRACT_LIMITS)).icc, undefined);
+  t.is((await probe(bytes, contractLimits)).icc, undefined);
 });
 
 for (const [name, bytes] of [
@@ -93,7 +93,7 @@ test('AVIF, TIFF and GIF are refused, and the refusal names the enabled formats'
       `invalid_file_type: Expected jpg/png/webp, received ${name}; the operator of this service can allow it (CUTOUT_INPUT_FORMATS)`,
     );
   }
-  const limits = { ...CONTRACT_LIMITS, formats: ['jpeg', 'png', 'webp', 'avif'] as const };
+  const limits = { ...contractLimits, formats: ['jpeg', 'png', 'webp', 'avif'] as const };
   t.is(
     await refusal(await image().gif().toBuffer(), limits),
     'invalid_file_type: Expected jpg/png/webp/avif, received gif; the operator of this service can allow it (CUTOUT_INPUT_FORMATS)',
@@ -163,7 +163,7 @@ test('a truncated WebP is reported as such', async (t) => {
 });
 
 test('too many bytes are refused before anything is read', async (t) => {
-  const most = CONTRACT_LIMITS.maxBytes;
+  const most = contractLimits.maxBytes;
   t.is(await refusal(new Uint8Array(most + 1)), 'file_too_large: File exceeds limit of 22MB');
   t.is(await refusal(new Uint8Array(most)), 'invalid_file_type: Expected jpg/png/webp, received unknown');
 });

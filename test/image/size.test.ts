@@ -1,10 +1,10 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { decodeSize, resultSize, SIZE_LIMITS } from '../../src/image/size.ts';
+import { decodeSize, resultSize, sizeLimits } from '../../src/image/size.ts';
 
 const side = fc.integer({ min: 1, max: 50_000 });
 const source = fc.record({ width: side, height: side }).filter(({ width, height }) => width * height <= 50e6);
-const limit = fc.constantFrom(...Object.values(SIZE_LIMITS));
+const limit = fc.constantFrom(...Object.values(sizeLimits));
 const network = { width: 1024, height: 1024 };
 
 for (const [width, height, result] of [
@@ -19,7 +19,7 @@ for (const [width, height, result] of [
   [50_000_000, 1, '3535533x1'],
 ] as const) {
   test(`a preview of ${width}x${height} has ${result} pixels`, (t) => {
-    const { width: w, height: h } = resultSize({ width, height }, SIZE_LIMITS.preview);
+    const { width: w, height: h } = resultSize({ width, height }, sizeLimits.preview);
     t.is(`${w}x${h}`, result);
   });
 }
@@ -83,12 +83,12 @@ test('decoding provides what result and network need, and no more than the sourc
 test('a 12 MP preview is decoded at the network input, a 12 MP medium at its own size, full size untouched', (t) => {
   const from = { width: 4000, height: 3000 };
   const at = (most: number) => decodeSize(from, resultSize(from, most), network);
-  t.deepEqual(at(SIZE_LIMITS.preview), { width: 1366, height: 1024 });
-  t.deepEqual(at(SIZE_LIMITS.medium), resultSize(from, SIZE_LIMITS.medium));
-  t.deepEqual(at(SIZE_LIMITS.full), from);
+  t.deepEqual(at(sizeLimits.preview), { width: 1366, height: 1024 });
+  t.deepEqual(at(sizeLimits.medium), resultSize(from, sizeLimits.medium));
+  t.deepEqual(at(sizeLimits.full), from);
 });
 
 test('a flat panorama is decoded completely if one side is below the network input', (t) => {
   const from = { width: 5000, height: 800 };
-  t.deepEqual(decodeSize(from, resultSize(from, SIZE_LIMITS.preview), network), from);
+  t.deepEqual(decodeSize(from, resultSize(from, sizeLimits.preview), network), from);
 });

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { AppError } from '../../src/errors.ts';
 import type { Context } from '../../src/http/context.ts';
-import { tokenGuard } from '../../src/http/middleware/token.ts';
+import { tokenGuard } from '../../src/http/middleware/auth.ts';
 import { type AttemptRules, type Attempts, attemptSourceOf } from '../../src/limits/attempts.ts';
 import { InMemoryAttempts } from '../../src/limits/inMemoryAttempts.ts';
 import { RedisAttempts } from '../../src/limits/redisAttempts.ts';

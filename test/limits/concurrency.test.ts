@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import type { ConcurrencyLimit } from '../../src/limits/concurrency.ts';
-import { InMemoryConcurrencyLimit } from '../../src/limits/inMemoryConcurrency.ts';
+import { type ConcurrencyLimit, InMemoryConcurrencyLimit } from '../../src/limits/concurrency.ts';
 import { RedisConcurrencyLimit } from '../../src/limits/redisConcurrency.ts';
 import { eventually } from '../fixtures/eventually.ts';
 import { leaveOut } from '../fixtures/leftOut.ts';

@@ -1,5 +1,5 @@
 import { Metrics } from '../../src/ops/metrics.ts';
-import { RequestTelemetry, STAGES } from '../../src/ops/telemetry.ts';
+import { RequestTelemetry, stageNames } from '../../src/ops/telemetry.ts';
 
 /** Metrics of which each has a value. */
 export function everyMetric(): Metrics {
@@ -59,7 +59,7 @@ export function everyMetric(): Metrics {
   metrics.networkUnloaded();
   metrics.networkUnloaded();
   const telemetry = new RequestTelemetry();
-  telemetry.ended(Object.fromEntries(STAGES.map((stage) => [stage, 1])));
+  telemetry.ended(Object.fromEntries(stageNames.map((stage) => [stage, 1])));
   telemetry.add({
     size: 'full',
     error: 'rate_limit_exceeded',

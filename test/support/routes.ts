@@ -4,11 +4,10 @@ import Koa from 'koa';
 import type { State } from '../../src/http/context.ts';
 import { deadline } from '../../src/http/middleware/deadline.ts';
 import { errors } from '../../src/http/middleware/errors.ts';
-import { record } from '../../src/http/middleware/record.ts';
-import { requestId } from '../../src/http/middleware/requestId.ts';
+import { record, requestId } from '../../src/http/middleware/record.ts';
 import { createRouter, type Route } from '../../src/http/router.ts';
 import { createLogger } from '../../src/ops/log.ts';
-import { requestLog } from '../../src/ops/requestLog.ts';
+import { requestLog } from '../../src/ops/record.ts';
 import type { Cleanup } from './stores.ts';
 
 export interface Served {

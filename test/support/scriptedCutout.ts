@@ -7,15 +7,15 @@ import { type Cutout, createCutout } from '../../src/cutout/cutout.ts';
 import { noDownloads } from '../../src/cutout/imageDownloads.ts';
 import { createPermitFor } from '../../src/cutout/permit.ts';
 import type { PipelineParts } from '../../src/cutout/pipeline.ts';
-import { PROFILES } from '../../src/cutout/qualityProfile.ts';
+import { profiles } from '../../src/cutout/qualityProfile.ts';
 import { type CutoutRequest, plainRequest } from '../../src/cutout/request.ts';
 import { Idempotency } from '../../src/idempotency/idempotency.ts';
 import type { ResultStore } from '../../src/idempotency/resultStore.ts';
-import { CONTRACT_LIMITS } from '../../src/image/types.ts';
+import { contractLimits } from '../../src/image/types.ts';
 import type { Clock } from '../../src/limits/clock.ts';
+import { InMemoryConcurrencyLimit } from '../../src/limits/concurrency.ts';
 import { DurationEstimate } from '../../src/limits/durationEstimate.ts';
 import { FairScheduler } from '../../src/limits/fairScheduler.ts';
-import { InMemoryConcurrencyLimit } from '../../src/limits/inMemoryConcurrency.ts';
 import { InMemoryRateLimit } from '../../src/limits/inMemoryRate.ts';
 import { MemoryBudget } from '../../src/limits/memoryBudget.ts';
 
@@ -70,7 +70,7 @@ export function scriptedCutout({ run, reservations, store, clock }: ScriptedCuto
     subjectTypes: false,
     engine: scriptedEngine(run),
     network: { name: 'scripted', width: 8, height: 8 },
-    profile: PROFILES.balanced,
+    profile: profiles.balanced,
     rate,
     admission: new Admission({
       rate,
@@ -82,7 +82,7 @@ export function scriptedCutout({ run, reservations, store, clock }: ScriptedCuto
     idempotency,
     downloadsFor: noDownloads,
     precheck: () => Promise.reject(new Error('nothing is downloaded')),
-    limits: CONTRACT_LIMITS,
+    limits: contractLimits,
     timeout: 0,
   });
   return { cutout, idempotency };

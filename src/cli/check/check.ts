@@ -1,7 +1,7 @@
 import type { Config } from '../../config/readConfig.ts';
 import { UserError } from '../../errors.ts';
 import { sampleBackground, sampleImage } from '../../image/sampleImage.ts';
-import { MAX_FILE_BYTES } from '../../inputLimits.ts';
+import { maxFileBytes } from '../../inputLimits.ts';
 import { configureImages } from '../../server/images.ts';
 import { readInput } from '../run/files.ts';
 import { type Answer, type AskLimits, ask } from './answer.ts';
@@ -147,7 +147,7 @@ async function* compareServices(
 }
 
 async function readPhoto(file: string): Promise<Buffer> {
-  return readInput(file, MAX_FILE_BYTES).catch((error: unknown) => {
+  return readInput(file, maxFileBytes).catch((error: unknown) => {
     throw new UserError(`${file}: ${error instanceof Error ? error.message : String(error)}`);
   });
 }

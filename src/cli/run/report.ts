@@ -1,6 +1,6 @@
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
-import { csv } from '../../billing/csv.ts';
+import { csv } from '../../billing/present.ts';
 import { AppError, toAppError, UserError } from '../../errors.ts';
 import { checkWritable, codeOf, reasonToWrite, writeAtomically } from '../../files.ts';
 import type { Output } from '../modelsProgress.ts';

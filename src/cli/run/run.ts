@@ -4,9 +4,9 @@ import type { Config } from '../../config/readConfig.ts';
 import { UserError } from '../../errors.ts';
 import { checkWritable, reasonToWrite } from '../../files.ts';
 import { makeFolder } from '../../folder.ts';
-import { SIZE_LIMITS } from '../../image/size.ts';
+import { sizeLimits } from '../../image/size.ts';
 import type { InputFormat } from '../../image/types.ts';
-import { MAX_FILE_BYTES } from '../../inputLimits.ts';
+import { maxFileBytes } from '../../inputLimits.ts';
 import { onStopSignal } from '../../ops/stop.ts';
 import { configureLocalImages } from '../../server/images.ts';
 import type { Output } from '../modelsProgress.ts';
@@ -33,7 +33,7 @@ import { openServerCutter } from './serverCutter.ts';
 
 export interface RunOptions extends PlanOptions {
   readonly lossless: boolean;
-  readonly size: keyof typeof SIZE_LIMITS;
+  readonly size: keyof typeof sizeLimits;
   readonly jobs?: number;
   readonly pull: boolean;
   /** Address of a server that does the work. */
@@ -49,7 +49,7 @@ export interface RunOptions extends PlanOptions {
   readonly box?: string;
 }
 
-export const runSizes = Object.keys(SIZE_LIMITS) as RunOptions['size'][];
+export const runSizes = Object.keys(sizeLimits) as RunOptions['size'][];
 
 /**
  * The limit of uploads does not apply to local files; this one keeps an unsuitable file from being read
@@ -58,7 +58,7 @@ export const runSizes = Object.keys(SIZE_LIMITS) as RunOptions['size'][];
 const maxBytes = 1024 ** 3;
 
 /** Largest input: a server reads no larger upload. */
-const inputBytes = (server: string | undefined) => (server === undefined ? maxBytes : MAX_FILE_BYTES);
+const inputBytes = (server: string | undefined) => (server === undefined ? maxBytes : maxFileBytes);
 
 /** Extensions of formats that are not called like them. */
 const otherExtensions: Readonly<Partial<Record<InputFormat, readonly string[]>>> = {
@@ -210,7 +210,7 @@ function checkOptions(
 }
 
 async function readMask(file: string): Promise<Uint8Array> {
-  return readInput(file, MAX_FILE_BYTES).catch((error: unknown) => {
+  return readInput(file, maxFileBytes).catch((error: unknown) => {
     const reason = isMissing(error) ? 'There is no such file.' : reasonOf(error);
     throw new UserError(`The mask ${file} cannot be read: ${reason}`);
   });

@@ -7,24 +7,24 @@ import { LongTextFinder, type Scanned, shorten } from './longTexts.ts';
 /** Objects: a field may be one, `{"shadow_type": {"person": "drop"}}`. Its values may be lists, one level deeper. */
 const maxDepth = 2;
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COMMA = 0x2c;
-const COLON = 0x3a;
-const OBJECT = 0x7b;
+const quoteByte = 0x22;
+const backslashByte = 0x5c;
+const commaByte = 0x2c;
+const colonByte = 0x3a;
+const objectByte = 0x7b;
 /** The opening and closing brackets: `[` `]`, `{` `}`. */
-const OPENING = [0x5b, OBJECT];
-const CLOSING = [0x5d, 0x7d];
+const openingBytes = [0x5b, objectByte];
+const closingBytes = [0x5d, 0x7d];
 
 /** How each byte outside of strings is counted; 0: not at all. */
 const kinds = new Uint8Array(256);
 const [text, comma, open, close, colon, digit] = [1, 2, 3, 4, 5, 6] as const;
-kinds[QUOTE] = text;
-kinds[COMMA] = comma;
-kinds[COLON] = colon;
+kinds[quoteByte] = text;
+kinds[commaByte] = comma;
+kinds[colonByte] = colon;
 for (const byte of Buffer.from('0123456789+-.eE')) kinds[byte] = digit;
-for (const byte of OPENING) kinds[byte] = open;
-for (const byte of CLOSING) kinds[byte] = close;
+for (const byte of openingBytes) kinds[byte] = open;
+for (const byte of closingBytes) kinds[byte] = close;
 
 /**
  * The maximum number of bytes of a name, every character as `\uXXXX`. Long names take the parser quadratic
@@ -34,8 +34,8 @@ const maxNameBytes = 6 * maxNameLength;
 /** The maximum number of characters of a number. */
 const maxDigits = 400;
 
-const UNICODE = 0x75;
-const ZERO = 0x30;
+const unicodeByte = 0x75;
+const zeroByte = 0x30;
 
 /** The maximum number of bytes outside of strings: brackets, numbers and white space. */
 const maxOtherBytes = 1024 * 1024;
@@ -78,12 +78,12 @@ class JsonScanner {
 
   #inside(at: number, byte: number): void {
     if (at >= this.long.due) this.long.cut(at, byte);
-    if (byte === BACKSLASH) {
+    if (byte === backslashByte) {
       const bytes = this.#bytes;
-      const unicode = bytes[at + 1] === UNICODE;
-      if (unicode && !(bytes[at + 2] === ZERO && bytes[at + 3] === ZERO)) this.wide = true;
+      const unicode = bytes[at + 1] === unicodeByte;
+      if (unicode && !(bytes[at + 2] === zeroByte && bytes[at + 3] === zeroByte)) this.wide = true;
       this.#escapeEnd = at + (unicode ? unicodeEscapeBytes : escapeBytes);
-    } else if (byte === QUOTE) {
+    } else if (byte === quoteByte) {
       this.inText = false;
       this.long.end(at);
       this.#textLength = at - this.#textStart;
@@ -112,7 +112,7 @@ class JsonScanner {
   #value(byte: number): void {
     this.#values += 1;
     if (kinds[byte] === open) this.#depth += 1;
-    if (this.#depth > maxDepth + 1 || (this.#depth > maxDepth && byte === OBJECT))
+    if (this.#depth > maxDepth + 1 || (this.#depth > maxDepth && byte === objectByte))
       throw malformed(`The JSON is nested deeper than ${maxDepth} levels.`);
     if (this.#values > maxFields) throw malformed(`The JSON has more than ${maxFields} values.`);
   }

@@ -1,5 +1,5 @@
 import { type AppError, fail } from '../../errors.ts';
-import { MAX_FILE_BYTES } from '../../inputLimits.ts';
+import { maxFileBytes } from '../../inputLimits.ts';
 
 const mebibyte = 1024 * 1024;
 
@@ -25,7 +25,7 @@ export const imageBodyLimits: BodyLimits = {
   multipart: 66 * mebibyte,
   json: 32 * mebibyte,
   urlencoded: 48 * mebibyte,
-  file: MAX_FILE_BYTES,
+  file: maxFileBytes,
   text: 32 * mebibyte,
   tooLarge: () => fail('file_too_large'),
 };
@@ -44,10 +44,10 @@ const upTo = (types: readonly BodyType[], kilobytes: number): BodyLimits => {
   };
 };
 
-/** For routes that take no image. */
+/** Limits of routes that take no image. */
 export const smallBodyLimits: BodyLimits = upTo(everyType, 256);
 
-/** For the console's API, one route of which needs no session. */
+/** Limits of the console's API, one route of which needs no session. */
 export const consoleBodyLimits: BodyLimits = upTo(['json'], 8);
 
 /** The maximum number of files of a form, unknown ones included. */

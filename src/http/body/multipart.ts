@@ -4,10 +4,9 @@ import { Dicer } from '@fastify/busboy';
 import { type AppError, fail } from '../../errors.ts';
 import { freeBuffer, UploadBuffer } from '../../uploadBuffer.ts';
 import { checkName, maxFields, maxTextLength, type UploadedFile } from '../form.ts';
-import type { GivenField } from '../givenFields.ts';
-import { fieldNamed, type KnownFields } from '../knownFields.ts';
+import { fieldNamed, type GivenField, type RouteFields } from '../routeFields.ts';
+import { headerValue } from './headerValue.ts';
 import { type BodyLimits, maxFiles } from './limits.ts';
-import { headerValue } from './parameters.ts';
 import { catchInListener, receive } from './receive.ts';
 
 /** The maximum number of bytes of the headers of one part. */
@@ -26,7 +25,7 @@ type Headers = Readonly<Record<string, readonly string[]>>;
 const malformed = (detail: string): AppError => fail('malformed_request', { detail });
 
 interface MultipartForm {
-  /** In the order of the parts, repeated names included. */
+  /** The texts in the order of the parts, repeated names included. */
   readonly texts: readonly GivenField[];
   readonly files: ReadonlyMap<string, UploadedFile>;
   /** Names of files that the route does not have. */
@@ -37,10 +36,10 @@ interface MultipartForm {
 
 interface MultipartBounds {
   readonly limits: BodyLimits;
-  readonly fields: KnownFields;
+  readonly fields: RouteFields;
   readonly signal: AbortSignal;
   /** Called with the bytes of files and texts kept so far; may throw if there is no memory for them. */
-  readonly kept: (files: number, texts: number) => void;
+  readonly onBytes: (files: number, texts: number) => void;
 }
 
 /** What the headers of a part state. */
@@ -115,8 +114,8 @@ interface Sink {
 /** The parts of one form, from their headers to their bytes. Nothing is written to disk. */
 class Parts {
   readonly #limits: BodyLimits;
-  readonly #kept: MultipartBounds['kept'];
-  readonly #fields: KnownFields;
+  readonly #onBytes: MultipartBounds['onBytes'];
+  readonly #fields: RouteFields;
   /** Length of the whole body, 0 if unknown. */
   readonly #length: number;
   readonly #texts: TextPart[] = [];
@@ -127,10 +126,10 @@ class Parts {
   #fileBytes = 0;
   #textBytes = 0;
 
-  constructor({ limits, fields, kept }: MultipartBounds, length: number) {
+  constructor({ limits, fields, onBytes }: MultipartBounds, length: number) {
     this.#limits = limits;
     this.#fields = fields;
-    this.#kept = kept;
+    this.#onBytes = onBytes;
     this.#length = length;
   }
 
@@ -147,7 +146,7 @@ class Parts {
     return head.base64 ? decoding(sink) : sink;
   }
 
-  /** Of a repeated file the first that is not empty counts; the others have the same bytes. */
+  /** Returns the form. The first of a repeated file that is not empty counts; throws if the others have other bytes. */
   form(): MultipartForm {
     const files = new Map<string, UploadedFile>();
     for (const [name, parts] of this.#files) {
@@ -195,7 +194,7 @@ class Parts {
     const write: Write = (piece) => {
       if (bytes.size + piece.length > file) throw tooLarge();
       this.#fileBytes += piece.length;
-      this.#kept(this.#fileBytes, this.#textBytes);
+      this.#onBytes(this.#fileBytes, this.#textBytes);
       bytes.add(piece);
       // All of what one read returned: no other part is in it.
       freeBuffer(piece);
@@ -224,7 +223,7 @@ class Parts {
     const write: Write = (piece) => {
       this.#textBytes += piece.length;
       if (this.#textBytes > text) throw tooLarge();
-      this.#kept(this.#fileBytes, this.#textBytes);
+      this.#onBytes(this.#fileBytes, this.#textBytes);
       bytes.add(piece);
     };
     return { write, end: () => {} };

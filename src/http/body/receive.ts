@@ -1,7 +1,7 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type AppError, clientClosed } from '../../errors.ts';
 import { freeBuffer, UploadBuffer } from '../../uploadBuffer.ts';
-import { timeSlice, timeSliced } from '../timeSlice.ts';
+import { timeSlice, timeSliced } from '../eventLoop.ts';
 
 interface ReceiveBounds {
   /** The maximum length of the body in bytes, however it is sent. */
@@ -148,4 +148,17 @@ export async function receiveBytes(
     return undefined;
   });
   return bytes.take();
+}
+
+/** Requests whose client waits before it sends the body. */
+const deferred = new WeakSet<IncomingMessage>();
+
+/** Marks a request with `Expect: 100-continue`, whose client waits before it sends the body. */
+export function deferContinue(req: IncomingMessage): void {
+  deferred.add(req);
+}
+
+/** Lets such a client send its body. A request refused before this (wrong key, unknown path) uploads nothing. */
+export function sendContinue(req: IncomingMessage, res: ServerResponse): void {
+  if (deferred.delete(req)) res.writeContinue();
 }

@@ -4,13 +4,13 @@ import { maxFields, maxNameLength, nameTooLong } from '../form.ts';
 import { bodyBytesPerTurn } from './limits.ts';
 import { LongTextFinder, type Scanned, shorten } from './longTexts.ts';
 
-const AMPERSAND = 0x26;
-const PERCENT = 0x25;
-const PLUS = 0x2b;
-const SPACE = 0x20;
-const EQUALS = 0x3d;
-const OPENING = 0x5b;
-const CLOSING = 0x5d;
+const ampersandByte = 0x26;
+const percentByte = 0x25;
+const plusByte = 0x2b;
+const spaceByte = 0x20;
+const equalsByte = 0x3d;
+const openingByte = 0x5b;
+const closingByte = 0x5d;
 
 /** Fields in base64, which clients send without escaping the plus signs. */
 const isBase64Field = (name: string): boolean => /^(?:image|mask)_file_b64(?:\[\d*\])?$/.test(name);
@@ -49,7 +49,7 @@ export async function scanUrlencoded(bytes: Buffer): Promise<Scanned> {
   let end = 0;
   let inName = true;
   let nameStart = 0;
-  /** Of the name in the written bytes. */
+  /** Where the name begins in the written bytes. */
   let writtenStart = 0;
   /** Whether spaces mean plus signs here. */
   let base64 = false;
@@ -61,16 +61,16 @@ export async function scanUrlencoded(bytes: Buffer): Promise<Scanned> {
       let byte = bytes[at] ?? 0;
       let meant = byte;
       if (inName && at - nameStart > maxNameBytes) throw nameTooLong();
-      if (byte === PLUS) {
+      if (byte === plusByte) {
         // The first character of no image is a plus sign: before the text it was white space.
-        if (!base64 || end === valueStart) byte = SPACE;
-      } else if (byte === EQUALS && inName) {
+        if (!base64 || end === valueStart) byte = spaceByte;
+      } else if (byte === equalsByte && inName) {
         inName = false;
         base64 = isBase64Field(bytes.toString('latin1', writtenStart, end));
         valueStart = end + 1;
         long.begin(end + 1);
-      } else if (byte === EQUALS) base64 = false;
-      else if (byte === AMPERSAND) {
+      } else if (byte === equalsByte) base64 = false;
+      else if (byte === ampersandByte) {
         if (!inName) long.end(end);
         inName = true;
         base64 = false;
@@ -79,12 +79,12 @@ export async function scanUrlencoded(bytes: Buffer): Promise<Scanned> {
         pairs += 1;
         if (pairs > maxFields)
           throw fail('malformed_request', { detail: `The form has more than ${maxFields} fields.` });
-      } else if (byte === PERCENT) {
+      } else if (byte === percentByte) {
         meant = escaped(bytes, at);
-        if (meant === EQUALS) base64 = false;
-        const space = base64 && meant === SPACE && end > valueStart;
-        if (meant === OPENING || meant === CLOSING || space) {
-          byte = space ? PLUS : meant;
+        if (meant === equalsByte) base64 = false;
+        const space = base64 && meant === spaceByte && end > valueStart;
+        if (meant === openingByte || meant === closingByte || space) {
+          byte = space ? plusByte : meant;
           at += 2;
         } else if (meant < 256) {
           escapeEnd = end + escapeBytes;
@@ -106,7 +106,7 @@ function decodeEscapes(bytes: Buffer): Buffer {
   let end = 0;
   for (let at = 0; at < bytes.length; at += 1) {
     let byte = bytes[at] ?? 0;
-    if (byte === PERCENT && escaped(bytes, at) < 256) {
+    if (byte === percentByte && escaped(bytes, at) < 256) {
       byte = escaped(bytes, at);
       at += 2;
     }

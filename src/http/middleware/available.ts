@@ -1,6 +1,8 @@
 import { fail } from '../../errors.ts';
+import type { FairScheduler } from '../../limits/fairScheduler.ts';
+import { overloaded } from '../../limits/refuse.ts';
 import type { Health } from '../../ops/health.ts';
-import type { Middleware } from '../context.ts';
+import { accountOf, type Middleware } from '../context.ts';
 
 /** 503 until the network is warmed up, and during shutdown. */
 export const available =
@@ -17,5 +19,14 @@ export const available =
         reason: 'stopping',
         detail: 'The service is shutting down. Try again.',
       });
+    await next();
+  };
+
+/** 503 before the body is read, while even the shortest recent light job would be refused. */
+export const overload =
+  (scheduler: Pick<FairScheduler, 'refusal'>): Middleware =>
+  async (ctx, next) => {
+    const busy = scheduler.refusal(accountOf(ctx).id, ctx.state.deadline);
+    if (busy) throw overloaded(busy);
     await next();
   };

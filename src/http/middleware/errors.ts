@@ -1,10 +1,10 @@
-import { AppError, clientClosed, toAppError } from '../../errors.ts';
+import { AppError, clientClosed, type ErrorId, excerpt, fail, toAppError } from '../../errors.ts';
 import type { Logger } from '../../ops/log.ts';
 import type { RequestAttributes } from '../../ops/telemetry.ts';
+import { type StoreCode, StoreError } from '../../store/error.ts';
 import type { Context, Middleware } from '../context.ts';
-import { errorHeaders } from '../errorHeaders.ts';
-import { isUploading, lingeringClose } from '../lingeringClose.ts';
 import { hasEnded } from '../onResponseEnd.ts';
+import { rateHeaders } from './rateWindow.ts';
 
 function answerError(ctx: Context, error: AppError): void {
   ctx.status = error.status;
@@ -62,3 +62,64 @@ export const errors =
       if (isUploading(ctx)) lingeringClose(ctx);
     }
   };
+
+/** Headers of the answer that an error becomes, beside Content-Type. A server that stops also closes the connection. */
+export const errorHeaders = (error: AppError): Readonly<Record<string, string>> => ({
+  ...(error.window && rateHeaders(error.window)),
+  ...(error.retryAfter !== undefined && { 'Retry-After': String(error.retryAfter) }),
+  ...(error.reason === 'stopping' && { Connection: 'close' }),
+  ...error.headers,
+});
+
+const lingerMs = 1000;
+
+/** Whether the client may still be sending its body. */
+const isUploading = ({ req }: Context): boolean => !req.complete && !req.destroyed;
+
+/**
+ * Lingering close: sends the answer in `ctx` while the client is still sending. Closing at once would reset
+ * the connection before the client reads the answer, and reading on would let it send without limit. So the
+ * answer is sent completely, further input is discarded, and the connection is closed when the client is
+ * done, or after a second.
+ */
+function lingeringClose(ctx: Context): void {
+  const { req, res } = ctx;
+  const body = ctx.body as string;
+  ctx.respond = false;
+  res.setHeader('Connection', 'close');
+  if (ctx.method === 'HEAD') res.flushHeaders();
+  else res.write(body);
+
+  // Ending the response makes node:http destroy the socket, so it is delayed.
+  const end = () => {
+    clearTimeout(timer);
+    res.end();
+  };
+  const timer = setTimeout(end, lingerMs);
+  req.unpipe();
+  req.removeAllListeners('data');
+  req.once('end', end);
+  // A reset ends the connection like any other end.
+  req.once('error', end);
+  req.resume();
+}
+
+/** Errors of the database that the request causes. Every other StoreError is an internal error. */
+const answers: Partial<Record<StoreCode, ErrorId>> = {
+  STORE_UNKNOWN_ACCOUNT: 'not_found',
+  STORE_UNKNOWN_KEY: 'not_found',
+  STORE_UNKNOWN_RESERVATION: 'not_found',
+  STORE_REFERENCE_REUSED: 'malformed_request',
+  STORE_NOT_CHARGED: 'malformed_request',
+  STORE_KEYS: 'malformed_request',
+};
+
+/** Answers them with the store's own sentences, which are written for operators. */
+export const storeErrors: Middleware = async (_ctx, next) => {
+  try {
+    await next();
+  } catch (error) {
+    const id = error instanceof StoreError ? answers[error.code] : undefined;
+    throw id && error instanceof StoreError ? fail(id, { detail: excerpt(error.message, 300) }) : error;
+  }
+};

@@ -1,8 +1,14 @@
-import { AppError } from '../../errors.ts';
+import { AppError, type RateWindow } from '../../errors.ts';
 import type { RateLimit } from '../../limits/rate.ts';
 import { windowUsedUp } from '../../limits/refuse.ts';
 import { accountOf, type Middleware } from '../context.ts';
-import { rateHeaders } from '../errorHeaders.ts';
+
+/** The three headers of docs/contract.md section 11, for successes and refusals. */
+export const rateHeaders = ({ limit, remaining, reset }: RateWindow): Readonly<Record<string, string>> => ({
+  'X-RateLimit-Limit': String(limit),
+  'X-RateLimit-Remaining': String(remaining),
+  'X-RateLimit-Reset': String(reset),
+});
 
 /**
  * Adds the rate headers (docs/contract.md section 11) to every 429 of a route, also before the account is

@@ -8,14 +8,19 @@ import { outOfMemory } from '../../limits/refuse.ts';
 import { scanJson } from '../body/json.ts';
 import { type BodyLimits, type BodyType, imageBodyLimits } from '../body/limits.ts';
 import { receiveMultipart } from '../body/multipart.ts';
-import { receiveBytes } from '../body/receive.ts';
+import { receiveBytes, sendContinue } from '../body/receive.ts';
 import { decodeUrlencoded, scanUrlencoded } from '../body/urlencoded.ts';
 import { type Context, type Middleware, setHeaders } from '../context.ts';
-import { sendContinue } from '../deferContinue.ts';
 import { emptyForm, type Form, textFields } from '../form.ts';
-import { addQuery, type GivenField, type ReadFields, readKnown } from '../givenFields.ts';
-import { ignoredFields, type KnownFields } from '../knownFields.ts';
 import { onResponseEnd } from '../onResponseEnd.ts';
+import {
+  addQuery,
+  type GivenField,
+  ignoredFields,
+  type ReadFields,
+  type RouteFields,
+  readRouteFields,
+} from '../routeFields.ts';
 
 type Parser = ReturnType<typeof koaBody>;
 
@@ -247,19 +252,19 @@ async function readParts(
   length: number | undefined,
   limits: BodyLimits,
   memory: BodyMemory,
-  fields: KnownFields,
+  fields: RouteFields,
 ): Promise<Read> {
   const file = length === undefined ? costs.growingFile : costs.file;
-  const kept = (files: number, texts: number) => memory.need(file * files + costs.formText * texts);
+  const onBytes = (files: number, texts: number) => memory.need(file * files + costs.formText * texts);
   const { signal } = ctx.state;
-  const { texts, ...rest } = await receiveMultipart(ctx.req, { limits, signal, kept, fields });
+  const { texts, ...rest } = await receiveMultipart(ctx.req, { limits, signal, onBytes, fields });
   return { ...rest, given: texts };
 }
 
 /** Reads the body's fields and those of the query; what the route does not have is named in the answer and in the log. */
-function fieldsOf(ctx: Context, { given, ignored }: Read, fields: KnownFields | undefined): ReadFields {
+function fieldsOf(ctx: Context, { given, ignored }: Read, fields: RouteFields | undefined): ReadFields {
   if (!fields) return { text: textFields(given), ignored: [] };
-  const read = addQuery(readKnown(given, fields), ctx.querystring, fields);
+  const read = addQuery(readRouteFields(given, fields), ctx.querystring, fields);
   const names = ignoredFields([...read.ignored, ...ignored]);
   if (names !== undefined) {
     setHeaders(ctx, { 'X-Ignored-Fields': names });
@@ -272,7 +277,7 @@ async function readForm(
   ctx: Context,
   memory: MemoryBudget,
   limits: BodyLimits,
-  fields: KnownFields | undefined,
+  fields: RouteFields | undefined,
 ): Promise<Form> {
   const type = typeOf(ctx, limits, fields !== undefined);
   if (!type) return { ...emptyForm, text: fieldsOf(ctx, nothing, fields).text };
@@ -299,7 +304,7 @@ async function readForm(
   }
 }
 
-const noFields: KnownFields = new Map();
+const noFields: RouteFields = new Map();
 
 /**
  * Reads a body of any allowed type into `ctx.state.form`; 503 if there is no memory for it. A slow upload may take long:
@@ -307,7 +312,7 @@ const noFields: KnownFields = new Map();
  * takes them from the query too and names what it ignores.
  */
 export const receiveBody =
-  (memory: MemoryBudget, limits: BodyLimits = imageBodyLimits, fields?: KnownFields): Middleware =>
+  (memory: MemoryBudget, limits: BodyLimits = imageBodyLimits, fields?: RouteFields): Middleware =>
   async (ctx, next) => {
     ctx.state.form = await ctx.state.telemetry.timed('upload', () => readForm(ctx, memory, limits, fields));
     await next();

@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../ops/log.ts';
 import { outcomeOf, type Recorder, type RequestRecord } from '../../ops/record.ts';
-import type { Context, Middleware } from '../context.ts';
+import { RequestTelemetry } from '../../ops/telemetry.ts';
+import { type Context, type Middleware, setHeaders } from '../context.ts';
 import { onResponseEnd } from '../onResponseEnd.ts';
 
 /** Koa may fail to parse the path of a request that `checkTargetAndHost` refused. */
@@ -51,3 +53,11 @@ export const record =
     // Not awaited: the answer is sent after all middlewares have returned.
     ended.then(report).catch((error: unknown) => logger.error({ err: error }, 'record'));
   };
+
+/** Creates the request's id for answer and log. An id sent by the client is ignored. */
+export const requestId: Middleware = async (ctx, next) => {
+  ctx.state.requestId = randomUUID();
+  ctx.state.telemetry = new RequestTelemetry();
+  setHeaders(ctx, { 'X-Request-Id': ctx.state.requestId });
+  await next();
+};

@@ -1,4 +1,4 @@
-import { type Bodies, cutoutBodies, improveBodies, type Schema } from './fields.ts';
+import { type Bodies, cutoutBodies, improveBodies, type Schema } from './bodies.ts';
 import {
   bodyHeaders,
   components,

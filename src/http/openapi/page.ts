@@ -1,6 +1,6 @@
 import { apiErrors } from '../../errors.ts';
+import type { Properties, Schema } from './bodies.ts';
 import type { OpenApi, Operation } from './document.ts';
-import type { Properties, Schema } from './fields.ts';
 import { languages, type Request } from './programs.ts';
 import type { Header, ResponseObject } from './responses.ts';
 import { style } from './style.ts';

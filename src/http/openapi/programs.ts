@@ -53,7 +53,7 @@ export function curl(request: Request): string {
   ].join(' \\\n  ');
 }
 
-export function javascript(request: Request): string {
+function javascript(request: Request): string {
   const { address, path, headers, out } = request;
   const files = filesOf(request);
   return [
@@ -78,7 +78,7 @@ export function javascript(request: Request): string {
   ].join('\n');
 }
 
-export function python(request: Request): string {
+function python(request: Request): string {
   const { address, path, headers, out } = request;
   const files = filesOf(request);
   const texts = textsOf(request);
@@ -114,7 +114,7 @@ export function python(request: Request): string {
   ].join('\n');
 }
 
-export function axios(request: Request): string {
+function axios(request: Request): string {
   const { address, path, headers, out } = request;
   return [
     "import { createReadStream, writeFileSync } from 'node:fs';",
@@ -140,10 +140,10 @@ export function axios(request: Request): string {
   ].join('\n');
 }
 
-/** In PHP and Ruby a text in single quotes has two escapes. */
+/** Quotes a text for PHP and Ruby, where single quotes have two escapes. */
 const twoEscapes = (text: string) => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 
-export function php(request: Request): string {
+function php(request: Request): string {
   const { address, path, headers, out } = request;
   return [
     '<?php',
@@ -169,7 +169,7 @@ export function php(request: Request): string {
   ].join('\n');
 }
 
-export function ruby(request: Request): string {
+function ruby(request: Request): string {
   const { address, path, headers, out } = request;
   return [
     "require 'json'",
@@ -191,7 +191,7 @@ export function ruby(request: Request): string {
   ].join('\n');
 }
 
-export function go(request: Request): string {
+function go(request: Request): string {
   const { address, path, headers, out } = request;
   const files = filesOf(request);
   const imports = ['bytes', 'io', 'log', 'mime/multipart', 'net/http', 'os'];

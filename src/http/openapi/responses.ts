@@ -1,8 +1,8 @@
 import { typeLabel } from '../../cutout/plan.ts';
-import { SUBJECT_TYPES } from '../../engine/types.ts';
+import { allSubjectTypes } from '../../engine/types.ts';
 import { apiErrors } from '../../errors.ts';
-import { SUBJECT_ALIASES } from '../../geometry/shadow.ts';
-import type { Properties, Schema } from './fields.ts';
+import { subjectAliases } from '../../geometry/shadow.ts';
+import type { Properties, Schema } from './bodies.ts';
 
 export interface Header {
   readonly description: string;
@@ -23,7 +23,7 @@ const everyResponse = {
   'X-Request-Id': header('Id of the request, also in the log of the service.', { type: 'string' }),
 };
 
-/** Of the operations with a body, on success and on 400. */
+/** Headers of the operations with a body, on success and on 400. */
 export const bodyHeaders = {
   ...everyResponse,
   'X-Ignored-Fields': header(
@@ -119,7 +119,7 @@ export const cutoutResponse: ResponseObject = {
     'X-Type': header('Kind of the subject; absent with type_level=none.', {
       type: 'string',
       enum: [
-        ...new Set([...SUBJECT_TYPES.map((type) => typeLabel(type, '2')), ...Object.keys(SUBJECT_ALIASES)]),
+        ...new Set([...allSubjectTypes.map((type) => typeLabel(type, '2')), ...Object.keys(subjectAliases)]),
       ],
     }),
     'X-Width': pixels('Width of the result.'),

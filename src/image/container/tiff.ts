@@ -52,7 +52,7 @@ class Reader {
     return this.number(at, this.big ? 8 : 4);
   }
 
-  /** Of 8 bytes inexact above 2^53, which is beyond any file. */
+  /** Reads a number of 1 to 8 bytes; 0 beyond the end. One of 8 is inexact above 2^53, which is beyond any file. */
   number(at: number, bytes: number): number {
     if (at + bytes > this.length) return 0;
     if (bytes === 8) return Number(this.#view.getBigUint64(at, this.#little));
@@ -65,7 +65,7 @@ interface Tag {
   readonly tag: number;
   readonly count: number;
   readonly bytes: number;
-  /** Of its first value. */
+  /** The first of its values. */
   readonly value: number;
   /** The sum of its values. */
   readonly sum: () => number;

@@ -1,10 +1,9 @@
-import { assertDimensions } from '../dimensions.ts';
-import { CUT_SHORT, DIMENSIONS_UNREADABLE, ImageError } from '../errors.ts';
+import { assertDimensions, cutShort, dimensionsUnreadable, ImageError } from '../errors.ts';
 import type { Dimensions, ProbeLimits } from '../types.ts';
 import { type Item, type Items, type Property, readItems } from './items.ts';
 
 /** What the boxes of a HEIC state about the image that it shows. */
-export interface HeicHeader extends Dimensions {
+interface HeicHeader extends Dimensions {
   /** Bits of a coded sample; 16 for anything above 8. */
   readonly depth: 8 | 16;
   readonly hasAlpha: boolean;
@@ -124,7 +123,7 @@ function codedParts(heif: Items, codec: Codec, file: Buffer, limits: Limits): Co
 
   // Each coded image is read once, or as often as the grid names it: not much more than the file.
   const coded = [...tiles, ...alpha];
-  if (coded.some(({ complete }) => !complete)) throw cannotRead(CUT_SHORT);
+  if (coded.some(({ complete }) => !complete)) throw cannotRead(cutShort);
   const bytes = coded.reduce((sum, item) => sum + item.bytes, 0);
   if (bytes > 2 * file.length) throw cannotRead('The images of the file are longer than the file.');
   return { image, first, coded, hasAlpha: alpha.length > 0 };
@@ -150,7 +149,7 @@ function readingBoxes<T>(heif: Uint8Array, reading: (file: Buffer) => T): T {
     return reading(Buffer.from(heif.buffer, heif.byteOffset, heif.byteLength));
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    throw new ImageError('invalid_dimensions', DIMENSIONS_UNREADABLE, error);
+    throw new ImageError('invalid_dimensions', dimensionsUnreadable, error);
   }
 }
 

@@ -11,7 +11,7 @@ export interface Property {
 
 export interface Item {
   readonly type: string;
-  /** In the order of their association, which is that of transformations. */
+  /** Its properties in the order of their association, which is that of transformations. */
   readonly properties: readonly Property[];
   /** Length of its data in the file. */
   readonly bytes: number;
@@ -21,7 +21,7 @@ export interface Item {
   readonly data: () => Buffer;
 }
 
-export interface Reference {
+interface Reference {
   readonly type: string;
   readonly from: number;
   readonly to: readonly number[];
@@ -42,14 +42,13 @@ const maxAssociations = 20_000;
 /** Reads numbers one behind the other. */
 class Cursor {
   readonly bytes: Buffer;
-  at: number;
+  at = 0;
 
-  constructor(bytes: Buffer, at = 0) {
+  constructor(bytes: Buffer) {
     this.bytes = bytes;
-    this.at = at;
   }
 
-  /** Of 8 bytes inexact above 2^53, which is beyond any file. */
+  /** Reads a number of 0 to 8 bytes. One of 8 is inexact above 2^53, which is beyond any file. */
   number(bytes: number): number {
     const at = this.at;
     this.at += bytes;

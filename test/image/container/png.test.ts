@@ -5,11 +5,11 @@ import { neededChunks } from '../../../src/image/container/png.ts';
 import { decode } from '../../../src/image/decode.ts';
 import { configureLibvips } from '../../../src/image/libvips.ts';
 import { probe } from '../../../src/image/probe.ts';
-import { CONTRACT_LIMITS } from '../../../src/image/types.ts';
+import { contractLimits } from '../../../src/image/types.ts';
 import { insertPngChunk, pngChunk, pngChunks } from '../../fixtures/bytes.ts';
 
 test.before(() => {
-  configureLibvips(CONTRACT_LIMITS);
+  configureLibvips(contractLimits);
 });
 
 const image = () => sharp({ create: { width: 40, height: 30, channels: 3, background: '#81d4fa' } });
@@ -31,8 +31,8 @@ test('excess texts are removed, everything else is kept, also after the pixels',
   const kept = neededChunks(full);
   t.deepEqual(Buffer.from(kept), plain);
   t.deepEqual(pngChunks(full).filter(({ type }) => type === 'iTXt').length, 2);
-  const probed = await probe(full, CONTRACT_LIMITS);
-  t.deepEqual(probed, await probe(plain, CONTRACT_LIMITS));
+  const probed = await probe(full, contractLimits);
+  t.deepEqual(probed, await probe(plain, contractLimits));
   t.truthy(probed.density);
 });
 
@@ -53,7 +53,7 @@ test('excess and repeated chunks are removed; the image stays', async (t) => {
     const full = Buffer.concat([plain.subarray(0, -12), chunks, plain.subarray(-12)]);
     const left = pngChunks(Buffer.from(neededChunks(full))).filter((chunk) => chunk.type === type);
     t.true(left.length <= 1, type);
-    t.like(await probe(full, CONTRACT_LIMITS), { width: 40, height: 30, density: { x: 11811, y: 11811 } });
+    t.like(await probe(full, contractLimits), { width: 40, height: 30, density: { x: 11811, y: 11811 } });
   }
 });
 
@@ -67,15 +67,15 @@ test('an image with data in many chunks is accepted; more chunks than any image 
     ]);
   const many = more(20_000);
   t.is(neededChunks(many), many);
-  t.is((await probe(many, CONTRACT_LIMITS)).width, 40);
-  await t.throwsAsync(probe(more(100_001), CONTRACT_LIMITS), { code: 'failed_to_read_image' });
+  t.is((await probe(many, contractLimits)).width, 40);
+  await t.throwsAsync(probe(more(100_001), contractLimits), { code: 'failed_to_read_image' });
 });
 
 test('bytes after the end of an image are ignored', async (t) => {
   const plain = await image().png().toBuffer();
   const full = Buffer.concat([plain, Buffer.alloc(12 * 200_000)]);
   t.is(neededChunks(full), full);
-  t.is((await probe(full, CONTRACT_LIMITS)).width, 40);
+  t.is((await probe(full, contractLimits)).width, 40);
 });
 
 test('image data that is longer than the pixels need is refused, badly packed data is not', async (t) => {
@@ -93,12 +93,12 @@ test('image data that is longer than the pixels need is refused, badly packed da
   };
   for (const adam7 of [false, true])
     t.is(
-      (await probe(await raw.png({ compressionLevel: 0, progressive: adam7 }).toBuffer(), CONTRACT_LIMITS))
+      (await probe(await raw.png({ compressionLevel: 0, progressive: adam7 }).toBuffer(), contractLimits))
         .width,
       40,
     );
   const padded = blocks(2000);
-  const header = await probe(padded, CONTRACT_LIMITS);
+  const header = await probe(padded, contractLimits);
   t.deepEqual((await decode(padded, header, header)).data.length, 40 * 30 * 4);
-  await t.throwsAsync(probe(blocks(20_000), CONTRACT_LIMITS), { code: 'failed_to_read_image' });
+  await t.throwsAsync(probe(blocks(20_000), contractLimits), { code: 'failed_to_read_image' });
 });

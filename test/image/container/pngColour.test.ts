@@ -4,12 +4,12 @@ import sharp from 'sharp';
 import { decode } from '../../../src/image/decode.ts';
 import { configureLibvips } from '../../../src/image/libvips.ts';
 import { probe } from '../../../src/image/probe.ts';
-import { CONTRACT_LIMITS, type Dimensions } from '../../../src/image/types.ts';
+import { contractLimits, type Dimensions } from '../../../src/image/types.ts';
 import { insertPngChunk, pngChunk } from '../../fixtures/bytes.ts';
 import { displayP3, PRIMARIES, rgbProfile } from '../../fixtures/icc.ts';
 
 test.before(() => {
-  configureLibvips(CONTRACT_LIMITS);
+  configureLibvips(contractLimits);
 });
 
 const width = 256;
@@ -64,7 +64,7 @@ interface Row {
 }
 
 async function read(file: Buffer, target?: Dimensions): Promise<Row> {
-  const header = await probe(file, CONTRACT_LIMITS);
+  const header = await probe(file, contractLimits);
   const { data } = await decode(file, header, target ?? header);
   return { at: (x) => [...data.subarray(4 * x, 4 * x + 4)], keepsProfile: header.icc !== undefined };
 }
@@ -192,7 +192,7 @@ test('HLG and narrow range are converted', async (t) => {
 test('damaged and truncated chunks are no reason to fail', async (t) => {
   const file = png(2, 8, gray, [cicp(9, 16, 0, 1), gama(100_000), chrm(...bt2020)]);
   for (let length = 0; length < file.length; length++)
-    await t.notThrowsAsync(probe(file.subarray(0, length), CONTRACT_LIMITS).catch(() => {}));
+    await t.notThrowsAsync(probe(file.subarray(0, length), contractLimits).catch(() => {}));
   const twice = insertPngChunk(file, gama(100_000));
   await t.notThrowsAsync(read(twice));
 });

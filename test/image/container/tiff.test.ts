@@ -3,9 +3,9 @@ import sharp from 'sharp';
 import { decode } from '../../../src/image/decode.ts';
 import { configureLibvips } from '../../../src/image/libvips.ts';
 import { probe } from '../../../src/image/probe.ts';
-import { CONTRACT_LIMITS, type ProbeLimits } from '../../../src/image/types.ts';
+import { contractLimits, type ProbeLimits } from '../../../src/image/types.ts';
 
-const limits: ProbeLimits = { ...CONTRACT_LIMITS, formats: ['tiff'] };
+const limits: ProbeLimits = { ...contractLimits, formats: ['tiff'] };
 test.before(() => {
   configureLibvips(limits);
 });

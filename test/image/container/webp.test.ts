@@ -3,10 +3,10 @@ import sharp from 'sharp';
 import { decode } from '../../../src/image/decode.ts';
 import { configureLibvips } from '../../../src/image/libvips.ts';
 import { probe } from '../../../src/image/probe.ts';
-import { CONTRACT_LIMITS } from '../../../src/image/types.ts';
+import { contractLimits } from '../../../src/image/types.ts';
 
 test.before(() => {
-  configureLibvips(CONTRACT_LIMITS);
+  configureLibvips(contractLimits);
 });
 
 const image = () =>
@@ -21,13 +21,13 @@ const withChunks = (webp: Buffer, count: number) => {
 
 test('an excessive number of chunks is refused, a few are accepted', async (t) => {
   const webp = await image().toBuffer();
-  t.is((await probe(withChunks(webp, 5000), CONTRACT_LIMITS)).width, 40);
-  await t.throwsAsync(probe(withChunks(webp, 10_001), CONTRACT_LIMITS), { code: 'failed_to_read_image' });
+  t.is((await probe(withChunks(webp, 5000), contractLimits)).width, 40);
+  await t.throwsAsync(probe(withChunks(webp, 10_001), contractLimits), { code: 'failed_to_read_image' });
 });
 
 test('bytes after the end of an image are ignored', async (t) => {
   const file = Buffer.concat([await image().toBuffer(), Buffer.alloc(8 * 20_000)]);
-  t.is((await probe(file, CONTRACT_LIMITS)).width, 40);
+  t.is((await probe(file, contractLimits)).width, 40);
 });
 
 /** Bits, the least significant first. */
@@ -87,9 +87,9 @@ function groups(side: number, transformed = false): Buffer {
 for (const transformed of [false, true])
   test(`groups of codes are bounded, ${transformed ? 'behind' : 'without'} a transform`, async (t) => {
     const some = groups(360, transformed);
-    const header = await probe(some, CONTRACT_LIMITS);
+    const header = await probe(some, contractLimits);
     t.is((await decode(some, header, header)).data.length, 360 * 360 * 4);
-    await t.throwsAsync(probe(groups(400, transformed), CONTRACT_LIMITS), {
+    await t.throwsAsync(probe(groups(400, transformed), contractLimits), {
       message: /more than 8192 groups/,
     });
   });
@@ -119,7 +119,7 @@ test('lossless images of every effort, with few and many colours and with alpha,
         const bytes = await image()
           .webp({ ...options, effort })
           .toBuffer();
-        const header = await probe(bytes, CONTRACT_LIMITS);
+        const header = await probe(bytes, contractLimits);
         t.is((await decode(bytes, header, header)).data.length, data.length, `${name} ${effort}`);
       }
   }
@@ -133,5 +133,5 @@ test('an image has one coded part and its alpha', async (t) => {
   const alpha = webp.subarray(at, at + 8 + 2 * Math.ceil(webp.readUInt32LE(at + 4) / 2));
   const more = Buffer.concat([webp.subarray(0, at), alpha, alpha, webp.subarray(at)]);
   more.writeUInt32LE(more.length - 8, 4);
-  await t.throwsAsync(probe(more, CONTRACT_LIMITS), { code: 'failed_to_read_image' });
+  await t.throwsAsync(probe(more, contractLimits), { code: 'failed_to_read_image' });
 });

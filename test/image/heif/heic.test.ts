@@ -6,11 +6,11 @@ import { decodeHeic } from '../../../src/image/heif/decodeHeic.ts';
 import { boxesIn, readItems } from '../../../src/image/heif/items.ts';
 import { decodeMask } from '../../../src/image/mask.ts';
 import { probe } from '../../../src/image/probe.ts';
-import { CONTRACT_LIMITS, type ProbeLimits } from '../../../src/image/types.ts';
+import { contractLimits, type ProbeLimits } from '../../../src/image/types.ts';
 import { p3Profile } from '../../fixtures/files.ts';
 import { type HeicName, heic, heicNames } from '../../fixtures/heic.ts';
 
-const limits: ProbeLimits = { ...CONTRACT_LIMITS, formats: ['heic'] };
+const limits: ProbeLimits = { ...contractLimits, formats: ['heic'] };
 
 const expected: Readonly<Record<HeicName, readonly [width: number, height: number]>> = {
   plain: [96, 64],

@@ -9,8 +9,8 @@ import { refundCharge } from '../../../commands/refundCharge.ts';
 import { fail } from '../../../errors.ts';
 import { StoreError } from '../../../store/error.ts';
 import type { Context, Middleware } from '../../context.ts';
-import { storeErrors } from '../../middleware/storeErrors.ts';
-import { inBody, inPath, parse } from '../../parameters.ts';
+import { storeErrors } from '../../middleware/errors.ts';
+import { inBody, inPath, parse } from '../../requestParameters.ts';
 import type { Route } from '../../router.ts';
 import { newAccount, newKey, page, posting, refunding, span } from './schema.ts';
 

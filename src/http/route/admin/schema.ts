@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { creditSteps, parseCredits } from '../../../billing/price.ts';
-import { text, time, whole } from '../../parameters.ts';
+import { text, time, whole } from '../../requestParameters.ts';
 
 const amount = z.string().transform((value, context) => {
   const parsed = parseCredits(value);

@@ -117,7 +117,7 @@ export interface StatementEntry {
 export interface PackInfo {
   readonly id: string;
   readonly credits: number;
-  /** In the smallest unit of the currency. */
+  /** The price in the smallest unit of the currency. */
   readonly price: number;
   readonly currency: string;
 }

@@ -5,7 +5,7 @@ import { eraseAccount } from '../../../commands/eraseAccount.ts';
 import { fail } from '../../../errors.ts';
 import type { Improve } from '../../../improve/improve.ts';
 import type { Context } from '../../context.ts';
-import { inBody, parse, text } from '../../parameters.ts';
+import { inBody, parse, text } from '../../requestParameters.ts';
 import type { Route } from '../../router.ts';
 import { type AccessParts, accountIdOf, actorOf, type Endpoints } from './access.ts';
 import { endSession } from './session.ts';

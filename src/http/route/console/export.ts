@@ -7,7 +7,7 @@ import type { Ledger } from '../../../billing/ledger.ts';
 import { isoTime } from '../../../billing/present.ts';
 import type { HandedIn, Improve } from '../../../improve/improve.ts';
 import type { Context } from '../../context.ts';
-import { ownTurn } from '../../ownTurn.ts';
+import { ownTurn } from '../../eventLoop.ts';
 import type { Route } from '../../router.ts';
 import { accountIdOf, actorOf, type Endpoints } from './access.ts';
 import { imageInfo } from './images.ts';

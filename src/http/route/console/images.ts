@@ -4,7 +4,7 @@ import { deleteImage } from '../../../commands/deleteImage.ts';
 import { excerpt, fail } from '../../../errors.ts';
 import type { HandedIn, Improve } from '../../../improve/improve.ts';
 import type { Context } from '../../context.ts';
-import { inPath, parse } from '../../parameters.ts';
+import { inPath, parse } from '../../requestParameters.ts';
 import type { Route } from '../../router.ts';
 import { accountIdOf, actorOf, type Endpoints } from './access.ts';
 import type { ImageInfo, Page } from './api.ts';

@@ -5,7 +5,7 @@ import type { Transactional } from '../../../billing/transaction.ts';
 import { createKey, revokeKey } from '../../../commands/keys.ts';
 import { excerpt, fail } from '../../../errors.ts';
 import type { Context } from '../../context.ts';
-import { inBody, inPath, parse, text } from '../../parameters.ts';
+import { inBody, inPath, parse, text } from '../../requestParameters.ts';
 import type { Route } from '../../router.ts';
 import { accountIdOf, actorOf, type Endpoints } from './access.ts';
 import type { KeyInfo, NewKey } from './api.ts';

@@ -4,7 +4,7 @@ import { isoTime } from '../../../billing/present.ts';
 import { quarters, toCredits } from '../../../billing/price.ts';
 import type { RateLimit } from '../../../limits/rate.ts';
 import type { Context } from '../../context.ts';
-import { ownTurn } from '../../ownTurn.ts';
+import { ownTurn } from '../../eventLoop.ts';
 import type { Route } from '../../router.ts';
 import { accountIdOf, type Endpoints } from './access.ts';
 import type { Overview } from './api.ts';

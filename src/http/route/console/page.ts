@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { TimeCursor } from '../../../store/page.ts';
-import { whole } from '../../parameters.ts';
+import { whole } from '../../requestParameters.ts';
 import type { Page } from './api.ts';
 
 /** Entries per page. */

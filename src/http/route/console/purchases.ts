@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { toCredits } from '../../../billing/price.ts';
+import { type PriceList, quarters, toCredits } from '../../../billing/price.ts';
 import type { Purchases } from '../../../billing/stripeCheckout.ts';
 import { fail } from '../../../errors.ts';
 import type { Context } from '../../context.ts';
-import { inBody, parse, text } from '../../parameters.ts';
+import { inBody, parse, text } from '../../requestParameters.ts';
 import type { Route } from '../../router.ts';
 import { accountIdOf, type Endpoints } from './access.ts';
-import type { PackInfo } from './api.ts';
+import type { PackInfo, ServiceOptions } from './api.ts';
 
 const checkoutRequest = z.object({ pack: text(100) });
 
@@ -29,4 +29,13 @@ export function purchaseRoutes(
     return { url };
   };
   return [owner.get('packs', packs), owner.post('checkout', checkout)];
+}
+
+/** Public settings of the service. */
+export function optionRoutes({ prices }: { readonly prices: PriceList }, { anyone }: Endpoints): Route[] {
+  const options: ServiceOptions = {
+    creditStep: toCredits(quarters(1)),
+    prices: { preview: toCredits(prices.preview), full: toCredits(prices.full) },
+  };
+  return [anyone.get('options', () => options)];
 }

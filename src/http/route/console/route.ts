@@ -2,15 +2,13 @@ import type { PriceList } from '../../../billing/price.ts';
 import type { Middleware } from '../../context.ts';
 import type { Route } from '../../router.ts';
 import { type AccessParts, createEndpoints } from './access.ts';
-import { type AccountParts, accountRoutes } from './accounts.ts';
-import { auditRoutes } from './audit.ts';
 import { type DeletionParts, deletionRoutes } from './deletion.ts';
 import { type ExportParts, exportRoutes } from './export.ts';
 import { type ImageParts, imageRoutes } from './images.ts';
 import { type KeyParts, keyRoutes } from './keys.ts';
-import { optionRoutes } from './options.ts';
+import { type AccountParts, accountRoutes, auditRoutes } from './operator.ts';
 import { type OverviewParts, overviewRoutes } from './overview.ts';
-import { purchaseRoutes } from './purchases.ts';
+import { optionRoutes, purchaseRoutes } from './purchases.ts';
 import { type SessionParts, sessionRoutes } from './session.ts';
 import { statementRoutes } from './statement.ts';
 

@@ -10,7 +10,7 @@ import { type Attempts, attemptSourceOf, recordAttempt } from '../../../limits/a
 import { tooManyAttempts } from '../../../limits/refuse.ts';
 import type { Context, Middleware } from '../../context.ts';
 import { type Cookies, createCookie } from '../../cookies.ts';
-import { inBody, parse, text } from '../../parameters.ts';
+import { inBody, parse, text } from '../../requestParameters.ts';
 import type { Route } from '../../router.ts';
 import { type AccessParts, actorOf, type Endpoints, findSession, isOperator, sessionOf } from './access.ts';
 import type { SessionInfo, SignedOut } from './api.ts';
@@ -56,7 +56,7 @@ export function sessionRoutes(parts: SessionParts, { anyone, owner }: Endpoints)
   const throwIfThrottled = (wait: number) => {
     if (wait > 0) throw tooManyAttempts('failed sign-ins', wait);
   };
-  /** Before the body is read, because the caller is unknown. */
+  /** Slows down failed sign-ins before the body is read, because the caller is unknown. */
   const throttle: Middleware = async (ctx, next) => {
     throwIfThrottled(await attempts.wait(attemptSourceOf(ctx.ip)));
     await next();

@@ -1,13 +1,12 @@
 import { Readable } from 'node:stream';
 import { z } from 'zod';
-import { csv } from '../../../billing/csv.ts';
 import type { Entry, NewestFirstPage } from '../../../billing/entries.ts';
 import type { Ledger } from '../../../billing/ledger.ts';
-import { entryRow, isoTime } from '../../../billing/present.ts';
+import { csv, entryRow, isoTime } from '../../../billing/present.ts';
 import { toCredits } from '../../../billing/price.ts';
 import type { Context } from '../../context.ts';
-import { ownTurn } from '../../ownTurn.ts';
-import { parse, time } from '../../parameters.ts';
+import { ownTurn } from '../../eventLoop.ts';
+import { parse, time } from '../../requestParameters.ts';
 import type { Route } from '../../router.ts';
 import { accountIdOf, type Endpoints } from './access.ts';
 import type { Page, StatementEntry } from './api.ts';

@@ -2,7 +2,7 @@ import { formatCredits } from '../../../billing/price.ts';
 import type { CutoutResult } from '../../../cutout/answer.ts';
 import type { Stages } from '../../../ops/telemetry.ts';
 import { type Context, setHeaders } from '../../context.ts';
-import { rateHeaders } from '../../errorHeaders.ts';
+import { rateHeaders } from '../../middleware/rateWindow.ts';
 
 /** Ranges of `Accept` that the bytes of a result fit. */
 const isBytes = (type: string): boolean =>
@@ -34,9 +34,9 @@ const serverTiming = (stages: Stages): string =>
 const base64Step = 48 * 1024;
 
 /** The body of an answer: its length is known before the memory for it is taken. */
-export interface ResultBody {
+interface ResultBody {
   readonly contentType: string;
-  /** In bytes. */
+  /** The length in bytes. */
   readonly length: number;
   readonly make: () => Buffer;
 }
@@ -66,7 +66,7 @@ function jsonBody({ bytes, foreground, uncertainty }: CutoutResult): ResultBody 
   return { contentType: 'application/json; charset=utf-8', length, make };
 }
 
-/** The image as bytes, or in JSON if the `Accept` header asks for it. */
+/** Chooses the body: the image as bytes, or in JSON if the `Accept` header asks for it. */
 export function resultBody(accept: string, result: CutoutResult): ResultBody {
   if (wantsJson(accept)) return jsonBody(result);
   const { bytes, contentType } = result;

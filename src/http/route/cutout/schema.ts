@@ -2,10 +2,10 @@ import type { Background, CutoutRequest, MaskSource, RequestedSubjectType } from
 import { fail } from '../../../errors.ts';
 import { isFetchable } from '../../../fetch/download.ts';
 import { type Colour, colourParser } from '../../../geometry/colour.ts';
-import { cropMarginParser, NO_MARGIN } from '../../../geometry/crop.ts';
+import { cropMarginParser, noMargin } from '../../../geometry/crop.ts';
 import { type Position, positionParser, type Scale, scaleParser } from '../../../geometry/place.ts';
-import { type Roi, roiParser, WHOLE_IMAGE } from '../../../geometry/roi.ts';
-import { SUBJECT_NAMES, shadowOpacityParser, shadowTypeParser } from '../../../geometry/shadow.ts';
+import { type Roi, roiParser, wholeImage } from '../../../geometry/roi.ts';
+import { shadowOpacityParser, shadowTypeParser, subjectNames } from '../../../geometry/shadow.ts';
 import {
   maxSubjectPoints,
   type PromptPoint,
@@ -13,18 +13,18 @@ import {
   saysNothing,
   subjectPointsParser,
 } from '../../../geometry/subjectPrompt.ts';
-import { SIZE_LIMITS, type SizeName } from '../../../image/size.ts';
-import { choice, flag, perSubject, readFields, same, text } from '../../field.ts';
+import { type SizeName, sizeLimits } from '../../../image/size.ts';
 import type { Form } from '../../form.ts';
 import { parseSource, parseUrl, sourceFields } from '../../imageSourceFields.ts';
-import type { KnownField, KnownFields } from '../../knownFields.ts';
+import { choice, flag, perSubject, readOptions, same, text } from '../../option.ts';
+import type { RouteField, RouteFields } from '../../routeFields.ts';
 
 const transparent: Colour = [0, 0, 0, 0];
 
-const megapixels = (size: SizeName) => SIZE_LIMITS[size] / 1e6;
+const megapixels = (size: SizeName) => sizeLimits[size] / 1e6;
 
 /** The options, in the order in which they are checked (docs/contract.md section 4). */
-export const fields = {
+export const cutoutOptions = {
   size: choice(
     {
       preview: 'preview',
@@ -44,7 +44,7 @@ export const fields = {
     },
   ),
   type: choice<RequestedSubjectType>(
-    { auto: 'auto', ...Object.fromEntries(SUBJECT_NAMES) },
+    { auto: 'auto', ...Object.fromEntries(subjectNames) },
     {
       unset: 'auto',
       invalid: 'invalid_type',
@@ -78,7 +78,7 @@ export const fields = {
     description: 'alpha returns only the alpha matte, as a grayscale image.',
   }),
   roi: text(roiParser, {
-    fallback: WHOLE_IMAGE,
+    fallback: wholeImage,
     unset: '0% 0% 100% 100%',
     invalid: 'invalid_roi',
     description:
@@ -101,7 +101,7 @@ export const fields = {
     description: 'Crops the result to the subject. Does not change the price.',
   }),
   crop_margin: text(cropMarginParser, {
-    fallback: NO_MARGIN,
+    fallback: noMargin,
     unset: '0',
     invalid: 'invalid_crop_margin',
     description:
@@ -149,9 +149,9 @@ export const fields = {
 } as const;
 
 /** Every field of the route. */
-export const cutoutFields: KnownFields = new Map<string, KnownField>([
+export const cutoutFields: RouteFields = new Map<string, RouteField>([
   ...sourceFields,
-  ...Object.entries(fields),
+  ...Object.entries(cutoutOptions),
   ['bg_image_url', {}],
   ['bg_image_file', { file: true }],
   ['mask_file', { file: true }],
@@ -160,7 +160,7 @@ export const cutoutFields: KnownFields = new Map<string, KnownField>([
 
 const backgroundFields = ['bg_color', 'bg_image_url', 'bg_image_file'];
 
-/** At most one of the three may be given, whatever their values. */
+/** Throws `multiple_bg_sources` if more than one of the three is given, whatever their values. */
 function checkBackgrounds({ text: texts, files }: Form): void {
   const given = backgroundFields.filter((name) => texts.has(name) || files.has(name));
   if (given.length > 1) throw fail('multiple_bg_sources', { detail: `Received: ${given.join(', ')}.` });
@@ -206,7 +206,7 @@ export function parseCutout(form: Form): CutoutRequest {
   checkBackgrounds(form);
   const mask = readMask(form);
   checkPrompts(form, mask);
-  const options = readFields(fields, form);
+  const options = readOptions(cutoutOptions, form);
   const prompt = promptOf(options.subject_points, options.subject_box);
   const { size, type, format, channels, roi, crop, scale, position } = options;
   return Object.freeze({
@@ -219,7 +219,7 @@ export function parseCutout(form: Form): CutoutRequest {
     channels,
     roi,
     crop,
-    cropMargin: crop ? options.crop_margin : NO_MARGIN,
+    cropMargin: crop ? options.crop_margin : noMargin,
     scale,
     position,
     shadow: {

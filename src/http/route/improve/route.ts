@@ -3,11 +3,11 @@ import type { HandInRequest, TakeImage } from '../../../improve/takeImage.ts';
 import { accountOf, formOf, type Middleware } from '../../context.ts';
 import { type Form, maxTextLength } from '../../form.ts';
 import { parseSource, sourceFields } from '../../imageSourceFields.ts';
-import type { KnownFields } from '../../knownFields.ts';
+import type { RouteFields } from '../../routeFields.ts';
 import type { Route } from '../../router.ts';
 
 /** Every field of the route. */
-export const improveFields: KnownFields = new Map([...sourceFields, ['image_filename', {}], ['tag', {}]]);
+export const improveFields: RouteFields = new Map([...sourceFields, ['image_filename', {}], ['tag', {}]]);
 
 /** The last part of a URL's path; undefined if it has none. */
 function nameIn(url: string | undefined): string | undefined {

@@ -2,13 +2,12 @@ import Koa from 'koa';
 import type { Attempts } from '../../../limits/attempts.ts';
 import type { Logger } from '../../../ops/log.ts';
 import type { Metrics } from '../../../ops/metrics.ts';
-import { requestLog } from '../../../ops/requestLog.ts';
+import { requestLog } from '../../../ops/record.ts';
 import type { Middleware, State } from '../../context.ts';
+import { tokenGuard } from '../../middleware/auth.ts';
 import { errors } from '../../middleware/errors.ts';
-import { record } from '../../middleware/record.ts';
-import { requestId } from '../../middleware/requestId.ts';
+import { record, requestId } from '../../middleware/record.ts';
 import { checkTargetAndHost } from '../../middleware/requestTarget.ts';
-import { tokenGuard } from '../../middleware/token.ts';
 import { createRouter, type Route } from '../../router.ts';
 import type { Handler } from '../../runningRequests.ts';
 

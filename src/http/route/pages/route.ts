@@ -4,7 +4,7 @@ import type { Context, Middleware } from '../../context.ts';
 import type { Route } from '../../router.ts';
 
 /** Nothing from other origins, nothing inline. Images may also be blobs made by the page; HEIC is decoded by WebAssembly. */
-export const pagePolicy = [
+const pagePolicy = [
   "default-src 'none'",
   "script-src 'self' 'wasm-unsafe-eval'",
   "style-src 'self'",

@@ -1,7 +1,6 @@
 import type { Attempt, Provider } from '../../../accounts/oidc.ts';
 import type { Sessions } from '../../../accounts/sessions.ts';
-import { ProviderDown, SignInRefused } from '../../../accounts/signInErrors.ts';
-import type { SignIns } from '../../../accounts/signIns.ts';
+import { ProviderDown, SignInRefused, type SignIns } from '../../../accounts/signIns.ts';
 import type { QuarterCredits } from '../../../billing/price.ts';
 import type { Transactional } from '../../../billing/transaction.ts';
 import { signIn } from '../../../commands/signIn.ts';
@@ -10,7 +9,7 @@ import { type Attempts, attemptSourceOf } from '../../../limits/attempts.ts';
 import type { Logger } from '../../../ops/log.ts';
 import type { Context, Middleware } from '../../context.ts';
 import { type Cookies, createCookie } from '../../cookies.ts';
-import { inPath } from '../../parameters.ts';
+import { inPath } from '../../requestParameters.ts';
 import type { Route } from '../../router.ts';
 
 export interface SignInParts {

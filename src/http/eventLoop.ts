@@ -1,3 +1,5 @@
+import { setImmediate as turn } from 'node:timers/promises';
+
 /** Milliseconds of work per turn of the event loop, after which other work waits for a later turn. */
 const budgetMs = 5;
 
@@ -54,4 +56,16 @@ export function timeSliced<T>(work: () => T): T | Promise<T> {
   return new Promise<void>((resolve) => {
     ran = resolve;
   }).then(() => (outcome as () => T)());
+}
+
+let last: Promise<unknown> = Promise.resolve();
+
+/**
+ * Resolves in a turn of the event loop that no other caller gets, in the order of the calls. Answers that are made piece by
+ * piece wait for one before every piece, so that others are answered in between, however many such answers there are.
+ */
+export function ownTurn(): Promise<void> {
+  const mine = last.then(() => turn());
+  last = mine;
+  return mine;
 }

@@ -1,4 +1,6 @@
+import { Readable } from 'node:stream';
 import type { Context, Middleware } from '../context.ts';
+import { onResponseEnd } from '../onResponseEnd.ts';
 
 /**
  * Sends the head of the answer and sets `headSent` at once when the system has it. Resolves then, or when the
@@ -25,4 +27,15 @@ export const headBeforeBody: Middleware = async (ctx, next) => {
   await next();
   // An error answer is not charged.
   if (ctx.state.headFirst && ctx.status === 200) await sendHead(ctx);
+};
+
+/**
+ * Closes the file that an answer is sent from when its connection is closed. Koa does so only for the answer
+ * being sent; files of pipelined requests would stay open.
+ */
+export const closeResponseFile: Middleware = async (ctx, next) => {
+  await next();
+  onResponseEnd(ctx, () => {
+    if (ctx.body instanceof Readable) ctx.body.destroy();
+  });
 };

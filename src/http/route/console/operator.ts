@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Account, Accounts } from '../../../accounts/accounts.ts';
+import type { AuditLog } from '../../../accounts/audit.ts';
 import type { AccountBalance } from '../../../billing/accountList.ts';
 import type { Ledger } from '../../../billing/ledger.ts';
 import { isoTime, isoTimeOrNull } from '../../../billing/present.ts';
@@ -8,14 +9,15 @@ import type { Transactional } from '../../../billing/transaction.ts';
 import { revokeKey } from '../../../commands/keys.ts';
 import { postCredits } from '../../../commands/postCredits.ts';
 import { excerpt, fail } from '../../../errors.ts';
+import type { AuditRow } from '../../../store/auditTable.ts';
 import type { Context } from '../../context.ts';
-import { storeErrors } from '../../middleware/storeErrors.ts';
-import { inBody, inPath, parse, text } from '../../parameters.ts';
+import { storeErrors } from '../../middleware/errors.ts';
+import { inBody, inPath, parse, text } from '../../requestParameters.ts';
 import type { Route } from '../../router.ts';
 import { actorOf, type Endpoints } from './access.ts';
-import type { AccountInfo, AccountSummary, Page } from './api.ts';
+import type { AccountInfo, AccountSummary, AuditEntry, Page } from './api.ts';
 import { keyInfos, noKey } from './keys.ts';
-import { readPage, timeCursorOf, timedPage } from './page.ts';
+import { numberedPage, numberOf, readPage, timeCursorOf, timedPage } from './page.ts';
 
 export interface AccountParts {
   readonly accounts: Accounts;
@@ -81,4 +83,15 @@ export function accountRoutes({ accounts, ledger, stores }: AccountParts, { oper
     operator.post('operator/accounts/:id/grant', grant, storeErrors),
     operator.post('operator/keys/:id/revoke', revoke),
   ];
+}
+
+const auditEntry = (row: AuditRow): AuditEntry => ({ ...row, at: isoTime(row.at) });
+
+/** Operators: the audit log, newest first. */
+export function auditRoutes({ audit }: { readonly audit: AuditLog }, { operator }: Endpoints): Route[] {
+  const list = (ctx: Context): Promise<Page<AuditEntry>> => {
+    const { before, limit } = parse(numberedPage, ctx.query);
+    return readPage(limit, (most) => audit.list({ before, limit: most }), numberOf, auditEntry);
+  };
+  return [operator.get('operator/audit', list)];
 }

@@ -1,7 +1,33 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
-const WAIT = 'cutout_engine_batch_wait_seconds';
-const WAIT_HELP = 'Time that images waited for their batch, by the GPU.';
+/** What is read of each network that is being opened at a scrape (OpeningStep of src/engine/types.ts). */
+export interface OpeningSource {
+  readonly network: string;
+  readonly step: number;
+  readonly steps: number;
+  readonly seconds: number;
+}
+
+/** Metrics with the label `network`, without values while none is being opened. */
+export function registerOpening(registers: Registry[], opening: () => readonly OpeningSource[]): void {
+  const gauge = (name: string, help: string, value: (source: OpeningSource) => number) =>
+    new Gauge({
+      name: `cutout_network_opening_${name}`,
+      help,
+      labelNames: ['network'],
+      registers,
+      collect() {
+        this.reset();
+        for (const source of opening()) this.set({ network: source.network }, value(source));
+      },
+    });
+  gauge('step', 'Step that the opening of the network is at, from 1 on.', ({ step }) => step);
+  gauge('steps', 'Steps of its opening: sizes of batches times GPUs.', ({ steps }) => steps);
+  gauge('seconds', 'Time since its opening began.', ({ seconds }) => seconds);
+}
+
+const waitName = 'cutout_engine_batch_wait_seconds';
+const waitHelp = 'Time that images waited for their batch, by the GPU.';
 
 /** What is read of each device at a scrape (DeviceStats of src/engine/types.ts). */
 export interface DeviceSource {
@@ -20,7 +46,7 @@ class WaitHistogram extends Histogram<'device'> {
   readonly #devices: () => readonly DeviceSource[];
 
   constructor(registers: Registry[], devices: () => readonly DeviceSource[]) {
-    super({ name: WAIT, help: WAIT_HELP, buckets: [], labelNames: ['device'], registers });
+    super({ name: waitName, help: waitHelp, buckets: [], labelNames: ['device'], registers });
     this.#devices = devices;
   }
 
@@ -31,16 +57,16 @@ class WaitHistogram extends Histogram<'device'> {
       const buckets = waits.map(([upToMs, images]) => {
         count += images;
         const le = Number.isFinite(upToMs) ? upToMs / 1000 : '+Inf';
-        return { metricName: `${WAIT}_bucket`, labels: { device: id, le }, value: count };
+        return { metricName: `${waitName}_bucket`, labels: { device: id, le }, value: count };
       });
       const labels = { device: id };
       return [
         ...buckets,
-        { metricName: `${WAIT}_sum`, labels, value: waitedMs / 1000 },
-        { metricName: `${WAIT}_count`, labels, value: count },
+        { metricName: `${waitName}_sum`, labels, value: waitedMs / 1000 },
+        { metricName: `${waitName}_count`, labels, value: count },
       ];
     });
-    return { name: WAIT, help: WAIT_HELP, type: 'histogram', values, aggregator: 'sum' };
+    return { name: waitName, help: waitHelp, type: 'histogram', values, aggregator: 'sum' };
   }
 }
 

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { catalogue, type ErrorId } from '../../errors.ts';
-import { SUBJECT_NAMES } from '../../geometry/shadow.ts';
-import { CONTRACT_LIMITS } from '../../image/types.ts';
-import type { Field } from '../field.ts';
-import { fields } from '../route/cutout/schema.ts';
+import { subjectNames } from '../../geometry/shadow.ts';
+import { contractLimits } from '../../image/types.ts';
+import type { Option } from '../option.ts';
+import { cutoutOptions } from '../route/cutout/schema.ts';
 
 /** The subset of JSON Schema (draft 2020-12) that this document uses. */
 export interface Schema {
@@ -36,7 +36,7 @@ export interface Schema {
 
 export type Properties = Readonly<Record<string, Schema>>;
 
-export const text = (description: string, more: Schema = {}): Schema => ({
+const text = (description: string, more: Schema = {}): Schema => ({
   type: 'string',
   description,
   ...more,
@@ -58,7 +58,7 @@ const imageErrors = [
 const image = (description: string) =>
   text(description, { contentMediaType: 'application/octet-stream', ...errors(...imageErrors) });
 
-const subjects = [...new Set(SUBJECT_NAMES.values())].join('|');
+const subjects = [...new Set(subjectNames.values())].join('|');
 
 /** Errors of options whose text is valid. */
 const furtherErrors: Readonly<Partial<Record<ErrorId, readonly ErrorId[]>>> = {
@@ -68,7 +68,7 @@ const furtherErrors: Readonly<Partial<Record<ErrorId, readonly ErrorId[]>>> = {
 };
 
 /** The text of a field, valid in every content type. */
-function textSchema({ schema, description, expected, invalid, perSubject }: Field<unknown>): Schema {
+function textSchema({ schema, description, expected, invalid, perSubject }: Option<unknown>): Schema {
   const { $schema: _, ...json } = z.toJSONSchema(schema, { io: 'input' }) as Schema & { $schema?: string };
   const grammar = json.enum ? 'Case-insensitive.' : `Expected ${expected}.`;
   const each = perSubject ? ' May also be given for each kind of subject.' : '';
@@ -79,8 +79,8 @@ function textSchema({ schema, description, expected, invalid, perSubject }: Fiel
   };
 }
 
-/** In JSON, numbers and booleans stand for their text, and a field per subject may be an object. */
-function jsonSchema(field: Field<unknown>): Schema {
+/** Describes an option in JSON, where numbers and booleans stand for their text, and one per subject may be an object. */
+function jsonSchema(field: Option<unknown>): Schema {
   const { description, default: fallback, 'x-error-codes': codes, ...plain } = textSchema(field);
   const words = [...(plain.enum ?? []), ...(plain.examples ?? [])].map(String);
   const others: Schema[] = [];
@@ -101,7 +101,7 @@ function jsonSchema(field: Field<unknown>): Schema {
   };
 }
 
-const options = Object.entries(fields) as readonly (readonly [string, Field<unknown>])[];
+const options = Object.entries(cutoutOptions) as readonly (readonly [string, Option<unknown>])[];
 
 const optionTexts: Properties = Object.fromEntries(options.map(([name, field]) => [name, textSchema(field)]));
 
@@ -133,7 +133,7 @@ const backgroundTexts: Properties = {
 };
 const sourceFile = {
   image_file: image(
-    `JPEG, PNG, WebP, HEIC or AVIF, at most ${CONTRACT_LIMITS.maxBytes / 1024 ** 2} MB and ${CONTRACT_LIMITS.maxPixels / 1e6} megapixels.`,
+    `JPEG, PNG, WebP, HEIC or AVIF, at most ${contractLimits.maxBytes / 1024 ** 2} MB and ${contractLimits.maxPixels / 1e6} megapixels.`,
   ),
 };
 const backgroundFile = {

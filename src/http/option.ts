@@ -3,11 +3,11 @@ import { type InvalidOption, invalidOption } from '../errors.ts';
 import type { OptionParser } from '../geometry/optionParser.ts';
 import { type BySubject, parseBySubject } from '../geometry/shadow.ts';
 import { type Form, maxTextLength } from './form.ts';
-import type { KnownField } from './knownFields.ts';
+import type { RouteField } from './routeFields.ts';
 
-/** Declaration of one option: its parser, meaning, error and documentation. */
-export interface Field<T> extends KnownField {
-  /** Throws the field's own error; returns the default if the field is absent. */
+/** The declaration of one option: its parser, meaning, error and documentation. */
+export interface Option<T> extends RouteField {
+  /** Throws the option's own error; returns the default if the option is absent. */
   readonly read: (name: string, form: Form) => T;
   /** Takes the text as sent, trimmed and never empty. Its JSON Schema describes that text. */
   readonly schema: z.ZodType<T, string>;
@@ -19,9 +19,9 @@ export interface Field<T> extends KnownField {
   readonly perSubject: boolean;
 }
 
-type Wording = Pick<Field<unknown>, 'invalid' | 'description' | 'number' | 'list'>;
+type Wording = Pick<Option<unknown>, 'invalid' | 'description' | 'number' | 'list'>;
 
-type FieldValues<F> = { readonly [Name in keyof F]: F[Name] extends Field<infer T> ? T : never };
+type OptionValues<F> = { readonly [Name in keyof F]: F[Name] extends Option<infer T> ? T : never };
 
 /** `a, b or c` */
 const inWords = (words: readonly string[]): string =>
@@ -39,10 +39,10 @@ const readable = <T>(parse: (text: string) => T | undefined, meta: Record<string
       return z.NEVER;
     });
 
-function field<T>(
+function option<T>(
   schema: z.ZodType<T, string>,
   { fallback, expected, ...wording }: Wording & { fallback: T; expected: string },
-): Field<T> {
+): Option<T> {
   return {
     ...wording,
     schema,
@@ -65,7 +65,7 @@ function field<T>(
 export function choice<T extends string | boolean>(
   words: Readonly<Record<string, T>>,
   { unset, ...wording }: Wording & { unset: string },
-): Field<T> {
+): Option<T> {
   const spellings = Object.keys(words);
   const meaning = new Map(Object.entries(words).map(([word, value]) => [word.toLowerCase(), value]));
   const fallback = meaning.get(unset.toLowerCase());
@@ -78,7 +78,7 @@ export function choice<T extends string | boolean>(
     default: unset,
     ...(aliases.length > 0 && { 'x-aliases': Object.fromEntries(aliases) }),
   });
-  return field(schema, { ...wording, fallback, expected: inWords(spellings) });
+  return option(schema, { ...wording, fallback, expected: inWords(spellings) });
 }
 
 /** Words that are their own values. */
@@ -86,7 +86,7 @@ export const same = <const T extends string>(...words: readonly T[]): Readonly<R
   Object.fromEntries(words.map((word) => [word, word])) as Record<T, T>;
 
 /** `true`, `false`, `1` or `0`. */
-export const flag = (unset: 'true' | 'false', wording: Wording): Field<boolean> =>
+export const flag = (unset: 'true' | 'false', wording: Wording): Option<boolean> =>
   choice({ true: true, false: false, 1: true, 0: false }, { ...wording, unset });
 
 /**
@@ -96,14 +96,14 @@ export const flag = (unset: 'true' | 'false', wording: Wording): Field<boolean> 
 export function text<T>(
   grammar: OptionParser<T>,
   { fallback, unset, ...wording }: Wording & { fallback: NoInfer<T>; unset?: string },
-): Field<T> {
+): Option<T> {
   const { parse, expected, examples } = grammar;
   const meta = { examples: [...examples], ...(unset !== undefined && { default: unset }) };
-  return field(readable(parse, meta), { ...wording, fallback, expected });
+  return option(readable(parse, meta), { ...wording, fallback, expected });
 }
 
 /** Text of a grammar, plain or per type of subject: `name[person]=…`. */
-export function perSubject<T>(grammar: OptionParser<T>, wording: Wording): Field<BySubject<T>> {
+export function perSubject<T>(grammar: OptionParser<T>, wording: Wording): Option<BySubject<T>> {
   const { expected, examples } = grammar;
   const parse = (given: string) => (given.length <= maxTextLength ? grammar.parse(given) : undefined);
   const plain = (given: string): BySubject<T> | undefined => {
@@ -124,11 +124,11 @@ export function perSubject<T>(grammar: OptionParser<T>, wording: Wording): Field
 }
 
 /** Reads the options in the order of their declaration; throws the error of the first invalid one. */
-export function readFields<F extends Readonly<Record<string, Field<unknown>>>>(
-  fields: F,
+export function readOptions<F extends Readonly<Record<string, Option<unknown>>>>(
+  options: F,
   form: Form,
-): FieldValues<F> {
+): OptionValues<F> {
   const values: Record<string, unknown> = {};
-  for (const name in fields) values[name] = fields[name]?.read(name, form);
-  return values as FieldValues<F>;
+  for (const name in options) values[name] = options[name]?.read(name, form);
+  return values as OptionValues<F>;
 }

@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import { fail } from '../../src/errors.ts';
 import { receiveBytes } from '../../src/http/body/receive.ts';
-import { timeSlice, timeSliced } from '../../src/http/timeSlice.ts';
+import { timeSlice, timeSliced } from '../../src/http/eventLoop.ts';
 
 /** Works for a number of milliseconds. */
 function busy(ms: number): void {

@@ -1,6 +1,60 @@
 import { fail } from '../errors.ts';
 import { checkName, maxFields, maxUrlLength } from './form.ts';
-import { fieldNamed, type KnownField, type KnownFields } from './knownFields.ts';
+
+/** How one field of a route is read from a body (docs/contract.md section 2). */
+export interface RouteField {
+  /** Carries bytes, in multipart bodies only. */
+  readonly file?: boolean;
+  /** Also exists per type of subject: `name[person]`. */
+  readonly perSubject?: boolean;
+  /** Unit of a JSON number, which has none of its own; absent: the number is read as its text. */
+  readonly number?: 'px' | '%';
+  /** The values of a JSON list are one value, separated by spaces; otherwise the last one counts. */
+  readonly list?: boolean;
+}
+
+/** The fields of a route by name; all others are ignored, and the answer says so. */
+export type RouteFields = ReadonlyMap<string, RouteField>;
+
+/** `image_file[]` and `image_file[0]`, as clients name the elements of a list; `shadow_type[person]`. */
+const bracketed = /^([^[\]]+)\[([^[\]]*)\]$/;
+
+interface FieldName {
+  /** The name under which its value is kept: `image_file`, `shadow_type[person]`. */
+  readonly name: string;
+  /** The field: `image_file`, `shadow_type`. */
+  readonly field: string;
+  readonly known: RouteField;
+}
+
+/** The field that a name in a request stands for; undefined if the route has none. */
+export function fieldNamed(name: string, fields: RouteFields): FieldName | undefined {
+  const known = fields.get(name);
+  if (known) return { name, field: name, known };
+  const [, field = '', index = ''] = bracketed.exec(name) ?? [];
+  const base = fields.get(field);
+  if (!base) return undefined;
+  if (/^\d*$/.test(index)) return { name: field, field, known: base };
+  return base.perSubject ? { name, field, known: base } : undefined;
+}
+
+/** The maximum number of characters of a name in `X-Ignored-Fields`, and of names. */
+const maxShown = 64;
+const maxNames = 20;
+
+/** A name as it may stand in a header: percent-encoded, shortened between two characters. */
+const escaped = (name: string): string =>
+  encodeURIComponent(name.replace(/\p{Surrogate}/gu, '\uFFFD'))
+    .slice(0, maxShown)
+    .replace(/%[0-9A-F]?$/, '');
+
+/** The value of `X-Ignored-Fields`; undefined if nothing was ignored. */
+export function ignoredFields(names: Iterable<string>): string | undefined {
+  const all = [...new Set(names)];
+  if (all.length === 0) return undefined;
+  const more = all.length > maxNames ? [`and ${all.length - maxNames} more`] : [];
+  return [...all.slice(0, maxNames).map(escaped), ...more].join(', ');
+}
 
 /** A field as a body has it. */
 export interface GivenField {
@@ -34,7 +88,7 @@ function unquoted(text: string): string {
 }
 
 /** The text that a value stands for; empty: absent. */
-function textOf(value: unknown, json: boolean, { number }: KnownField): string {
+function textOf(value: unknown, json: boolean, { number }: RouteField): string {
   if (value === null || value === undefined) return '';
   if (typeof value === 'string') return (json ? value : unquoted(value.trim())).trim();
   if (typeof value === 'number') return `${value}${number ?? ''}`;
@@ -42,7 +96,7 @@ function textOf(value: unknown, json: boolean, { number }: KnownField): string {
   return typeof value === 'boolean' ? String(value) : JSON.stringify(value);
 }
 
-function oneText({ value, json }: GivenField, known: KnownField): string {
+function oneText({ value, json }: GivenField, known: RouteField): string {
   if (!Array.isArray(value)) return textOf(value, json, known);
   if (!known.list) return textOf(value.at(-1), json, known);
   return value.map((each) => textOf(each, json, known)).join(' ');
@@ -52,7 +106,7 @@ function oneText({ value, json }: GivenField, known: KnownField): string {
  * Reads the text fields of a body. Fields that the route does not have, and file fields outside a multipart file, are
  * ignored and named. Throws `malformed_request` for a name that is too long.
  */
-export function readKnown(given: Iterable<GivenField>, fields: KnownFields): ReadFields {
+export function readRouteFields(given: Iterable<GivenField>, fields: RouteFields): ReadFields {
   const text = new Map<string, string>();
   const ignored: string[] = [];
   const put = (one: GivenField): void => {
@@ -81,14 +135,14 @@ export function readKnown(given: Iterable<GivenField>, fields: KnownFields): Rea
 /**
  * Adds the fields of a request's query that its body does not have: some clients send the options of a POST there.
  */
-export function addQuery({ text, ignored }: ReadFields, query: string, fields: KnownFields): ReadFields {
+export function addQuery({ text, ignored }: ReadFields, query: string, fields: RouteFields): ReadFields {
   if (query === '') return { text, ignored };
   const inBody = new Set([...text.keys()].map((name) => fieldNamed(name, fields)?.field));
   const pairs = [...new URLSearchParams(query)].filter(([, value]) => value.trim() !== '');
   if (pairs.length > maxFields)
     throw fail('malformed_request', { detail: `The query has more than ${maxFields} fields.` });
   const given = pairs.map(([name, value]) => ({ name, value, json: false }));
-  const read = readKnown(given, fields);
+  const read = readRouteFields(given, fields);
   const added = [...read.text].filter(([name]) => !inBody.has(fieldNamed(name, fields)?.field));
   return { text: new Map([...text, ...added]), ignored: [...ignored, ...read.ignored] };
 }
