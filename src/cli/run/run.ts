@@ -115,6 +115,20 @@ async function checkOutput(folder: string): Promise<void> {
   });
 }
 
+/** Writes the result of an input, whatever its extension. Rejects with UserError where that would replace an input. */
+async function keep(
+  stem: string,
+  { contentType, bytes }: CutoutFile,
+  sources: ReadonlySet<string>,
+  overwrite: boolean,
+): Promise<string> {
+  const result = `${stem}${extensionOf(contentType, bytes)}`;
+  if (sources.has(result))
+    throw new UserError(`The result ${result} would overwrite an input; choose another --out.`);
+  await writeResult(result, bytes, overwrite);
+  return result;
+}
+
 async function cutFiles(
   inputs: readonly Input[],
   options: RunOptions,
@@ -130,20 +144,12 @@ async function cutFiles(
   let creditsCharged = 0;
   let stopped: string | undefined;
 
-  const keep = async (stem: string, { contentType, bytes }: CutoutFile): Promise<string> => {
-    const result = `${stem}${extensionOf(contentType, bytes)}`;
-    if (sources.has(result))
-      throw new UserError(`The result ${result} would overwrite an input; choose another --out.`);
-    await writeResult(result, bytes, overwrite);
-    return result;
-  };
-
   const cut = async (cutter: Cutter, { file, stem, format }: Task): Promise<Outcome> => {
     const started = performance.now();
     const cutout = await cutter.cut(await readInput(file, inputBytes(server)), format, signal);
     creditsCharged += cutout.creditsCharged;
     try {
-      const result = await keep(stem, cutout);
+      const result = await keep(stem, cutout, sources, overwrite);
       return { state: 'done', file, result, seconds: (performance.now() - started) / 1000 };
     } catch (error) {
       // A result that was made and could not be kept is a failure of its own, even if it also ends the run.
