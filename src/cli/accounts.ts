@@ -3,11 +3,9 @@ import type { PostRequest } from '../billing/postings.ts';
 import { accountRow, entryRow, keyRow, usageRow } from '../billing/present.ts';
 import { creditSteps, formatCredits, parseCredits, type QuarterCredits, quarters } from '../billing/price.ts';
 import type { Stores } from '../billing/stores.ts';
+import { createAccountWithKey, createKey, revokeKey } from '../commands/accounts.ts';
 import type { CommandContext } from '../commands/command.ts';
-import { createAccountWithKey } from '../commands/createAccount.ts';
-import { createKey, revokeKey } from '../commands/keys.ts';
-import { postCredits } from '../commands/postCredits.ts';
-import { refundCharge } from '../commands/refundCharge.ts';
+import { postCredits, refundCharge } from '../commands/credits.ts';
 import { StoreError } from '../store/error.ts';
 import { dayArgument, type Form, formOption, render } from './options.ts';
 

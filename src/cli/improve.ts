@@ -3,7 +3,7 @@ import path from 'node:path';
 import { Command } from 'commander';
 import type { Row } from '../billing/present.ts';
 import type { Transactional } from '../billing/transaction.ts';
-import { deleteImage } from '../commands/deleteImage.ts';
+import { deleteImage } from '../commands/erase.ts';
 import { UserError } from '../errors.ts';
 import { makeFolder } from '../folder.ts';
 import type { HandedIn, Improve } from '../improve/improve.ts';

@@ -1,5 +1,5 @@
 import { serveStores } from '../billing/stores.ts';
-import { bookPurchase } from '../commands/bookPurchase.ts';
+import { bookPurchase } from '../commands/credits.ts';
 import type { Config } from '../config/readConfig.ts';
 import type { Cutout } from '../cutout/cutout.ts';
 import { openingSince } from '../engine/opening.ts';

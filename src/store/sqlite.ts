@@ -6,9 +6,8 @@ import Sqlite from 'better-sqlite3';
 import { accessSentence, assertUsable, makeFolder } from '../folder.ts';
 import type { Database, Dialect, SchemaSql, Sql, Values } from './database.ts';
 import { InDoubt, StoreError } from './error.ts';
-import { GroupCommit } from './groupCommit.ts';
 import { dialects } from './migrations.ts';
-import { Mutex } from './mutex.ts';
+import { GroupCommit, Mutex } from './sqliteWrites.ts';
 
 interface SqliteOptions {
   readonly file: string;
