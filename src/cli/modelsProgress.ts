@@ -6,7 +6,7 @@ import { newProgressBar } from './output.ts';
 /** Where progress is shown: a terminal gets a bar, anything else a line per phase and tenth. */
 export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean };
 
-const TITLES: Record<Phase, string> = {
+const titles: Record<Phase, string> = {
   wait: 'waiting for another process that downloads this network',
   download: 'downloading',
   copy: 'copying',
@@ -19,7 +19,7 @@ const inMegabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
 
 /** Prints a line per phase and tenth, where there is no terminal. */
 function linePrinter(out: Output) {
-  /** Of the phase of each network. */
+  /** The tenths of each network's phase that were printed. */
   const tenths = new Map<string, number>();
   return {
     print({ bytes, total }: Progress, about: string, title: string, changed: boolean) {
@@ -81,7 +81,7 @@ export function progressOn(out: Output, name: string): Observer & { done(): void
       const changed = phases.get(about) !== phase;
       if (changed) stop();
       phases.set(about, phase);
-      const title = `${about}: ${TITLES[phase]}`;
+      const title = `${about}: ${titles[phase]}`;
       if (out.isTTY) draw(progress, about, title, changed);
       else lines.print(progress, about, title, changed);
     },

@@ -35,7 +35,7 @@ type Write = NodeJS.WriteStream['write'];
 /** The streams that `printSafely` has changed, with their own `write`. */
 const own = new WeakMap<object, Write>();
 
-/** From now on texts that are written to this stream are printable; bytes stay as they are. */
+/** Makes texts that are written to this stream from now on printable; bytes stay as they are. */
 export function printSafely(stream: NodeJS.WriteStream): void {
   const write = stream.write.bind(stream) as (chunk: string | Uint8Array, ...rest: unknown[]) => boolean;
   own.set(stream, stream.write.bind(stream));

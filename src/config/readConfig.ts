@@ -152,7 +152,7 @@ function invalidLines(parsed: Parsed, env: Environment, { messages }: Faults): C
 const checkoutMark = path.join('models', 'isnet', 'model.json');
 
 /**
- * Where networks are unless CUTOUT_MODELS_DIR says it: in a data folder that is set, beside a checkout, or that has some
+ * The folder of networks unless CUTOUT_MODELS_DIR says it: in a data folder that is set, beside a checkout, or that has some
  * already; else in the user's own place (XDG Base Directory Specification), so that any folder uses the same.
  */
 function networksFolder(dataDir: string, env: Environment): string {

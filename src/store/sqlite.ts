@@ -116,7 +116,7 @@ class SqliteDatabase implements Database {
   /** What other connections have committed, as a number that changes. */
   readonly #dataVersion: Sqlite.Statement<[], number>;
   #version = 0;
-  /** Of the version: what others and this process had written. */
+  /** What others and this process had written at the version. */
   #seen = { others: 0, own: 0 };
 
   constructor(sqlite: Sqlite.Database) {

@@ -20,7 +20,7 @@ export interface CutoutFile {
   readonly bytes: Uint8Array;
   readonly contentType: string;
   readonly creditsCharged: number;
-  /** Under which a server charges the image once; absent without a server. */
+  /** The key under which a server charges the image once; absent without a server. */
   readonly idempotencyKey?: string;
 }
 
