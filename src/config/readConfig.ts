@@ -10,9 +10,8 @@ import { httpSettings } from './http.ts';
 import { checkImprove, type ImproveConfig, improveSettings } from './improve.ts';
 import { limitsSettings } from './limits.ts';
 import { observeSettings } from './observe.ts';
-import { redisSettings } from './redis.ts';
 import { checkCallback, checkOperators, checkProviders, signInSettings } from './signIn.ts';
-import { storeSettings } from './store.ts';
+import { redisSettings, storeSettings } from './store.ts';
 import type { Setting, Settings, Values } from './types.ts';
 
 /**
