@@ -211,8 +211,7 @@ SubjectTypesSpec to_subject_types_spec(const Napi::Value& value) {
   const Napi::Object from = object(value, "spec");
   SubjectTypesSpec spec;
   spec.detector = to_network_spec(from.Get("detector"));
-  const Napi::Value head = from.Get("head");
-  if (!head.IsUndefined()) spec.head = to_head(object(head, "head"));
+  spec.head = to_head(object(from.Get("head"), "head"));
   return spec;
 }
 
@@ -250,22 +249,6 @@ SelectCall to_select_call(const Napi::Value& value) {
     // The network was trained with this in place of a box.
     call.job.points.push_back({0, 0, -1});
   }
-  return call;
-}
-
-DescribeCall to_describe_call(const Napi::Value& value, const ImageView& pixels) {
-  const Napi::Object from = object(value, "plan");
-  const Napi::Object matte = object(from.Get("matte"), "matte");
-  DescribeCall call;
-  call.job.pixels = pixels;
-  call.job.matte.width = integer(matte, "width", 1, kMaxSide);
-  call.job.matte.height = integer(matte, "height", 1, kMaxSide);
-  call.alpha = float_array(matte, "data");
-  const double wanted = static_cast<double>(call.job.matte.width) * call.job.matte.height;
-  if (static_cast<double>(call.alpha.ElementLength()) != wanted) {
-    wrong_value(matte.Get("data"), "width * height numbers", "data");
-  }
-  call.job.matte.alpha = {call.alpha.Data(), call.alpha.ElementLength()};
   return call;
 }
 

@@ -46,12 +46,6 @@ struct SelectCall {
 };
 SelectCall to_select_call(const Napi::Value& value);
 
-struct DescribeCall {
-  DescribeJob job;
-  Napi::Float32Array alpha;  // borrowed by job.matte
-};
-DescribeCall to_describe_call(const Napi::Value& value, const ImageView& pixels);
-
 struct ComposeCall {
   ComposeJob job;
   std::optional<Napi::Uint8Array> background;  // borrowed by job.plan.background

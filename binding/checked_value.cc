@@ -123,12 +123,8 @@ std::array<float, 3> triple(const Napi::Object& from, const char* name) {
   return result;
 }
 
-Napi::Float32Array float_array(const Napi::Object& from, const char* name) {
-  return typed_array<float>(from, name, napi_float32_array, "a Float32Array");
-}
-
 std::vector<float> floats(const Napi::Object& from, const char* name) {
-  return copied(float_array(from, name));
+  return copied(typed_array<float>(from, name, napi_float32_array, "a Float32Array"));
 }
 
 std::vector<std::int8_t> bytes(const Napi::Object& from, const char* name) {

@@ -69,8 +69,6 @@ Napi::TypedArrayOf<T> typed_array(const Napi::Object& from, const char* name,
   return value.As<Napi::TypedArrayOf<T>>();
 }
 
-Napi::Float32Array float_array(const Napi::Object& from, const char* name);
-
 template <typename T>
 std::vector<T> copied(const Napi::TypedArrayOf<T>& array) {
   return {array.Data(), array.Data() + array.ElementLength()};

@@ -36,7 +36,6 @@ Napi::Function EngineObject::define(Napi::Env env) {
        InstanceMethod<&EngineObject::async<&EngineObject::embed>>("embed"),
        InstanceMethod<&EngineObject::async<&EngineObject::select>>("select"),
        InstanceMethod<&EngineObject::async<&EngineObject::unload>>("unload"),
-       InstanceMethod<&EngineObject::async<&EngineObject::describe>>("describe"),
        InstanceMethod<&EngineObject::async<&EngineObject::compose>>("compose"),
        InstanceMethod<&EngineObject::async<&EngineObject::encode_png>>("encodePng"),
        InstanceMethod<&EngineObject::cancel>("cancel"),
@@ -164,17 +163,6 @@ Napi::Value EngineObject::unload(const Napi::CallbackInfo&) {
         owner_->engine().unload([done](Status status) { done(std::move(status), {}); });
       },
       [](Napi::Env env, const Status&) { return env.Undefined(); });
-}
-
-Napi::Value EngineObject::describe(const Napi::CallbackInfo& info) {
-  const std::uint64_t id = to_id(info[0]);
-  const Pixels pixels = to_pixels(info[1]);
-  const DescribeCall call = to_describe_call(info[2], pixels.view);
-  const Engine::Deadline deadline = to_deadline(info[2]);
-  return run<Description>(
-      id, {{pixels.data, /*written=*/false}, {call.alpha, /*written=*/false}},
-      [&](const auto& done) { owner_->engine().describe(id, call.job, deadline, done); },
-      from_description);
 }
 
 Napi::Value EngineObject::matte(const Napi::CallbackInfo& info) {

@@ -27,7 +27,6 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   Napi::Value load_selector(const Napi::CallbackInfo& info);       // [async]
   Napi::Value embed(const Napi::CallbackInfo& info);               // [async]
   Napi::Value select(const Napi::CallbackInfo& info);              // [async]
-  Napi::Value describe(const Napi::CallbackInfo& info);            // [async]
   Napi::Value matte(const Napi::CallbackInfo& info);               // [async]
   Napi::Value compose(const Napi::CallbackInfo& info);             // [async]
   Napi::Value encode_png(const Napi::CallbackInfo& info);          // [async]

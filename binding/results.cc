@@ -176,15 +176,6 @@ Napi::Value from_select_result(Napi::Env env, SelectResult& result) {
   return to;
 }
 
-Napi::Value from_description(Napi::Env env, const Description& description) {
-  Napi::Object result = Napi::Object::New(env);
-  auto features = Napi::Float32Array::New(env, description.features.size());
-  std::copy(description.features.begin(), description.features.end(), features.Data());
-  result.Set("features", features);
-  if (description.subject) result.Set("subject", from_subject(env, *description.subject));
-  return result;
-}
-
 namespace {
 
 const char* second_look(SecondLook look) {

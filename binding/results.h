@@ -19,7 +19,6 @@ Napi::Value from_subject_types_info(Napi::Env env, const SubjectTypesInfo& info)
 Napi::Value from_selector_info(Napi::Env env, const SelectorInfo& info);
 Napi::Value from_embedding(Napi::Env env, Embedding& embedding);
 Napi::Value from_select_result(Napi::Env env, SelectResult& result);
-Napi::Value from_description(Napi::Env env, const Description& description);
 Napi::Value from_matte_result(Napi::Env env, MatteResult& result);
 Napi::Value from_compose_result(Napi::Env env, const ComposeResult& result);
 Napi::Value from_stats(Napi::Env env, Engine& engine);

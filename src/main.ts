@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { printSafely } from './cli/output.ts';
+import { printSafely, showConfig } from './cli/output.ts';
 import { type Config, InvalidSettings, loadConfig, withModel } from './config/readConfig.ts';
 import { EngineError } from './engine/types.ts';
 import { UserError } from './errors.ts';
@@ -19,20 +19,18 @@ const isForPeople = (error: unknown): error is Error =>
   (error instanceof EngineError && error.code !== 'ENGINE_INTERNAL');
 
 /** `cutout config` lists all settings before it fails for those that are wrong. */
-async function readConfig(): Promise<Config> {
+function readConfig(): Config {
   try {
     return loadConfig();
   } catch (error) {
-    if (argv[2] === 'config' && error instanceof InvalidSettings) {
-      const { showConfig } = await import('./cli/config.ts');
+    if (argv[2] === 'config' && error instanceof InvalidSettings)
       showConfig(error.lines, argv.includes('--json'), stdout);
-    }
     throw error;
   }
 }
 
 async function main(): Promise<void> {
-  const config = await readConfig();
+  const config = readConfig();
   // The commit is looked up where it is asked for: in a checkout, git tells it.
   const asked = ['-V', '--version'].includes(argv[2] ?? '');
   const program = new Command('cutout')

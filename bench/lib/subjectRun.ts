@@ -1,10 +1,13 @@
 // Classification of a subject in a separate process: node subjectRun.js MODELS NETWORK THREADS ROUNDS
 // Prints one JSON line: milliseconds and processor milliseconds of every description of an image of 1024 x 1024, and of
 // every matte of it without and with classification, alternately.
+import { createRequire } from 'node:module';
+import { defaultRuntimePath } from '../../src/engine/addon.ts';
 import { ensureNetwork } from '../../src/models/ensure.ts';
 import { SUBJECT_DETECTOR } from '../../src/models/locate.ts';
 import { readSubjectHead } from '../../src/models/subjectHead.ts';
 import { loadIsnet, openEngine } from './engine.ts';
+import { testAddon } from './paths.ts';
 
 const [modelsDir = '', network = '', threads, rounds] = process.argv.slice(2);
 const SIDE = 1024;
@@ -31,6 +34,13 @@ const detector = await ensureNetwork(SUBJECT_DETECTOR, {
 await engine.loadSubjectTypes({ detector, head: await readSubjectHead() });
 await loadIsnet(engine, network);
 
+/** The test addon, which has the detector and its features by themselves (test/native/subject.cc). */
+const addon = createRequire(import.meta.url)(testAddon) as {
+  openDetector(runtimePath: string, spec: typeof detector, threads: number): object;
+  subjectFeatures(detector: object, image: object, matte: object, threads: number): Float32Array;
+};
+const opened = addon.openDetector(defaultRuntimePath(), detector, Number(threads));
+
 interface Times {
   readonly ms: number[];
   readonly processor: number[];
@@ -56,8 +66,13 @@ await matte(true);
 for (let round = 0; round < Number(rounds); round++) {
   // Many of the short ones, whose cost shows only in a quiet moment.
   for (let again = 0; again < 5; again++)
-    await timed(described, () =>
-      engine.describe({ data: image, ...size }, { matte: { data: alpha, ...size } }),
+    await timed(described, async () =>
+      addon.subjectFeatures(
+        opened,
+        { data: image, ...size, stride: SIDE * 4 },
+        { data: alpha, ...size },
+        Number(threads),
+      ),
     );
   await timed(plain, () => matte(false));
   await timed(classified, () => matte(true));

@@ -271,7 +271,7 @@ void Engine::load_subject_types(const SubjectTypesSpec& spec, Done<SubjectTypesI
     const auto types = std::make_shared<SubjectTypes>();
     types->input = spec.detector.input;
     CUTOUT_RETURN_IF_ERROR(ort::Network::open(options, token, types->detector));
-    if (spec.head) CUTOUT_RETURN_IF_ERROR(Head::make(*spec.head, types->head.emplace()));
+    CUTOUT_RETURN_IF_ERROR(Head::make(spec.head, types->head.emplace()));
     CUTOUT_RETURN_IF_ERROR(fit_subject_types(*types));
     info = {feature_count(types->shape), types->detector->load_ms(), types->detector->warm_up_ms()};
     const std::lock_guard lock(mutex_);
@@ -318,27 +318,6 @@ std::size_t Engine::kept_bytes() { return ort::kept_bytes(); }
 std::shared_ptr<const SubjectTypes> Engine::subject_types() {
   const std::lock_guard lock(mutex_);
   return loaded_.subject_types;
-}
-
-void Engine::describe(std::uint64_t id, const DescribeJob& job, Deadline deadline,
-                      Done<Description> done) {
-  const std::shared_ptr<const SubjectTypes> types = subject_types();
-  if (types == nullptr) {
-    done({Code::kModel, "No subject classifier is loaded."}, {});
-    return;
-  }
-  const auto work = [this, job, types](int worker, const CancelToken& token,
-                                       Description& result) -> Status {
-    if (!all_finite(job.matte.alpha)) {
-      return {Code::kBadInput, "The matte holds values that are not finite numbers."};
-    }
-    ThreadPool pool(scheduler_.pool(), token);
-    DetectorRun detector(*types, worker, job.pixels, {}, token, pool);
-    CUTOUT_RETURN_IF_ERROR(detector.finish(job.matte, result.features));
-    if (types->head) result.subject = types->head->apply(result.features);
-    return {};
-  };
-  push<Description>(id, Executor::kNetwork, deadline, work, std::move(done));
 }
 
 std::shared_ptr<Replicas> Engine::find_network(const std::string& name) {
@@ -399,7 +378,7 @@ void Engine::matte(std::uint64_t id, ImageView pixels, const MattePlan& plan,
   const std::shared_ptr<Replicas> other = second ? find_network(*second) : nullptr;
   if (second && other == nullptr) return missing(*second);
   const std::shared_ptr<const SubjectTypes> types = plan.subject ? subject_types() : nullptr;
-  if (plan.subject && (types == nullptr || !types->head)) {
+  if (plan.subject && types == nullptr) {
     done({Code::kModel, "No subject classifier is loaded."}, {});
     return;
   }

@@ -61,10 +61,9 @@ struct NetworkInfo {
   double warm_up_ms = 0;
 };
 
-/// Without a head a detector gives features only.
 struct SubjectTypesSpec {
   NetworkSpec detector;
-  std::optional<HeadWeights> head;
+  HeadWeights head;
 };
 
 struct SubjectTypesInfo {
@@ -93,16 +92,6 @@ struct SelectResult {
   Selection selection;
   double queue_ms = 0;
   double select_ms = 0;
-};
-
-struct DescribeJob {
-  ConstImageView pixels;
-  Matte matte;
-};
-
-struct Description {
-  std::vector<float> features;
-  std::optional<Subject> subject;  // with a head
 };
 
 struct ComposeJob {
@@ -155,10 +144,6 @@ class Engine {
   /// Unloads all networks and returns their memory to the system, on the pixel executor. Jobs
   /// queued before keep theirs until they are done.
   void unload(std::function<void(Status)> done);
-
-  /// Subject type and features of an image under a given matte.
-  void describe(std::uint64_t id, const DescribeJob& job, Deadline deadline,
-                Done<Description> done);
 
   void embed(std::uint64_t id, ConstImageView pixels, Deadline deadline, Done<Embedding> done);
 

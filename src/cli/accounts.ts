@@ -3,11 +3,9 @@ import type { PostRequest } from '../billing/postings.ts';
 import { accountRow, entryRow, keyRow, usageRow } from '../billing/present.ts';
 import { creditSteps, formatCredits, parseCredits, type QuarterCredits, quarters } from '../billing/price.ts';
 import type { Stores } from '../billing/stores.ts';
+import { createAccountWithKey, createKey, revokeKey } from '../commands/accounts.ts';
 import type { CommandContext } from '../commands/command.ts';
-import { createAccountWithKey } from '../commands/createAccount.ts';
-import { createKey, revokeKey } from '../commands/keys.ts';
-import { postCredits } from '../commands/postCredits.ts';
-import { refundCharge } from '../commands/refundCharge.ts';
+import { postCredits, refundCharge } from '../commands/credits.ts';
 import { StoreError } from '../store/error.ts';
 import { dayArgument, type Form, formOption, render } from './options.ts';
 
@@ -15,6 +13,38 @@ interface AccountsCommandDependencies {
   /** Opens the stores for one command; they are closed when the command ends. */
   readonly open: () => Promise<Stores>;
   readonly out: { write(text: string): unknown };
+}
+
+/** What the commands do with the stores: they are opened for one command and closed when it ends. */
+class Books {
+  readonly out: AccountsCommandDependencies['out'];
+  readonly #open: () => Promise<Stores>;
+
+  constructor({ open, out }: AccountsCommandDependencies) {
+    this.out = out;
+    this.#open = open;
+  }
+
+  async using<T>(work: (stores: Stores) => T | Promise<T>): Promise<T> {
+    const stores = await this.#open();
+    try {
+      return await work(stores);
+    } finally {
+      await stores.close();
+    }
+  }
+
+  post(idOrName: string, request: PostRequest): Promise<void> {
+    return this.using(async (stores) => {
+      const { id } = await stores.accounts.resolve(idOrName);
+      const { outcome, balance } = await postCredits(by(stores), id, request);
+      const rest = `the balance of ${id} is ${formatCredits(balance)}`;
+      if (outcome === 'insufficient') throw new StoreError('STORE_BALANCE', `Not enough credits: ${rest}.`);
+      this.out.write(
+        outcome === 'duplicate' ? `Already done, nothing changed: ${rest}.\n` : `Done: ${rest}.\n`,
+      );
+    });
+  }
 }
 
 /** An operator at the machine. */
@@ -32,40 +62,17 @@ function wholeArgument(text: string): number {
   return Number(text);
 }
 
-/**
- * `cutout accounts | keys | credits | usage`, with or without a running server. An account is given by its
- * id, or by its name if that is unique. Actions reject with StoreError, one sentence for the operator.
- */
-export function accountsCommands({ open, out }: AccountsCommandDependencies): Command[] {
-  const using = async <T>(work: (stores: Stores) => T | Promise<T>): Promise<T> => {
-    const stores = await open();
-    try {
-      return await work(stores);
-    } finally {
-      await stores.close();
-    }
-  };
-  const post = (idOrName: string, request: PostRequest) =>
-    using(async (stores) => {
-      const { id } = await stores.accounts.resolve(idOrName);
-      const { outcome, balance } = await postCredits(by(stores), id, request);
-      const rest = `the balance of ${id} is ${formatCredits(balance)}`;
-      if (outcome === 'insufficient') {
-        throw new StoreError('STORE_BALANCE', `Not enough credits: ${rest}.`);
-      }
-      out.write(outcome === 'duplicate' ? `Already done, nothing changed: ${rest}.\n` : `Done: ${rest}.\n`);
-    });
-
+function accountsCommand(books: Books): Command {
   const accounts = new Command('accounts').description('accounts: list, create');
   accounts
     .command('list')
     .description('list all accounts with their balances')
     .addOption(formOption())
     .action(({ format }: { format: Form }) =>
-      using(async (stores) => {
+      books.using(async (stores) => {
         const newestFirst = await stores.ledger.listBalances();
         const rows = newestFirst.toReversed().map((row) => accountRow(row, row.credits, row.freeCalls));
-        out.write(render(rows, format));
+        books.out.write(render(rows, format));
       }),
     );
   accounts
@@ -74,14 +81,17 @@ export function accountsCommands({ open, out }: AccountsCommandDependencies): Co
     .argument('<name>', 'display name; need not be unique')
     .option('--credits <amount>', 'initial credits', amountArgument)
     .action((name: string, { credits = quarters(0) }: { credits?: QuarterCredits }) =>
-      using(async (stores) => {
+      books.using(async (stores) => {
         if (credits < 0)
           throw new StoreError('STORE_BALANCE', 'The initial credits of an account must be 0 or more.');
         const { account, key } = await createAccountWithKey(by(stores), { name, credits });
-        out.write(`account ${account.id}\nkey     ${key.key}\n`);
+        books.out.write(`account ${account.id}\nkey     ${key.key}\n`);
       }),
     );
+  return accounts;
+}
 
+function keysCommand(books: Books): Command {
   const keys = new Command('keys').description('API keys: list, create, revoke');
   keys
     .command('list')
@@ -89,9 +99,9 @@ export function accountsCommands({ open, out }: AccountsCommandDependencies): Co
     .argument('<account>')
     .addOption(formOption())
     .action((account: string, { format }: { format: Form }) =>
-      using(async (stores) => {
+      books.using(async (stores) => {
         const { id } = await stores.accounts.resolve(account);
-        out.write(render((await stores.accounts.keys(id)).map(keyRow), format));
+        books.out.write(render((await stores.accounts.keys(id)).map(keyRow), format));
       }),
     );
   keys
@@ -100,10 +110,10 @@ export function accountsCommands({ open, out }: AccountsCommandDependencies): Co
     .argument('<account>')
     .option('--label <text>', 'what it is for', '')
     .action((account: string, { label }: { label: string }) =>
-      using(async (stores) => {
+      books.using(async (stores) => {
         const owner = await stores.accounts.resolve(account);
         const { id, key } = await createKey(by(stores), owner.id, label);
-        out.write(`id  ${id}\nkey ${key}\n`);
+        books.out.write(`id  ${id}\nkey ${key}\n`);
       }),
     );
   keys
@@ -111,17 +121,18 @@ export function accountsCommands({ open, out }: AccountsCommandDependencies): Co
     .description('revoke a key; a running server refuses it at once')
     .argument('<key-id>', 'from `cutout keys list`')
     .action((id: string) =>
-      using(async (stores) => {
+      books.using(async (stores) => {
         if (!(await revokeKey(by(stores), id))) {
           throw new StoreError('STORE_UNKNOWN_KEY', `There is no active key ${id}.`);
         }
-        out.write(`Key ${id} is revoked.\n`);
+        books.out.write(`Key ${id} is revoked.\n`);
       }),
     );
+  return keys;
+}
 
-  const credits = new Command('credits').description('credits: grant, adjust, refund, statement, verify');
-  credits
-    .command('grant')
+function grantCommand(books: Books): Command {
+  return new Command('grant')
     .description('give credits to an account')
     .argument('<account>')
     .argument('<amount>', creditSteps, amountArgument)
@@ -133,10 +144,12 @@ export function accountsCommands({ open, out }: AccountsCommandDependencies): Co
           'STORE_BALANCE',
           'A grant must be more than 0 credits; to take credits away, use `credits adjust`.',
         );
-      return post(account, { kind: 'grant', amount, ...options });
+      return books.post(account, { kind: 'grant', amount, ...options });
     });
-  credits
-    .command('adjust')
+}
+
+function adjustCommand(books: Books): Command {
+  return new Command('adjust')
     .description('correct a balance, up or down, never below 0; a reason is required')
     .argument('<account>')
     .argument('<amount>', `${creditSteps}; to take credits away, write for example \`-- -2\``, amountArgument)
@@ -144,60 +157,80 @@ export function accountsCommands({ open, out }: AccountsCommandDependencies): Co
     .option('--reference <text>', 'external reference; the same one is booked once')
     .action((account: string, amount: QuarterCredits, options: { reference?: string; note: string }) => {
       if (amount === 0) throw new StoreError('STORE_BALANCE', 'An adjustment of 0 credits changes nothing.');
-      return post(account, { kind: 'adjust', amount, ...options });
+      return books.post(account, { kind: 'adjust', amount, ...options });
     });
-  credits
-    .command('refund')
+}
+
+function refundCommand(books: Books): Command {
+  return new Command('refund')
     .description('refund the charge of one call')
     .argument('<account>')
     .argument('<reservation>', 'id of the reserve entry in the statement', wholeArgument)
     .option('--note <text>', 'why')
     .action((account: string, reservation: number, { note }: { note?: string }) =>
-      using(async (stores) => {
+      books.using(async (stores) => {
         const { id } = await stores.accounts.resolve(account);
         const done = await refundCharge(by(stores), { accountId: id, reservation, note });
         const balance = formatCredits((await stores.ledger.balance(id)).credits);
-        out.write(`${done ? 'Done' : 'Already refunded'}: the balance of ${id} is ${balance}.\n`);
+        books.out.write(`${done ? 'Done' : 'Already refunded'}: the balance of ${id} is ${balance}.\n`);
       }),
     );
-  credits
-    .command('statement')
+}
+
+function statementCommand(books: Books): Command {
+  return new Command('statement')
     .description('list every entry of an account, oldest first')
     .argument('<account>')
     .option('--from <day>', 'first UTC day', dayArgument)
     .option('--to <day>', 'UTC day at which the period ends, exclusive', dayArgument)
     .addOption(formOption())
     .action((account: string, options: { from?: number; to?: number; format: Form }) =>
-      using(async (stores) => {
+      books.using(async (stores) => {
         const { id } = await stores.accounts.resolve(account);
         const entries = await stores.ledger.statement(id, options);
-        out.write(render(entries.map(entryRow), options.format));
+        books.out.write(render(entries.map(entryRow), options.format));
       }),
     );
-  credits
-    .command('verify')
-    .description('recompute every balance from its entries')
-    .action(() =>
-      using(async ({ ledger }) => {
-        const wrong = await ledger.verify();
-        if (wrong.length > 0) throw new StoreError('STORE_CONTRADICTION', wrong.join('\n'));
-        out.write('The ledger is consistent.\n');
-      }),
-    );
+}
 
-  const usage = new Command('usage')
+function verifyCommand(books: Books): Command {
+  return new Command('verify').description('recompute every balance from its entries').action(() =>
+    books.using(async ({ ledger }) => {
+      const wrong = await ledger.verify();
+      if (wrong.length > 0) throw new StoreError('STORE_CONTRADICTION', wrong.join('\n'));
+      books.out.write('The ledger is consistent.\n');
+    }),
+  );
+}
+
+function creditsCommand(books: Books): Command {
+  const credits = new Command('credits').description('credits: grant, adjust, refund, statement, verify');
+  for (const command of [grantCommand, adjustCommand, refundCommand, statementCommand, verifyCommand])
+    credits.addCommand(command(books));
+  return credits;
+}
+
+function usageCommand(books: Books): Command {
+  return new Command('usage')
     .description('charged calls by day, account and payment')
     .argument('[account]', 'one account (default: all)')
     .option('--from <day>', 'first UTC day', dayArgument)
     .option('--to <day>', 'UTC day at which the period ends, exclusive', dayArgument)
     .addOption(formOption())
     .action((account: string | undefined, options: { from?: number; to?: number; format: Form }) =>
-      using(async (stores) => {
+      books.using(async (stores) => {
         const owner = account === undefined ? undefined : await stores.accounts.resolve(account);
         const rows = await stores.ledger.usage(options, owner?.id);
-        out.write(render(rows.map(usageRow), options.format));
+        books.out.write(render(rows.map(usageRow), options.format));
       }),
     );
+}
 
-  return [accounts, keys, credits, usage];
+/**
+ * `cutout accounts | keys | credits | usage`, with or without a running server. An account is given by its
+ * id, or by its name if that is unique. Actions reject with StoreError, one sentence for the operator.
+ */
+export function accountsCommands(dependencies: AccountsCommandDependencies): Command[] {
+  const books = new Books(dependencies);
+  return [accountsCommand, keysCommand, creditsCommand, usageCommand].map((command) => command(books));
 }

@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import type { Stores } from '../billing/stores.ts';
 import { type Config, describeConfig, withModel } from '../config/readConfig.ts';
 import { UserError } from '../errors.ts';
 import { sizeLimits } from '../image/size.ts';
@@ -6,8 +7,8 @@ import { onStopSignal } from '../ops/stop.ts';
 import { billingOf, improveOf } from '../server/options.ts';
 import { accountsCommands } from './accounts.ts';
 import type { CheckOptions } from './check/check.ts';
-import { showConfig } from './config.ts';
 import { improveCommand } from './improve.ts';
+import { showConfig } from './output.ts';
 import { runFormats } from './run/results.ts';
 import type { RunOptions } from './run/run.ts';
 import { storeCommands } from './store.ts';
@@ -57,14 +58,11 @@ function addField(text: string, fields: Readonly<Record<string, string>>): Reado
   return { ...fields, [name]: value };
 }
 
-/** Adds every command but `serve`. `pull` and `model` are the options that they share with it. */
-export async function addCommands(
-  program: Command,
-  config: Config,
-  { pull, model }: Readonly<Record<'pull' | 'model', readonly [string, string]>>,
-): Promise<void> {
-  program
-    .command('run')
+/** The options that commands share with `serve`, as commander takes them: flags and description. */
+type SharedOptions = Readonly<Record<'pull' | 'model', readonly [string, string]>>;
+
+function runCommand(config: Config, { pull, model }: SharedOptions): Command {
+  return new Command('run')
     .description('remove the background of files; continues an interrupted run')
     .argument('<inputs...>', 'files, folders, globs, or - for standard input to standard output')
     .option('-o, --out <folder>', 'folder of the results (default: beside the input, as <name>-cutout)')
@@ -107,9 +105,10 @@ export async function addCommands(
       if (!(await run(inputs, options, withModel(config, options.model), { stdin, stdout, err: stderr })))
         process.exitCode = 1;
     });
+}
 
-  program
-    .command('check')
+function checkCommand(config: Config): Command {
+  return new Command('check')
     .description(
       'send the same requests to this service and to another one of the remove.bg API, and list what differs',
     )
@@ -145,47 +144,26 @@ export async function addCommands(
       });
       process.exitCode = same ? 0 : 1;
     });
+}
 
-  const groups = [
-    ['models', 'networks: list, pull, verify, prepare, compare, add, remove', models],
-    ['runtime', 'libraries for a GPU: install, list, remove', runtime],
-  ] as const;
-  for (const [name, description, load] of groups) {
-    const group = asked === name ? await load(config) : new Command(name);
-    program.addCommand(group.description(description));
-  }
-
-  const open = async () => {
-    const { openStores } = await import('../billing/stores.ts');
-    return openStores({ ...config.store, billing: billingOf(config.billing, config.http.timeout) });
-  };
-  for (const command of accountsCommands({ open, out: stdout })) program.addCommand(command);
-
-  for (const command of storeCommands({ options: config.store, out: stdout })) program.addCommand(command);
-
-  program
-    .command('console')
+function consoleCommand({ http }: Config, open: () => Promise<Stores>): Command {
+  return new Command('console')
     .description('print a link to the console that works once and expires after an hour')
     .action(async () => {
       const { printLink } = await import('./link.ts');
-      await printLink(config.http, open, stdout);
+      await printLink(http, open, stdout);
     });
+}
 
-  const openImages = async () => {
-    const { openImprove } = await import('../improve/open.ts');
-    const stores = await open();
-    return { improve: openImprove(improveOf(config.improve, stores.database)), stores, close: stores.close };
-  };
-  program.addCommand(improveCommand({ open: openImages, out: stdout }));
-
-  program
-    .command('config')
+function configCommand(config: Config): Command {
+  return new Command('config')
     .description('show every setting, its value and where it comes from')
     .option('--json', 'as JSON', false)
     .action(({ json }: { json: boolean }) => showConfig(describeConfig(config), json, stdout));
+}
 
-  program
-    .command('doctor')
+function doctorCommand(config: Config): Command {
+  return new Command('doctor')
     .description('check library, networks, stores, clock, disk and limits')
     .option('--json', 'as JSON', false)
     .option('--measure', 'also load the network in every precision and measure it; may take minutes', false)
@@ -193,4 +171,43 @@ export async function addCommands(
       const { doctor } = await import('./doctor/doctor.ts');
       if (!(await doctor(config, options, { out: stdout, err: stderr }))) process.exitCode = 1;
     });
+}
+
+/** The commands on networks and on libraries for a GPU; the modules of a group are loaded only if it is asked for. */
+async function groupCommands(config: Config): Promise<Command[]> {
+  const groups = [
+    ['models', 'networks: list, pull, verify, prepare, compare, add, remove', models],
+    ['runtime', 'libraries for a GPU: install, list, remove', runtime],
+  ] as const;
+  return Promise.all(
+    groups.map(async ([name, description, load]) => {
+      const group = asked === name ? await load(config) : new Command(name);
+      return group.description(description);
+    }),
+  );
+}
+
+/** Adds every command but `serve`. */
+export async function addCommands(program: Command, config: Config, shared: SharedOptions): Promise<void> {
+  const open = async () => {
+    const { openStores } = await import('../billing/stores.ts');
+    return openStores({ ...config.store, billing: billingOf(config.billing, config.http.timeout) });
+  };
+  const openImages = async () => {
+    const { openImprove } = await import('../improve/open.ts');
+    const stores = await open();
+    return { improve: openImprove(improveOf(config.improve, stores.database)), stores, close: stores.close };
+  };
+  const commands = [
+    runCommand(config, shared),
+    checkCommand(config),
+    ...(await groupCommands(config)),
+    ...accountsCommands({ open, out: stdout }),
+    ...storeCommands({ options: config.store, out: stdout }),
+    consoleCommand(config, open),
+    improveCommand({ open: openImages, out: stdout }),
+    configCommand(config),
+    doctorCommand(config),
+  ];
+  for (const command of commands) program.addCommand(command);
 }

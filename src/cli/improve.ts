@@ -3,7 +3,7 @@ import path from 'node:path';
 import { Command } from 'commander';
 import type { Row } from '../billing/present.ts';
 import type { Transactional } from '../billing/transaction.ts';
-import { deleteImage } from '../commands/deleteImage.ts';
+import { deleteImage } from '../commands/erase.ts';
 import { UserError } from '../errors.ts';
 import { makeFolder } from '../folder.ts';
 import type { HandedIn, Improve } from '../improve/improve.ts';
@@ -41,6 +41,31 @@ const imageRow = (image: HandedIn): Row => ({
   filename: image.filename,
 });
 
+/** Copies images and their metadata into a folder. Rejects with UserError if some are lost. */
+async function exportImages(
+  improve: Improve,
+  folder: string,
+  filter: Parameters<Improve['list']>[0],
+  out: ImproveCommandDependencies['out'],
+): Promise<void> {
+  makeFolder('output folder', folder);
+  const facts: string[] = [];
+  const lost: string[] = [];
+  for (const image of await improve.list(filter)) {
+    const bytes = await improve.bytes(image);
+    if (!bytes) {
+      lost.push(image.id);
+      continue;
+    }
+    const file = `${image.id}.${image.type}`;
+    await writeFile(path.join(folder, file), bytes);
+    facts.push(`${JSON.stringify({ file, ...imageRow(image) })}\n`);
+  }
+  await writeFile(path.join(folder, 'images.jsonl'), facts.join(''));
+  out.write(`${facts.length} images are in ${folder}.\n`);
+  if (lost.length > 0) throw new UserError(`The bucket has lost ${lost.length} of them: ${lost.join(', ')}.`);
+}
+
 /** `cutout improve list | export | delete`: images that customers handed in. */
 export function improveCommand({ open, out }: ImproveCommandDependencies): Command {
   const using = async (work: (improve: Improve, stores: Transactional) => Promise<void>): Promise<void> => {
@@ -73,25 +98,7 @@ export function improveCommand({ open, out }: ImproveCommandDependencies): Comma
       .description('copy the images and images.jsonl, one line of metadata for each, into a folder')
       .argument('<folder>'),
   ).action((folder: string, filter: Filter) =>
-    using(async (improve) => {
-      makeFolder('output folder', folder);
-      const facts: string[] = [];
-      const lost: string[] = [];
-      for (const image of await improve.list(query(filter))) {
-        const bytes = await improve.bytes(image);
-        if (!bytes) {
-          lost.push(image.id);
-          continue;
-        }
-        const file = `${image.id}.${image.type}`;
-        await writeFile(path.join(folder, file), bytes);
-        facts.push(`${JSON.stringify({ file, ...imageRow(image) })}\n`);
-      }
-      await writeFile(path.join(folder, 'images.jsonl'), facts.join(''));
-      out.write(`${facts.length} images are in ${folder}.\n`);
-      if (lost.length > 0)
-        throw new UserError(`The bucket has lost ${lost.length} of them: ${lost.join(', ')}.`);
-    }),
+    using((improve) => exportImages(improve, folder, query(filter), out)),
   );
   command
     .command('delete')

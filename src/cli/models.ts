@@ -3,7 +3,13 @@ import { FORMS, type Form } from '../compiler/form.ts';
 import type { Config } from '../config/readConfig.ts';
 import type { Provider } from '../engine/types.ts';
 import { UserError } from '../errors.ts';
-import { type CatalogueEntry, catalogueWith, findNetwork, listCatalogue } from '../models/catalogue.ts';
+import {
+  type Catalogue,
+  type CatalogueEntry,
+  catalogueWith,
+  findNetwork,
+  listCatalogue,
+} from '../models/catalogue.ts';
 import { ModelError } from '../models/error.ts';
 import { NORMALISATIONS } from '../models/guess.ts';
 import { networkFiles } from '../models/layout.ts';
@@ -48,6 +54,13 @@ interface ModelsCommandDependencies {
   readonly pull?: PullDependencies;
 }
 
+/** What `pull` and `prepare` may be told about a network. */
+interface FormOptions {
+  readonly from?: string;
+  readonly precision?: Form;
+  readonly device?: Provider;
+}
+
 function sizeArgument(text: string) {
   const size = parseSize(text);
   if (size === undefined)
@@ -70,32 +83,39 @@ function stopSignal(): AbortSignal {
   return stopping.signal;
 }
 
-/** `cutout models …`. Actions reject with ModelError, whose message is one sentence for the operator. */
-export function modelsCommand(dependencies: ModelsCommandDependencies): Command {
-  const { config, catalogueDir, secondNetwork, target, stdin, out, err } = dependencies;
-  const { modelsDir, device, model: defaultNetwork } = config.engine;
-  const catalogue = catalogueWith(modelsDir, catalogueDir);
-  const command = new Command('models');
-  const entryOf = (name: string) => findNetwork(catalogue, name);
-  const defaultForm = ({ manifest }: CatalogueEntry, forDevice: Provider = device) => {
+/** What the commands share: the catalogue, and work on one network with its progress and a stop signal. */
+class Networks {
+  readonly given: ModelsCommandDependencies;
+  readonly modelsDir: string;
+  readonly catalogue: Catalogue;
+
+  constructor(given: ModelsCommandDependencies) {
+    this.given = given;
+    this.modelsDir = given.config.engine.modelsDir;
+    this.catalogue = catalogueWith(this.modelsDir, given.catalogueDir);
+  }
+
+  find(name: string): Promise<CatalogueEntry> {
+    return findNetwork(this.catalogue, name);
+  }
+
+  /** The form that this machine uses of a network. */
+  form({ manifest }: CatalogueEntry, device: Provider = this.given.config.engine.device): Form {
     const selects = manifest.role === 'encoder' || manifest.role === 'decoder';
     const choose = selects ? chooseSelectorPrecision : choosePrecision;
-    return formFor(choose(manifest, { ...target(), device: forDevice }));
-  };
-  const precisionOption = () =>
-    new Option('--precision <form>', 'form to prepare (default: the one that this machine will use)').choices(
-      FORMS,
-    );
+    return formFor(choose(manifest, { ...this.given.target(), device }));
+  }
 
-  const run = async <T>(
+  /** Does `work`, which the first stop signal aborts with the sentence `stopped`. */
+  async run<T>(
     name: string,
-    { from, precision: wanted, device: forDevice }: { from?: string; precision?: Form; device?: Provider },
+    { from, precision, device }: FormOptions,
     work: (entry: CatalogueEntry, options: PullOptions) => Promise<T>,
     stopped = 'Stopped.',
-  ): Promise<T> => {
-    const entry = await entryOf(name);
-    const shown = progressOn(out, name);
-    const form = wanted ?? defaultForm(entry, forDevice);
+  ): Promise<T> {
+    const entry = await this.find(name);
+    const shown = progressOn(this.given.out, name);
+    const form = precision ?? this.form(entry, device);
     const stopping = new AbortController();
     const stopListening = onStopSignal(() => stopping.abort(new UserError(stopped)));
     const observer: Observer = {
@@ -106,34 +126,37 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
         shown.progress(step);
       },
     };
+    const dependencies = this.given.pull ?? pullDependencies();
+    const { modelsDir } = this;
     try {
-      return await work(entry, {
-        modelsDir,
-        form,
-        observer,
-        from,
-        dependencies: dependencies.pull ?? pullDependencies(),
-        signal: stopping.signal,
-      });
+      return await work(entry, { modelsDir, form, observer, from, dependencies, signal: stopping.signal });
     } finally {
       stopListening();
       shown.done();
     }
-  };
-  const pull = (name: string, options: { from?: string; precision?: Form }) =>
-    run(
-      name,
-      options,
-      pullNetwork,
-      `Stopped: ${name} is not complete. Run \`cutout models pull ${name}\` to continue.`,
-    );
-  const printReady = (name: string, record: PreparedRecord) => {
-    const batch = record.freeBatch ? 'any batch size' : 'one image at a time';
-    out.write(`${name} is ready: ${megabytes(record.bytes)}, ${record.precision}, ${batch}.\n`);
-  };
+  }
 
-  command
-    .command('list')
+  /** Pulls a network and says that it is ready. */
+  async pull(name: string, options: FormOptions): Promise<void> {
+    const stopped = `Stopped: ${name} is not complete. Run \`cutout models pull ${name}\` to continue.`;
+    this.sayReady(name, await this.run(name, options, pullNetwork, stopped));
+  }
+
+  sayReady(name: string, record: PreparedRecord): void {
+    const batch = record.freeBatch ? 'any batch size' : 'one image at a time';
+    this.given.out.write(`${name} is ready: ${megabytes(record.bytes)}, ${record.precision}, ${batch}.\n`);
+  }
+}
+
+const precisionOption = () =>
+  new Option('--precision <form>', 'form to prepare (default: the one that this machine will use)').choices(
+    FORMS,
+  );
+
+function listCommand({ given, catalogue, modelsDir }: Networks): Command {
+  const { config, secondNetwork, out } = given;
+  const { device, model: defaultNetwork } = config.engine;
+  return new Command('list')
     .description('list all networks: licence, size, time of a run here, quality, and what is installed')
     .option('--json', 'as JSON', false)
     .action(async ({ json }: { json: boolean }) => {
@@ -142,9 +165,12 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
       const networks = await listNetworks({ catalogue, modelsDir, device, defaultNetwork, second });
       out.write(json ? `${JSON.stringify(networks, undefined, 2)}\n` : listTable(networks));
     });
+}
 
-  command
-    .command('pull')
+function pullCommand(networks: Networks): Command {
+  const { config, secondNetwork } = networks.given;
+  const { model: defaultNetwork } = config.engine;
+  return new Command('pull')
     .description('download, verify and prepare a network; continues an interrupted download')
     .argument(
       '[name]',
@@ -152,24 +178,25 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
     )
     .option('--from <place>', 'https URL or path of the file; its checksum must match')
     .addOption(precisionOption())
-    .action(async (name: string | undefined, options: { from?: string; precision?: Form }) => {
+    .action(async (name: string | undefined, options: FormOptions) => {
       const wanted = name ?? defaultNetwork;
-      printReady(wanted, await pull(wanted, options));
+      await networks.pull(wanted, options);
       if (options.from !== undefined) return;
-      const { decoder } = (await entryOf(wanted)).manifest;
-      if (decoder !== undefined) printReady(decoder, await pull(decoder, {}));
+      const { decoder } = (await networks.find(wanted)).manifest;
+      if (decoder !== undefined) await networks.pull(decoder, {});
       if (name !== undefined) return;
       const second = await secondNetwork();
-      if (second !== undefined) printReady(second, await pull(second, {}));
-      for (const { manifest } of await listCatalogue(catalogue)) {
-        if (manifest.role === 'detector') printReady(manifest.name, await pull(manifest.name, {}));
-      }
+      if (second !== undefined) await networks.pull(second, {});
+      for (const { manifest } of await listCatalogue(networks.catalogue))
+        if (manifest.role === 'detector') await networks.pull(manifest.name, {});
     });
+}
 
-  command
-    .command('prepare')
+function prepareCommand(networks: Networks): Command {
+  const { config, out, open } = networks.given;
+  return new Command('prepare')
     .description('prepare a downloaded network again')
-    .argument('[name]', 'network', defaultNetwork)
+    .argument('[name]', 'network', config.engine.model)
     .addOption(precisionOption())
     .addOption(
       new Option(
@@ -179,23 +206,25 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
         .choices(['cpu', 'cuda', 'tensorrt'] satisfies Provider[])
         .conflicts('precision'),
     )
-    .action(async (name: string, options: { precision?: Form; device?: Provider }) => {
-      const { role } = (await entryOf(name)).manifest;
-      const record = await run(name, options, prepareAgain);
-      const prepared = options.device ?? device;
+    .action(async (name: string, options: FormOptions) => {
+      const { role } = (await networks.find(name)).manifest;
+      const record = await networks.run(name, options, prepareAgain);
+      const prepared = options.device ?? config.engine.device;
       // Other networks run on the CPU.
       if (prepared !== 'cpu' && role === 'matte')
-        await openOnDevice(name, prepared, config, { out, signal: stopSignal(), open: dependencies.open });
-      printReady(name, record);
+        await openOnDevice(name, prepared, config, { out, signal: stopSignal(), open });
+      networks.sayReady(name, record);
     });
+}
 
-  command
-    .command('verify')
+function verifyCommand(networks: Networks): Command {
+  const { given, modelsDir } = networks;
+  return new Command('verify')
     .description('verify the checksums of a network')
-    .argument('[name]', 'network', defaultNetwork)
+    .argument('[name]', 'network', given.config.engine.model)
     .action(async (name: string) => {
-      const entry = await entryOf(name);
-      const needed = defaultForm(entry);
+      const entry = await networks.find(name);
+      const needed = networks.form(entry);
       const files = networkFiles(modelsDir, entry.manifest);
       const states = [[files.source, await verifySource(files, entry.manifest)]];
       // The format this machine uses must exist; others are verified if they do.
@@ -204,14 +233,15 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
         const formFiles = networkFiles(modelsDir, entry.manifest, form);
         states.push([formFiles.prepared, await verifyPrepared(formFiles, entry, form)]);
       }
-      out.write(table(states));
+      given.out.write(table(states));
       if (states.every(([, state]) => state === 'ok')) return;
       const code = states.some(([, state]) => state === 'damaged') ? 'model_damaged' : 'model_missing';
       throw new ModelError(code, `${name} is not ready for use. Run \`cutout models pull ${name}\`.`);
     });
+}
 
-  command
-    .command('compare')
+function compareCommand({ given: { config, out, err } }: Networks): Command {
+  return new Command('compare')
     .description('run all installed networks on photos, and write one page with their results')
     .argument('<photos...>', 'images')
     .option('-o, --out <file>', 'the page', 'cutout-compare.html')
@@ -223,9 +253,10 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
         if (!(await compareNetworks(photos, options, config, streams))) process.exitCode = 1;
       },
     );
+}
 
-  command
-    .command('add')
+function addCommand({ given: { config, stdin, out } }: Networks): Command {
+  return new Command('add')
     .description(
       'add a network of your own: reads its file, guesses the rest, asks where unsure, checks it on an image',
     )
@@ -257,15 +288,35 @@ export function modelsCommand(dependencies: ModelsCommandDependencies): Command 
       const ask = askOnTerminal(stdin, out, signal);
       await addNetwork(file, options, config, { out, signal, ...(ask && { ask }) });
     });
+}
 
-  command
-    .command('remove')
+function removeCommand(networks: Networks): Command {
+  const { given, modelsDir } = networks;
+  return new Command('remove')
     .description('delete the files of a network; one that was added is forgotten')
     .argument('<name>', 'network')
     .action(async (name: string) => {
-      const removed = await run(name, { precision: 'fp32' }, removeNetwork);
-      out.write(removed ? `${name} was removed from ${modelsDir}.\n` : `${name} was not in ${modelsDir}.\n`);
+      const removed = await networks.run(name, { precision: 'fp32' }, removeNetwork);
+      given.out.write(
+        removed ? `${name} was removed from ${modelsDir}.\n` : `${name} was not in ${modelsDir}.\n`,
+      );
     });
+}
 
-  return command;
+const commands = [
+  listCommand,
+  pullCommand,
+  prepareCommand,
+  verifyCommand,
+  compareCommand,
+  addCommand,
+  removeCommand,
+];
+
+/** `cutout models …`. Actions reject with ModelError, whose message is one sentence for the operator. */
+export function modelsCommand(dependencies: ModelsCommandDependencies): Command {
+  const networks = new Networks(dependencies);
+  const models = new Command('models');
+  for (const command of commands) models.addCommand(command(networks));
+  return models;
 }

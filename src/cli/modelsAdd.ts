@@ -133,6 +133,8 @@ interface Decided<T> {
   readonly because: string;
 }
 
+type Inspected = Awaited<ReturnType<typeof inspectFile>>;
+
 /** What was given, else a certain guess, else an answer. Rejects with ModelError `model_undecided`. */
 async function decide<T>(
   given: T | undefined,
@@ -227,6 +229,45 @@ async function writePreview(
   }
 }
 
+interface Answers {
+  readonly size: Decided<Size>;
+  readonly normalisation: Decided<{ readonly mean: Channels; readonly std: Channels }> & {
+    readonly title: string;
+  };
+}
+
+/** What the options, the file or a person say about the input. Rejects with ModelError `model_undecided`. */
+async function decideInput(
+  { size: givenSize, mean, std, normalise, yes }: AddOptions,
+  guesses: Inspected['guesses'],
+  ask: Ask | undefined,
+): Promise<Answers> {
+  const size = await decide(givenSize, guesses.size, sizeQuestion, { yes, ask });
+  if (mean && std) {
+    const title = `mean ${mean.join(', ')}, deviation ${std.join(', ')}`;
+    return { size, normalisation: { value: { mean, std }, title, because: 'given' } };
+  }
+  const named = await decide(normalise, guesses.normalisation, normalisationQuestion, { yes, ask });
+  return {
+    size,
+    normalisation: { value: NORMALISATIONS[named.value], title: named.value, because: named.because },
+  };
+}
+
+/** Throws UserError for options that contradict each other. */
+function checkOptions({ mean, std, normalise }: AddOptions): void {
+  if ((mean === undefined) !== (std === undefined)) throw new UserError('--mean and --std belong together.');
+  if (mean !== undefined && normalise !== undefined)
+    throw new UserError('Give either --normalise or --mean and --std.');
+}
+
+/** Says which size may be wrong where the network failed on one that was not certain. */
+function withSizeHint(error: unknown, { guesses }: Inspected, size: Size): unknown {
+  if (guesses.size.sure || !(error instanceof EngineError)) return error;
+  const hint = `Such a network may need another --size than ${sizeText(size)}, such as multiples of 32.`;
+  return new EngineError(error.code, `${error.message}. ${hint}`, { cause: error });
+}
+
 /**
  * `cutout models add`: describes a network of the operator's own, checks it on an image and keeps it in the models
  * folder. A rejected network leaves no files behind. Rejects with ModelError, EngineError or UserError.
@@ -241,68 +282,44 @@ export async function addNetwork(
   const { modelsDir } = config.engine;
   const name = options.name ?? nameFrom(given);
   await checkName(modelsDir, name);
-  if ((options.mean === undefined) !== (options.std === undefined))
-    throw new UserError('--mean and --std belong together.');
-  if (options.mean !== undefined && options.normalise !== undefined)
-    throw new UserError('Give either --normalise or --mean and --std.');
+  checkOptions(options);
   const limits = configureLocalImages();
   const image = await readCheckImage(options.photo, limits);
   const inspected = await inspectFile(given);
-  const { guesses } = inspected;
-  const answers = { yes: options.yes, ask };
-  const size = await decide(options.size, guesses.size, sizeQuestion, answers);
-  const { mean, std } = options;
-  const values =
-    mean && std
-      ? {
-          value: { mean, std },
-          title: `mean ${mean.join(', ')}, deviation ${std.join(', ')}`,
-          because: 'given',
-        }
-      : await decide(options.normalise, guesses.normalisation, normalisationQuestion, answers).then(
-          ({ value, because }) => ({ value: NORMALISATIONS[value], title: value, because }),
-        );
-  const description = {
-    name,
-    title: options.title ?? path.basename(given),
-    input: { ...size.value, ...values.value },
-    trainedOn: options.trainedOn,
-    licence: options.licence,
-  };
+  const { size, normalisation } = await decideInput(options, inspected.guesses, ask);
+  const { title = path.basename(given), trainedOn, licence } = options;
+  const input = { ...size.value, ...normalisation.value };
   const describe = (output: Manifest['output']) =>
-    describeAdded(modelsDir, inspected, { ...description, output });
+    describeAdded(modelsDir, inspected, { name, title, input, trainedOn, licence, output });
   // The check says what the output is, before the manifest is kept.
   const draft = describe('probability');
   const observer = progressOn(out, name);
-  const form = floatFormFor(draft.manifest, deviceOfTrial(config.engine));
+  const device = deviceOfTrial(config.engine);
+  const form = floatFormFor(draft.manifest, device);
   const pull = { modelsDir, form, observer, dependencies: pullDependencies(), signal };
   try {
     await pullNetwork(draft, pull).finally(() => observer.done());
+    const guessed = inspected.guesses.output;
     const stated =
       options.output === undefined
-        ? { value: guesses.output.value, because: guesses.output.because }
+        ? { value: guessed.value, because: guessed.because }
         : { value: options.output, because: undefined };
     const trial = await check(draft, stated, image.pixels, config).catch((error: unknown) => {
-      if (guesses.size.sure || !(error instanceof EngineError)) throw error;
-      const hint = `Such a network may need another --size than ${sizeText(size.value)}, such as multiples of 32.`;
-      throw new EngineError(error.code, `${error.message}. ${hint}`, { cause: error });
+      throw withSizeHint(error, inspected, size.value);
     });
     const entry = describe(trial.output);
     await keepManifest(entry);
-    const device = deviceOfTrial(config.engine);
     await rememberRun(modelsDir, entry.manifest, { device, file: trial.file, runMs: trial.runMs });
     const preview = await writePreview(entry, image.file, limits, config, streams);
-    const outputReason = options.output === undefined ? guesses.output.because : 'given';
     out.write(
       [
         `${name} was added to ${modelsDir}; one run takes ${trial.runMs.toFixed(0)} ms on ${device}.`,
         `  input          ${sizeText(size.value)} (${size.because})`,
-        `  normalisation  ${values.title} (${values.because})`,
-        `  output         ${trial.output} (${outputReason})`,
+        `  normalisation  ${normalisation.title} (${normalisation.because})`,
+        `  output         ${trial.output} (${options.output === undefined ? guessed.because : 'given'})`,
         `  preview        ${preview}`,
         'Look at the preview: wrong guesses give a wrong matte without an error.',
-        `Use it: CUTOUT_MODEL=${name}, or \`cutout run --model ${name}\`.`,
-        '',
+        `Use it: CUTOUT_MODEL=${name}, or \`cutout run --model ${name}\`.\n`,
       ].join('\n'),
     );
   } catch (error) {

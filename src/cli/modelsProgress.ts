@@ -6,7 +6,7 @@ import { newProgressBar } from './output.ts';
 /** Where progress is shown: a terminal gets a bar, anything else a line per phase and tenth. */
 export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean };
 
-const TITLES: Record<Phase, string> = {
+const titles: Record<Phase, string> = {
   wait: 'waiting for another process that downloads this network',
   download: 'downloading',
   copy: 'copying',
@@ -17,6 +17,25 @@ const TITLES: Record<Phase, string> = {
 
 const inMegabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
 
+/** Prints a line per phase and tenth, where there is no terminal. */
+function linePrinter(out: Output) {
+  /** The tenths of each network's phase that were printed. */
+  const tenths = new Map<string, number>();
+  return {
+    print({ bytes, total }: Progress, about: string, title: string, changed: boolean) {
+      if (changed) tenths.delete(about);
+      if (bytes === undefined || total === undefined) {
+        if (changed) out.write(`${title} …\n`);
+        return;
+      }
+      const now = Math.floor((bytes / total) * 10);
+      if (now > (tenths.get(about) ?? -1))
+        out.write(`${title}: ${inMegabytes(bytes)} of ${inMegabytes(total)} MB\n`);
+      tenths.set(about, now);
+    },
+  };
+}
+
 /**
  * An observer that draws on `out`; `name` is what progress is about that names no network. There is one bar, of what
  * changed its phase last. `done` removes it and must be called at the end.
@@ -26,8 +45,7 @@ export function progressOn(out: Output, name: string): Observer & { done(): void
   /** What the bar is about. */
   let drawn = '';
   const phases = new Map<string, Phase>();
-  /** Of the phase of each. */
-  const tenths = new Map<string, number>();
+  const lines = linePrinter(out);
   const stop = () => {
     bar?.stop();
     bar = undefined;
@@ -48,17 +66,6 @@ export function progressOn(out: Output, name: string): Observer & { done(): void
     bar.update(bytes, { done: inMegabytes(bytes), all: inMegabytes(total) });
   };
 
-  const print = ({ bytes, total }: Progress, about: string, title: string, changed: boolean) => {
-    if (bytes === undefined || total === undefined) {
-      if (changed) out.write(`${title} …\n`);
-      return;
-    }
-    const now = Math.floor((bytes / total) * 10);
-    if (now > (tenths.get(about) ?? -1))
-      out.write(`${title}: ${inMegabytes(bytes)} of ${inMegabytes(total)} MB\n`);
-    tenths.set(about, now);
-  };
-
   return {
     notice(text) {
       stop();
@@ -72,14 +79,11 @@ export function progressOn(out: Output, name: string): Observer & { done(): void
         return;
       }
       const changed = phases.get(about) !== phase;
-      if (changed) {
-        stop();
-        tenths.delete(about);
-      }
+      if (changed) stop();
       phases.set(about, phase);
-      const title = `${about}: ${TITLES[phase]}`;
+      const title = `${about}: ${titles[phase]}`;
       if (out.isTTY) draw(progress, about, title, changed);
-      else print(progress, about, title, changed);
+      else lines.print(progress, about, title, changed);
     },
     done: stop,
   };

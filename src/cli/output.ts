@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import type { SingleBar } from 'cli-progress';
+import type { ConfigLine } from '../config/readConfig.ts';
 
 /** Aligned columns, two spaces apart. */
 export function table(rows: readonly (readonly string[])[]): string {
@@ -35,7 +36,7 @@ type Write = NodeJS.WriteStream['write'];
 /** The streams that `printSafely` has changed, with their own `write`. */
 const own = new WeakMap<object, Write>();
 
-/** From now on texts that are written to this stream are printable; bytes stay as they are. */
+/** Makes texts that are written to this stream from now on printable; bytes stay as they are. */
 export function printSafely(stream: NodeJS.WriteStream): void {
   const write = stream.write.bind(stream) as (chunk: string | Uint8Array, ...rest: unknown[]) => boolean;
   own.set(stream, stream.write.bind(stream));
@@ -54,4 +55,24 @@ export function newProgressBar(stream: NodeJS.WritableStream, format: string): S
   const bars = createRequire(import.meta.url)('cli-progress') as typeof import('cli-progress');
   const options = { stream: unfiltered(stream), format, hideCursor: true, clearOnComplete: true };
   return new bars.SingleBar(options, bars.Presets.shades_classic);
+}
+
+/** `cutout config`: every setting with its value and origin; a `!` marks those that a fault names. */
+export function showConfig(lines: readonly ConfigLine[], json: boolean, out: NodeJS.WritableStream): void {
+  if (json) {
+    out.write(`${JSON.stringify(lines, undefined, 2)}\n`);
+    return;
+  }
+  const anyWrong = lines.some(({ wrong }) => wrong);
+  const shown = lines.map(({ variable, value, source, help, wrong }) => ({
+    variable: anyWrong ? `${wrong ? '!' : ' '} ${variable}` : variable,
+    value: value === null || (Array.isArray(value) && value.length === 0) ? '-' : String(value),
+    source,
+    help,
+  }));
+  const width = (pick: (line: (typeof shown)[number]) => string) =>
+    Math.max(...shown.map((line) => pick(line).length));
+  const [names, values] = [width(({ variable }) => variable), width(({ value }) => value)];
+  for (const { variable, value, source, help } of shown)
+    out.write(`${variable.padEnd(names)}  ${value.padEnd(values)}  ${source.padEnd(11)}  ${help}\n`);
 }

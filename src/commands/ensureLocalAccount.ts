@@ -8,7 +8,7 @@ import type { Stores } from '../billing/stores.ts';
 import { makeFolder } from '../folder.ts';
 import { StoreError } from '../store/error.ts';
 import { inTransaction } from './command.ts';
-import { postCredits } from './postCredits.ts';
+import { postCredits } from './credits.ts';
 
 interface LocalAccountOptions {
   readonly stores: Pick<Stores, 'accounts' | 'transaction'>;

@@ -3,7 +3,7 @@ import type { Person, SignIns } from '../accounts/signIns.ts';
 import type { QuarterCredits } from '../billing/price.ts';
 import type { Transactional } from '../billing/transaction.ts';
 import { inTransaction } from './command.ts';
-import { postCredits } from './postCredits.ts';
+import { postCredits } from './credits.ts';
 
 interface SignInContext {
   readonly stores: Transactional;

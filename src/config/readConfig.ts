@@ -10,9 +10,8 @@ import { httpSettings } from './http.ts';
 import { checkImprove, type ImproveConfig, improveSettings } from './improve.ts';
 import { limitsSettings } from './limits.ts';
 import { observeSettings } from './observe.ts';
-import { redisSettings } from './redis.ts';
 import { checkCallback, checkOperators, checkProviders, signInSettings } from './signIn.ts';
-import { storeSettings } from './store.ts';
+import { redisSettings, storeSettings } from './store.ts';
 import type { Setting, Settings, Values } from './types.ts';
 
 /**
@@ -152,7 +151,7 @@ function invalidLines(parsed: Parsed, env: Environment, { messages }: Faults): C
 const checkoutMark = path.join('models', 'isnet', 'model.json');
 
 /**
- * Where networks are unless CUTOUT_MODELS_DIR says it: in a data folder that is set, beside a checkout, or that has some
+ * The folder of networks unless CUTOUT_MODELS_DIR says it: in a data folder that is set, beside a checkout, or that has some
  * already; else in the user's own place (XDG Base Directory Specification), so that any folder uses the same.
  */
 function networksFolder(dataDir: string, env: Environment): string {

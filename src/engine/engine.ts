@@ -2,8 +2,6 @@ import { isTruncated } from './elf.ts';
 import {
   type ComposePlan,
   type ComposeResult,
-  type DescribePlan,
-  type Description,
   type Embedding,
   EngineError,
   type EngineOptions,
@@ -49,8 +47,6 @@ export interface Engine {
   select(plan: SelectPlan, control?: JobControl): Promise<Selection>;
   /** Drops all networks and frees their memory; jobs running on them finish first. */
   unload(): Promise<void>;
-  /** NativeEngine.describe: reads `pixels.data`, which must not change until the promise settles. */
-  describe(pixels: Pixels, plan: DescribePlan, control?: JobControl): Promise<Description>;
   /** NativeEngine.matte: works in `pixels.data`, which belongs to the engine until the promise settles. */
   matte(pixels: Pixels, plan: MattePlan, control?: JobControl): Promise<MatteResult>;
   /** NativeEngine.compose: the canvas replaces the image at the front of `pixels.data`. */
@@ -129,10 +125,6 @@ class NativeEngineAdapter implements Engine {
 
   unload(): Promise<void> {
     return withEngineErrors(this.#native.unload(), new Error());
-  }
-
-  async describe(pixels: Pixels, plan: DescribePlan, control: JobControl = {}): Promise<Description> {
-    return this.#run((id) => this.#native.describe(id, pixels, plan), control, new Error());
   }
 
   async matte(pixels: Pixels, plan: MattePlan, control: JobControl = {}): Promise<MatteResult> {

@@ -182,12 +182,11 @@ export interface SubjectHead {
 export interface SubjectTypesSpec {
   /** A prepared network with two outputs: class maps and feature maps. */
   readonly detector: NetworkSpec;
-  /** The head that makes types of features; where it is absent, only features are available. */
-  readonly head?: SubjectHead;
+  readonly head: SubjectHead;
 }
 
 export interface SubjectTypesInfo {
-  /** Length of the features that `describe` returns. */
+  /** Length of the features that the head reads. */
   readonly features: number;
   readonly loadMs: number;
   readonly warmUpMs: number;
@@ -255,13 +254,6 @@ export interface Subject {
   readonly probabilities: readonly number[];
 }
 
-/** Position of the subject in an image: values 0..1, row-major without padding, of any size. */
-export interface MatteMap {
-  readonly data: Float32Array;
-  readonly width: number;
-  readonly height: number;
-}
-
 /** Time limit of a job. */
 interface Deadline {
   /**
@@ -269,18 +261,6 @@ interface Deadline {
    * ENGINE_DEADLINE.
    */
   readonly deadlineMs?: number;
-}
-
-export interface DescribePlan extends Deadline {
-  /** Borrowed until the promise settles, like the pixels. */
-  readonly matte: MatteMap;
-}
-
-export interface Description {
-  /** Order and meaning: native/classify/features.h. */
-  readonly features: Float32Array;
-  /** Absent without a head. */
-  readonly subject?: Subject;
 }
 
 /** Straight RGBA8, row-major without padding, `data.length === width * height * 4`. */
@@ -528,7 +508,7 @@ export interface DeviceStats {
  * composition (RangeError). `id`, 0 or a positive integer, identifies the job for `cancel` and must not be in
  * use.
  *
- * Threads: matte, describe, embed and select run on one of `workers`; compose, encodePng and loading on one of
+ * Threads: matte, embed and select run on one of `workers`; compose, encodePng and loading on one of
  * `pixelThreads`. Each kind starts in the order of the calls.
  */
 export interface NativeEngine {
@@ -553,11 +533,6 @@ export interface NativeEngine {
    * finish on them and keep them until then; jobs given before the next load reject with ENGINE_MODEL.
    */
   unload(): Promise<void>;
-  /**
-   * Classifies a subject under a given matte. Changes neither `pixels` nor the matte. Rejects with
-   * ENGINE_MODEL before loadSubjectTypes.
-   */
-  describe(id: number, pixels: Pixels, plan: DescribePlan): Promise<Description>;
   /**
    * Estimates the matte and writes it into `pixels.data`: the first width * height * 4 bytes of the plan's
    * size are the result. Alpha of the input is multiplied with the matte. After a rejection the pixels are

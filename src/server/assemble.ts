@@ -1,6 +1,6 @@
 import { type ServedStores, serveStores } from '../billing/stores.ts';
 import type { Purchases } from '../billing/stripeCheckout.ts';
-import { bookPurchase } from '../commands/bookPurchase.ts';
+import { bookPurchase } from '../commands/credits.ts';
 import type { Config } from '../config/readConfig.ts';
 import type { Cutout } from '../cutout/cutout.ts';
 import { openingSince } from '../engine/opening.ts';

@@ -27,7 +27,7 @@ export interface KeyCandidate extends AccountRow {
   readonly revokedAt: number | null;
 }
 
-/** Of `account`, as `AccountRow` names them. */
+/** The columns of `account`, as `AccountRow` names them. */
 export const accountColumns = `account.id, account.name, account.email, account.created_at AS "createdAt",
   account.deleted_at AS "deletedAt"`;
 const keyColumns = `id, account_id AS "accountId", prefix, label, created_at AS "createdAt",

@@ -30,7 +30,7 @@ type Row = Readonly<Record<string, Value>>;
 
 const rowsAtATime = 100;
 
-/** In the order of the key, page by page: a database may be larger than memory. */
+/** Yields the rows in the order of the key, page by page: a database may be larger than memory. */
 async function* pages(sql: Sql, { name, key }: Table): AsyncGenerator<readonly Row[]> {
   const order = `ORDER BY ${key.join(', ')} LIMIT ${rowsAtATime}`;
   const next = `(${key.join(', ')}) > (${key.map((column) => `@${column}`).join(', ')})`;

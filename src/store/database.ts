@@ -58,7 +58,7 @@ export interface SchemaSql extends Sql {
 
 /** The service's database, SQLite or PostgreSQL. */
 export interface Database extends Sql {
-  /** For messages; contains no password. */
+  /** The name that messages use; it contains no password. */
   readonly name: string;
   /** A transaction that excludes all others of this kind, on any machine. */
   exclusive<T>(work: (sql: SchemaSql) => Promise<T>): Promise<T>;

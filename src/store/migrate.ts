@@ -8,7 +8,7 @@ interface Applied {
   readonly checksum: string;
 }
 
-/** Of the text for SQLite on both databases, so that a copy of one in the other is known too. */
+/** The checksum of the text for SQLite, on both databases, so that a copy of one in the other is known too. */
 const checksum = ({ sql }: Migration) => createHash('sha256').update(sql(dialects.sqlite)).digest('hex');
 
 interface Migrated {

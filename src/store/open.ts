@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { Database } from './database.ts';
-import { StoreError } from './error.ts';
+import { isUnavailable, StoreError } from './error.ts';
 import { migrate } from './migrate.ts';
 import { openSqlite } from './sqlite.ts';
 
@@ -31,4 +31,28 @@ export async function openStore(options: StoreOptions): Promise<Database> {
     const message = `The schema of the database ${database.name} cannot be brought up to date: ${reason}.`;
     throw new StoreError('STORE_OPEN', message, { cause: error });
   }
+}
+
+/** The database; `onUnavailable` is called for every call that rejects with STORE_UNAVAILABLE. */
+export function watchDatabase(database: Database, onUnavailable: () => void): Database {
+  const watched = async <T>(call: Promise<T>): Promise<T> => {
+    try {
+      return await call;
+    } catch (error) {
+      if (isUnavailable(error)) onUnavailable();
+      throw error;
+    }
+  };
+  return {
+    name: database.name,
+    dialect: database.dialect,
+    version: () => database.version(),
+    all: (text, values) => watched(database.all(text, values)),
+    get: (text, values) => watched(database.get(text, values)),
+    run: (text, values) => watched(database.run(text, values)),
+    transaction: (work) => watched(database.transaction(work)),
+    exclusive: (work) => watched(database.exclusive(work)),
+    snapshot: (work) => watched(database.snapshot(work)),
+    close: () => database.close(),
+  };
 }

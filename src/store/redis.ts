@@ -22,14 +22,14 @@ export function script(lua: string, size: 'small' | 'large' = 'small'): Script {
   return { source, sha: createHash('sha1').update(source).digest('hex') };
 }
 
-/** For scripts: Redis' clock in milliseconds, the same for all nodes. */
+/** Lines of a script that set `now` to Redis' clock in milliseconds, the same for all nodes. */
 export const luaNow =
   "local time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\n";
 
 /** Errors of a Redis that is reachable but unable to answer now: starting, full, a replica, disk full. */
 const passing = /^(OOM|LOADING|BUSY|READONLY|MISCONF|MASTERDOWN|NOREPLICAS|UNKILLABLE|NOAUTH|WRONGPASS)\b/;
 
-/** In words; errors of several addresses have a code only. */
+/** The reason in words; errors of several addresses have a code only. */
 const reasonOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error);
   return error.message || String((error as { code?: unknown }).code ?? error.name);
@@ -90,7 +90,7 @@ class Link {
   readonly #timeoutMs: number;
   readonly #heartbeat: NodeJS.Timeout;
   #client: Client;
-  /** When the connection was last opened or lost, `performance.now()`; undefined while it is usable. */
+  /** The time at which the connection was last opened or lost, `performance.now()`; undefined while it is usable. */
   #waitingSince: number | undefined;
   #lost = false;
   #closed = false;

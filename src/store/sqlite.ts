@@ -6,9 +6,8 @@ import Sqlite from 'better-sqlite3';
 import { accessSentence, assertUsable, makeFolder } from '../folder.ts';
 import type { Database, Dialect, SchemaSql, Sql, Values } from './database.ts';
 import { InDoubt, StoreError } from './error.ts';
-import { GroupCommit } from './groupCommit.ts';
 import { dialects } from './migrations.ts';
-import { Mutex } from './mutex.ts';
+import { GroupCommit, Mutex } from './sqliteWrites.ts';
 
 interface SqliteOptions {
   readonly file: string;
@@ -117,7 +116,7 @@ class SqliteDatabase implements Database {
   /** What other connections have committed, as a number that changes. */
   readonly #dataVersion: Sqlite.Statement<[], number>;
   #version = 0;
-  /** Of the version: what others and this process had written. */
+  /** What others and this process had written at the version. */
   #seen = { others: 0, own: 0 };
 
   constructor(sqlite: Sqlite.Database) {

@@ -2,7 +2,7 @@ import test from 'ava';
 import { parsePacks } from '../../src/billing/packs.ts';
 import { credits } from '../../src/billing/price.ts';
 import { Purchases } from '../../src/billing/stripeCheckout.ts';
-import { bookPurchase } from '../../src/commands/bookPurchase.ts';
+import { bookPurchase } from '../../src/commands/credits.ts';
 import { accountWith, type Cleanup, testStores } from '../support/stores.ts';
 import { signedEvent, stripeLike } from '../support/stripe.ts';
 

@@ -113,8 +113,8 @@ async function run(
 
 interface Row {
   readonly request: string;
-  readonly there: { readonly status: number; readonly other: Readonly<Record<string, string>> };
-  readonly differences: readonly { readonly kind: string; readonly what: string }[];
+  readonly there: { readonly status: number; readonly facts: Readonly<Record<string, string>> };
+  readonly differences: readonly { readonly matters: boolean; readonly what: string }[];
 }
 
 const rowsOf = (out: string): Row[] => JSON.parse(out).requests;
@@ -122,7 +122,7 @@ const rowsOf = (out: string): Row[] => JSON.parse(out).requests;
 /** Differences of the contract as `request: what`. */
 const noticed = ({ out }: Ran): string[] =>
   rowsOf(out).flatMap(({ request, differences }) =>
-    differences.filter(({ kind }) => kind === 'contract').map(({ what }) => `${request}: ${what}`),
+    differences.filter(({ matters }) => matters).map(({ what }) => `${request}: ${what}`),
   );
 
 const balance = async (url: string): Promise<number> => {
@@ -136,15 +136,12 @@ test.serial('two services that answer alike have no differences, and are charged
   const before = await balance(url);
   const ran = await run(url, url, { json: false });
   t.true(ran.same, ran.out);
-  t.regex(
-    ran.out,
-    /^plain: 200, [\d.]+ \/ [\d.]+ s, png 612x408 rgb and alpha, mean difference 0\.0 of 255$/m,
-  );
+  t.regex(ran.out, /^plain: 200, [\d.]+ \/ [\d.]+ s, mean difference 0\.0 of 255$/m);
   t.regex(ran.out, /^account: 200, /m);
-  t.regex(ran.out, /^no image: 400, [\d.]+ \/ [\d.]+ s, missing_source$/m);
-  t.regex(ran.out, /^wrong key: 403, [\d.]+ \/ [\d.]+ s, auth_failed$/m);
+  t.regex(ran.out, /^no image: 400, [\d.]+ \/ [\d.]+ s$/m);
+  t.regex(ran.out, /^wrong key: 403, [\d.]+ \/ [\d.]+ s$/m);
   t.notRegex(ran.out, /^ {2}/m);
-  t.regex(ran.out, /\nno differences that a client can notice \(here \/ there\)\n$/);
+  t.regex(ran.out, /\nDifferences that a client can notice \(here \/ there\): 0\n$/);
   const [, previews] =
     /At most (\d+) previews and 0 results of full size may be charged by each service/.exec(ran.err) ?? [];
   t.is(before - (await balance(url)), 2 * Number(previews) * 0.25, 'both roles are this server');
@@ -179,18 +176,18 @@ test.serial('every kind of difference is found, and no other', async (t) => {
   t.deepEqual(
     found.filter((each) => !each.endsWith(': X-Type')),
     [
-      'account: parts',
+      'account: keys',
       'format=webp: Content-Type',
-      'format=webp: image format',
+      'format=webp: format',
       'format=webp: channels',
       'roi=0% 0% 50% 100%: picture',
       'scale=50% position=0% 0%: picture',
-      'type=product: image format',
+      'type=product: format',
       'type=product: channels',
       'type=product: unreadable',
       'size=huge: status',
       'format=gif: error code',
-      'format=gif: keys of the error',
+      'format=gif: keys',
       'roi=somewhere: status',
       'roi=0px 0px 90000px 90000px: status',
       'scale=5%: status',
@@ -203,7 +200,7 @@ test.serial('every kind of difference is found, and no other', async (t) => {
     shown.out,
     /^roi=0% 0% 50% 100%: .*\n(?: {2}.*\n)* {2}! picture: this one \/ differs by \d+ of 255$/m,
   );
-  t.regex(shown.out, /\n\d+ differences that a client can notice \(here \/ there\)\n$/);
+  t.regex(shown.out, /\nDifferences that a client can notice \(here \/ there\): [1-9]\d*\n$/);
 });
 
 test.serial('a photo, full sizes and further fields', async (t) => {
@@ -216,8 +213,8 @@ test.serial('a photo, full sizes and further fields', async (t) => {
   t.regex(ran.err, / previews and 2 results of full size may be charged /);
   const posts = other.exchanges.filter(({ url: requested }) => requested.endsWith('removebg'));
   t.true(posts.every(({ sent }) => /name="test"\r\n\r\ntrue|"test":"true"|^test=true/.test(sent)));
-  const shown = await run(url, other.url, { full: true, json: false }, file);
-  t.regex(shown.out, /^size=full: 200, .* png 900x600 rgb and alpha, /m);
+  const full = rowsOf(ran.out).find(({ request }) => request === 'size=full');
+  t.like(full?.there.facts, { 'X-Width': '900', 'X-Height': '600', format: 'png' });
 });
 
 test.serial('a request without an answer is a difference; three in a row end the check', async (t) => {
@@ -226,7 +223,7 @@ test.serial('a request without an answer is a difference; three in a row end the
   const one = await run(url, slow.url, { timeout: 3 });
   t.deepEqual(noticed(one), ['format=webp: status']);
   const found = rowsOf(one.out).find(({ request }) => request === 'format=webp');
-  t.like(found?.there, { status: 0, other: { 'error title': 'no complete answer within 3 s' } });
+  t.like(found?.there, { status: 0, facts: { 'error title': 'no complete answer within 3 s' } });
   let posts = 0;
   const gone = await altered(t, url, {
     response: ({ url: requested }, res) => {
@@ -268,16 +265,19 @@ test.serial('a service that cannot be compared is one sentence', async (t) => {
     ['http://a:b@127.0.0.1', /^--against must have no user name and password\.$/],
     [
       'http://name.invalid',
-      /v1\.0\/removebg answers the plain request with status 0 and nothing: (ENOTFOUND|EAI_AGAIN)\./,
+      /v1\.0\/removebg answers the plain request with status 0 and nothing \((ENOTFOUND|EAI_AGAIN)\)\./,
     ],
-    [words, /with status 0 and nothing: .*HTTP/],
-    [words.replace('http:', 'https:'), /with status 0 and nothing: ERR_SSL_/],
-    [silent, /with status 0 and nothing: no complete answer within 1 s\./, { timeout: 1 }],
-    [closed, /with status 0 and nothing: no complete answer within 1 s\./, { timeout: 1 }],
-    [page, /with status 200 and text\/html\. Check the address/],
-    [moved, /with status 301 and absent: it redirects to https:\/\/x\.example\/ 31m\./],
-    [missing, /with status 404 and absent\. Check the address, which may be the whole one of its removebg/],
-    [poor, /with status 402 and absent: Insufficient credits\./],
+    [words, /with status 0 and nothing \(.*HTTP/],
+    [words.replace('http:', 'https:'), /with status 0 and nothing \(ERR_SSL_/],
+    [silent, /with status 0 and nothing \(no complete answer within 1 s\)\./, { timeout: 1 }],
+    [closed, /with status 0 and nothing \(no complete answer within 1 s\)\./, { timeout: 1 }],
+    [page, /with status 200 and text\/html \(no error\)\. Check the address/],
+    [moved, /with status 301 and nothing \(it redirects to https:\/\/x\.example\/ 31m\)\./],
+    [
+      missing,
+      /with status 404 and nothing \(no error\)\. Check the address, which may be the whole one of its removebg/,
+    ],
+    [poor, /with status 402 and nothing \(Insufficient credits\)\./],
     [`${refusing.url}/elsewhere`, /with status 404 and /],
   ];
   for (const [against, said, options] of cases)
@@ -298,7 +298,7 @@ test('no more of an answer is read than the limit', async (t) => {
   const image = { ...configureImages({ inputFormats: [] }), maxBytes: 1024 ** 2 };
   const signal = new AbortController().signal;
   const answer = await ask(new URL(url), {}, { timeoutMs: 60_000, image, signal });
-  t.like(answer, { status: 0, other: { 'error title': 'more than 1 MB' } });
+  t.like(answer, { status: 0, facts: { 'error title': 'more than 1 MB' } });
   t.true(sent < 64 * 1024 ** 2);
 });
 
@@ -308,7 +308,7 @@ test.serial('the command: keys, exit codes, and where it sends them', async (t) 
   const command = ['check', '--server', other.url, '--against'];
   const without = await cli(t, [...command, other.url], env);
   t.is(without.code, 2);
-  t.regex(without.stderr, /\ncutout: Set CUTOUT_AGAINST_KEY to the key of the service of --against/);
+  t.regex(without.stderr, /\ncutout: Set CUTOUT_AGAINST_KEY to the key for --against/);
   const ran = await cli(t, [...command, other.url, '--json'], { ...env, CUTOUT_AGAINST_KEY: key });
   t.is(ran.code, 0, ran.stderr);
   t.deepEqual(
@@ -320,7 +320,7 @@ test.serial('the command: keys, exit codes, and where it sends them', async (t) 
     CUTOUT_AGAINST_KEY: 'another_key_0123456789',
   });
   t.is(refused.code, 2);
-  t.regex(refused.stderr, /: API Key invalid\. Check the address.* key in CUTOUT_AGAINST_KEY\.\n$/);
+  t.regex(refused.stderr, /\(API Key invalid\)\. Check the address.* key in CUTOUT_AGAINST_KEY\.\n$/);
   t.false(refused.stderr.includes('another_key'));
   const changed = await altered(t, other.url, { without: ['x-width'] });
   const different = await cli(t, [...command, changed.url], { ...env, CUTOUT_AGAINST_KEY: key });

@@ -1,14 +1,10 @@
 import test from 'ava';
 import { SignIns } from '../../src/accounts/signIns.ts';
 import { credits } from '../../src/billing/price.ts';
-import { bookPurchase } from '../../src/commands/bookPurchase.ts';
-import { createAccount, createAccountWithKey } from '../../src/commands/createAccount.ts';
-import { deleteImage } from '../../src/commands/deleteImage.ts';
+import { createAccount, createAccountWithKey, createKey, revokeKey } from '../../src/commands/accounts.ts';
+import { bookPurchase, postCredits, refundCharge } from '../../src/commands/credits.ts';
 import { ensureLocalAccount } from '../../src/commands/ensureLocalAccount.ts';
-import { eraseAccount } from '../../src/commands/eraseAccount.ts';
-import { createKey, revokeKey } from '../../src/commands/keys.ts';
-import { postCredits } from '../../src/commands/postCredits.ts';
-import { refundCharge } from '../../src/commands/refundCharge.ts';
+import { deleteImage, eraseAccount } from '../../src/commands/erase.ts';
 import { signIn, signInByLink } from '../../src/commands/signIn.ts';
 import { Improve } from '../../src/improve/improve.ts';
 import { ImproveTable } from '../../src/store/improveTable.ts';

@@ -373,3 +373,10 @@ for (const [what, more, said] of [
     const error = t.throws(() => loadConfig({ ...twoProviders, ...more }), { instanceOf: UserError });
     t.regex(error?.message ?? '', said);
   });
+
+for (const removed of ['CUTOUT_BATCH_DELAY', 'CUTOUT_IMPROVE_DIR'])
+  test(`a setting that was removed ends the start: ${removed}`, (t) => {
+    t.throws(() => loadConfig({ [removed]: '/srv' }), {
+      message: `${removed} is not a setting of Cutout. \`cutout config\` lists all of them.`,
+    });
+  });

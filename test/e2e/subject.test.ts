@@ -6,12 +6,12 @@ import sharp, { type Sharp } from 'sharp';
 import { z } from 'zod';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
-import { type MatteMap, type Pixels, allSubjectTypes } from '../../src/engine/types.ts';
+import { allSubjectTypes, type Pixels } from '../../src/engine/types.ts';
 import { locateNetwork, preparedFacts } from '../../src/models/locate.ts';
 import { operatorsOf } from '../../src/models/precision.ts';
 import { readSubjectHead } from '../../src/models/subjectHead.ts';
 import { openSubjectTypes } from '../../src/server/openSubjectTypes.ts';
-import { engineOptions, planFor } from '../fixtures/engineSetup.ts';
+import { engineOptions, Networks, planFor } from '../fixtures/engineSetup.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
 
 interface Context {
@@ -28,7 +28,8 @@ const photos = path.join(root, '..', 'shared', 'data');
 /** For every eighth photo of heldout.csv, 13 in all: the measured number, less one. */
 const TOLD_RIGHT = 10;
 
-const everywhere: MatteMap = { data: Float32Array.of(1), width: 1, height: 1 };
+const networks = new Networks();
+test.after.always(() => networks.remove());
 
 async function pixelsOf(image: Sharp): Promise<Pixels> {
   const { data, info } = await image.ensureAlpha().raw().toBuffer({ resolveWithObject: true });
@@ -106,12 +107,15 @@ test('a drawing is a graphic, on transparency and on white', async (t) => {
     sayLeftOut(t, t.context.notices.join(' '));
     return;
   }
+  const { engine } = t.context;
+  await engine.load(networks.spec('everything', { gain: 0, bias: 20 }));
   const drawing = Buffer.from(
     '<svg xmlns="http://www.w3.org/2000/svg" width="400" height="400"><circle cx="200" cy="200" r="150" fill="#e33"/>' +
       '<path d="M120 220 L180 280 L290 140" stroke="#fff" stroke-width="36" fill="none"/></svg>',
   );
   for (const image of [sharp(drawing), sharp(drawing).flatten({ background: '#fff' })]) {
-    const { subject } = await t.context.engine.describe(await pixelsOf(image), { matte: everywhere });
+    const pixels = await pixelsOf(image);
+    const { subject } = await engine.matte(pixels, { ...planFor('everything', pixels), subject: true });
     t.is(subject?.type, 'graphic');
   }
 });

@@ -3,6 +3,7 @@ import test, { type ExecutionContext } from 'ava';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import { EngineError, type NativeModule } from '../../src/engine/types.ts';
 import { engineOptions, halves, Networks, planFor } from '../fixtures/engineSetup.ts';
+import { head } from '../fixtures/subjectHead.ts';
 
 /** The addon as it ships, with allocations and threads that fail on command (test/faults). */
 interface FaultyModule extends NativeModule {
@@ -33,7 +34,7 @@ async function start(t: ExecutionContext): Promise<Engine> {
   t.teardown(() => engine.close(0));
   await engine.load(network);
   await engine.load(second);
-  await engine.loadSubjectTypes({ detector });
+  await engine.loadSubjectTypes({ detector, head: head() });
   return engine;
 }
 
@@ -67,17 +68,17 @@ const jobs: Readonly<Record<string, (engine: Engine) => Promise<string>>> = {
     const png = await engine.encodePng(image(), { channels: 'rgba', effort: 1 });
     return png.toString('base64');
   },
-  async describe(engine) {
-    const matte = { data: new Float32Array(64).fill(0.5), width: 8, height: 8 };
-    const { features } = await engine.describe(image(), { matte });
-    return JSON.stringify([...features]);
+  async 'matte with its type'(engine) {
+    const pixels = image();
+    const { subject } = await engine.matte(pixels, { ...planFor('white', pixels), subject: true });
+    return JSON.stringify(subject);
   },
   async load(engine) {
     const { name, outputs } = await engine.load(network);
     return JSON.stringify([name, outputs]);
   },
   async loadSubjectTypes(engine) {
-    const { features } = await engine.loadSubjectTypes({ detector });
+    const { features } = await engine.loadSubjectTypes({ detector, head: head() });
     return JSON.stringify(features);
   },
 };

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import test from 'ava';
 import { Purchases } from '../../src/billing/stripeCheckout.ts';
-import { bookPurchase } from '../../src/commands/bookPurchase.ts';
+import { bookPurchase } from '../../src/commands/credits.ts';
 import { auth } from '../../src/http/middleware/auth.ts';
 import { receiveBody, receiveRawBody } from '../../src/http/middleware/receiveBody.ts';
 import { billingRoutes } from '../../src/http/route/billing/route.ts';

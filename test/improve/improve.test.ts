@@ -3,7 +3,7 @@ import path from 'node:path';
 import test from 'ava';
 import { Command } from 'commander';
 import { improveCommand } from '../../src/cli/improve.ts';
-import { deleteImage } from '../../src/commands/deleteImage.ts';
+import { deleteImage } from '../../src/commands/erase.ts';
 import type { Bucket } from '../../src/improve/bucket.ts';
 import { Improve } from '../../src/improve/improve.ts';
 import { s3Bucket } from '../../src/improve/s3.ts';

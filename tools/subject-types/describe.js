@@ -1,4 +1,5 @@
-// Features as the server computes them: the built addon with the network and the detector, without a head.
+// Features as the server computes them, by the test addon (npm run setup -- --tests); mattes by the built addon.
+import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -35,7 +36,8 @@ export async function describer(threads = 1) {
   const network = await ensureNetwork('isnet', { ...place, form });
   await engine.load({ ...network, operators, width: MATTE_SIDE, height: MATTE_SIDE });
   const detector = await ensureNetwork(SUBJECT_DETECTOR, { ...place, role: 'detector' });
-  await engine.loadSubjectTypes({ detector });
+  const addon = createRequire(import.meta.url)('../../build/native/Release/cutout_test.node');
+  const opened = addon.openDetector(defaultRuntimePath(), detector, threads);
   return {
     /** The network's alpha, MATTE_SIDE x MATTE_SIDE bytes; `image` must have that size, and is overwritten. */
     matte: async (image) => {
@@ -44,7 +46,8 @@ export async function describer(threads = 1) {
       return Uint8Array.from({ length: width * height }, (_, at) => image.data[at * 4 + 3]);
     },
     /** The head's features (native/classify/features.h). */
-    describe: async (image, matte) => (await engine.describe(image, { matte })).features,
+    describe: (image, matte) =>
+      addon.subjectFeatures(opened, { ...image, stride: 4 * image.width }, matte, threads),
     close: () => engine.close(0),
   };
 }

@@ -13,41 +13,31 @@ export interface Answer {
   readonly status: number;
   /** Seconds from the request to the end of the answer. */
   readonly seconds: number;
-  /** What a client can notice, by its name in the report. */
-  readonly contract: Fields;
-  /** What services may decide themselves, such as the subject's type, the price or the wording. */
-  readonly other: Fields;
+  /** Facts by their names in the report. */
+  readonly facts: Fields;
   readonly picture?: Raster;
 }
 
-export interface AskLimits {
-  readonly timeoutMs: number;
-  /** `maxBytes` bounds the answer too. */
-  readonly image: ProbeLimits;
-  readonly signal: AbortSignal;
-}
-
-type Facts = Pick<Answer, 'contract' | 'other' | 'picture'>;
+/** Facts that services may decide themselves; a client can notice all others. */
+export const freeFacts: ReadonlySet<string> = new Set(['type', 'credits', 'error title', 'redirect']);
 
 /** Longest time to decode an image. */
 const timeoutSeconds = 60;
 /** Levels of a JSON text that are looked at. */
 const maxDepth = 8;
 
-/** Headers of a result whose values are part of the contract, are the service's choice, or change at every request. */
+/** Headers of a result whose values are the contract, and those of which only the presence is. */
 const fixedHeaders = ['X-Width', 'X-Height', 'X-Max-Width', 'X-Max-Height'];
-const freeHeaders = ['X-Type', 'X-Credits-Charged'];
-const changingHeaders = ['Foreground-Top', 'Foreground-Left', 'Foreground-Width', 'Foreground-Height']
-  .concat('RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset')
+const presentHeaders = ['Type', 'Credits-Charged']
+  .concat(['Top', 'Left', 'Width', 'Height'].map((side) => `Foreground-${side}`))
+  .concat(['Limit', 'Remaining', 'Reset'].map((part) => `RateLimit-${part}`))
   .map((name) => `X-${name}`);
 
 /** The paths of all values of a JSON value; a list counts as its first element. */
 function pathsOf(value: unknown, path = '', depth = 0): string[] {
   if (typeof value !== 'object' || value === null || depth === maxDepth) return [path];
   if (Array.isArray(value)) return pathsOf(value[0], `${path}[]`, depth + 1);
-  return Object.entries(value).flatMap(([key, inner]) =>
-    pathsOf(inner, path === '' ? key : `${path}.${key}`, depth + 1),
-  );
+  return Object.entries(value).flatMap(([key, inner]) => pathsOf(inner, `${path}.${key}`, depth + 1));
 }
 
 /** A JSON text and the paths of its values. */
@@ -60,90 +50,88 @@ function parse(body: Buffer): { readonly json?: unknown; readonly keys: string }
   }
 }
 
-const envelope = z.object({
-  errors: z.array(
-    z.object({ code: z.string().transform(shown), title: z.string().transform(shown) }).partial(),
-  ),
-});
+const text = z.string().transform(shown);
+const envelope = z.object({ errors: z.array(z.object({ code: text, title: text }).partial()) });
 
-function errorFacts(body: Buffer): Facts {
+function errorFacts(body: Buffer): Fields {
   const { json, keys } = parse(body);
   const { code, title } = envelope.safeParse(json).data?.errors[0] ?? {};
-  return {
-    contract: { ...(code && { 'error code': code }), 'keys of the error': keys },
-    other: { ...(title && { 'error title': title }) },
-  };
+  return { ...(code && { 'error code': code }), ...(title && { 'error title': title }), keys };
 }
 
-/** Rejects with ImageError. */
-async function resultFacts(type: string, body: Buffer, limits: ProbeLimits): Promise<Facts> {
-  if (type === 'application/json') return { contract: { parts: parse(body).keys }, other: {} };
-  if (type === 'application/zip') {
-    const names: string[] = [];
-    try {
-      // Nothing is unpacked.
-      unzipSync(body, { filter: ({ name }) => names.push(shown(name)) < 0 });
-    } catch (error) {
-      throw new ImageError('failed_to_read_image', 'The ZIP cannot be read.', error);
-    }
-    return { contract: { parts: names.slice(0, 20).join(', ') }, other: {} };
+/** The names of a ZIP's entries, of which nothing is unpacked. Throws ImageError. */
+function entriesOf(body: Buffer): string {
+  const names: string[] = [];
+  try {
+    unzipSync(body, { filter: ({ name }) => names.push(shown(name)) < 0 });
+  } catch (error) {
+    throw new ImageError('failed_to_read_image', 'The ZIP cannot be read.', error);
   }
+  return names.slice(0, 20).join(', ');
+}
+
+/** The facts in the headers of a result. */
+function headerFacts(headers: Headers): Fields {
+  const facts: Record<string, string> = {};
+  const take = (fact: string, name: string) => {
+    const value = headers.get(name);
+    if (value !== null) facts[fact] = presentHeaders.includes(fact) ? 'present' : shown(value);
+  };
+  for (const name of [...fixedHeaders, ...presentHeaders]) take(name, name);
+  take('type', 'X-Type');
+  take('credits', 'X-Credits-Charged');
+  return facts;
+}
+
+/** The facts in the body of a result. Rejects with ImageError. */
+async function resultOf(
+  type: string,
+  body: Buffer,
+  limits: ProbeLimits,
+): Promise<Pick<Answer, 'facts' | 'picture'>> {
+  if (type === 'application/json') return { facts: { keys: parse(body).keys } };
+  if (type === 'application/zip') return { facts: { entries: entriesOf(body) } };
   const found = await probe(body, limits);
   const channels = found.hasAlpha ? `${found.colour} and alpha` : found.colour;
   const picture = await decode(body, found, found, { timeoutSeconds });
-  return { contract: { 'image format': found.format, channels }, other: {}, picture };
+  return { facts: { format: found.format, channels }, picture };
 }
 
-/** The facts of an answer; that a result cannot be read is one of them. */
-async function factsOf({ status, headers }: Response, body: Buffer, limits: ProbeLimits): Promise<Facts> {
-  const type = shown(headers.get('Content-Type')?.split(';', 1)[0]?.toLowerCase() ?? '');
-  const pairs = (names: readonly string[], value?: string) =>
-    Object.fromEntries(
-      names.flatMap((name) => {
-        const found = headers.get(name);
-        return found === null ? [] : [[name, value ?? shown(found)]];
-      }),
-    );
-  const isResult = status === 200;
-  const facts = isResult
-    ? await resultFacts(type, body, limits).catch((error: unknown): Facts => {
-        if (!(error instanceof ImageError)) throw error;
-        return { contract: { unreadable: error.detail }, other: {} };
-      })
-    : errorFacts(body);
-  return {
-    ...facts,
-    contract: {
-      'Content-Type': type || 'absent',
-      ...(isResult && { ...pairs(fixedHeaders), ...pairs([...freeHeaders, ...changingHeaders], 'present') }),
-      ...facts.contract,
-    },
-    other: { ...(isResult ? pairs(freeHeaders) : pairs(['Location'])), ...facts.other },
-  };
-}
-
-/** Sends a request. No answer is one of status 0 that says why; rejects with the reason of an aborted signal. */
+/** Sends a request. No answer is one of status 0 that says why; rejects with the reason of an aborted `signal`. */
 export async function ask(
   url: URL,
   init: RequestInit,
-  { timeoutMs, image, signal }: AskLimits,
+  {
+    timeoutMs,
+    image,
+    signal,
+  }: { readonly timeoutMs: number; readonly image: ProbeLimits; readonly signal: AbortSignal },
 ): Promise<Answer> {
   const timeout = AbortSignal.timeout(timeoutMs);
   const started = performance.now();
   const seconds = () => (performance.now() - started) / 1000;
-  const none = (reason: string) => ({
-    status: 0,
-    seconds: seconds(),
-    contract: {},
-    other: { 'error title': reason },
-  });
+  const none = (title: string) => ({ status: 0, seconds: seconds(), facts: { 'error title': title } });
   try {
     const ends = AbortSignal.any([signal, timeout]);
     // A redirect would receive the key.
     const response = await fetch(url, { ...init, redirect: 'manual', signal: ends });
     const body = await readBody(response, image.maxBytes);
     if (body === undefined) return none(`more than ${image.maxBytes / 1024 ** 2} MB`);
-    return { status: response.status, seconds: seconds(), ...(await factsOf(response, body, image)) };
+    const { status, headers } = response;
+    const answer = { status, seconds: seconds() };
+    const type = shown(headers.get('Content-Type')?.split(';', 1)[0]?.toLowerCase() ?? '');
+    const common = { ...(type && { 'Content-Type': type }) };
+    const redirect = headers.get('Location');
+    if (status !== 200)
+      return {
+        ...answer,
+        facts: { ...common, ...errorFacts(body), ...(redirect && { redirect: shown(redirect) }) },
+      };
+    const result = await resultOf(type, body, image).catch((error: unknown) => {
+      if (!(error instanceof ImageError)) throw error;
+      return { facts: { unreadable: error.detail } };
+    });
+    return { ...answer, ...result, facts: { ...common, ...headerFacts(headers), ...result.facts } };
   } catch (error) {
     signal.throwIfAborted();
     return none(timeout.aborted ? `no complete answer within ${timeoutMs / 1000} s` : shown(faultOf(error)));

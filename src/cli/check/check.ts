@@ -4,23 +4,18 @@ import { sampleBackground, sampleImage } from '../../image/sampleImage.ts';
 import { maxFileBytes } from '../../inputLimits.ts';
 import { configureImages } from '../../server/images.ts';
 import { readInput } from '../run/files.ts';
-import { type Answer, type AskLimits, ask } from './answer.ts';
-import { compare, type Difference, isSameSubject, summaryOf } from './compare.ts';
+import { type Answer, ask } from './answer.ts';
+import { compare, type Difference, sameSubject } from './compare.ts';
 import { bodyOf, type CheckRequest, type Fields, plain, requestsFor } from './requests.ts';
 
+/** Options of the command, as commands.ts describes them. */
 export interface CheckOptions {
-  /** Address of the other service. */
   readonly against: string;
-  /** Address of a running Cutout. */
   readonly server: string;
-  /** Also asks for results that cost a whole credit. */
   readonly full: boolean;
-  /** Fields that are added to every request. */
   readonly field: Fields;
-  /** Seconds for one answer. */
   readonly timeout: number;
   readonly json: boolean;
-  /** Lists the requests and sends none. */
   readonly dryRun: boolean;
 }
 
@@ -65,9 +60,7 @@ function serviceAt(option: string, address: string, variable: string, key: strin
   if (url.username !== '' || url.password !== '')
     throw new UserError(`${option} must have no user name and password.`);
   if (key === undefined)
-    throw new UserError(
-      `Set ${variable} to the key of the service of ${option}, or to any text if it needs none.`,
-    );
+    throw new UserError(`Set ${variable} to the key for ${option}, or to any text if it needs none.`);
   url.search = '';
   url.pathname = url.pathname.replace(/\/$/, '');
   if (!/\/(?:removebg|cutout)$/.test(url.pathname)) url.pathname += '/v1.0/removebg';
@@ -75,70 +68,44 @@ function serviceAt(option: string, address: string, variable: string, key: strin
 }
 
 /** Throws UserError if the answer to the plain request shows that no request can succeed. */
-function assertUsable({ endpoint, variable }: Service, { status, contract, other }: Answer): void {
-  const type = contract['Content-Type'] ?? 'nothing';
+function assertUsable({ endpoint, variable }: Service, { status, facts }: Answer): void {
+  const { 'Content-Type': type = 'nothing', 'error title': title = 'no error', redirect } = facts;
   if (status === 200 && type.startsWith('image/')) return;
-  const to = other['Location'];
-  const reason = to === undefined ? other['error title'] : `it redirects to ${to}`;
-  const said = reason === undefined ? '' : `: ${reason}`;
   throw new UserError(
-    `${endpoint.href} answers the plain request with status ${status} and ${type}${said}. Check the address, which may be the whole one of its removebg, and the key in ${variable}.`,
+    `${endpoint.href} answers the plain request with status ${status} and ${type} (${redirect === undefined ? title : `it redirects to ${redirect}`}). Check the address, which may be the whole one of its removebg, and the key in ${variable}.`,
   );
 }
 
 /** A row as text: what a client can notice is marked by an exclamation mark. */
 function describeRow({ request, here, there, differences, mean }: Row): string {
-  const both = (text: (answer: Answer) => string) => [...new Set([text(here), text(there)])].join(' / ');
-  const facts = [
-    both(summaryOf),
-    ...(mean === undefined ? [] : [`mean difference ${mean.toFixed(1)} of 255`]),
-  ];
+  const statuses = [...new Set([here.status, there.status])].join(' / ');
   const seconds = `${here.seconds.toFixed(2)} / ${there.seconds.toFixed(2)} s`;
+  const pictures = mean === undefined ? '' : `, mean difference ${mean.toFixed(1)} of 255`;
   const lines = differences.map(
-    ({ kind, what, here: one, there: other }) =>
-      `  ${kind === 'contract' ? '!' : ' '} ${what}: ${one} / ${other}`,
+    (each) => `  ${each.matters ? '!' : ' '} ${each.what}: ${each.here} / ${each.there}\n`,
   );
-  return `${[`${request}: ${both(({ status }) => String(status))}, ${seconds}, ${facts.join(', ')}`, ...lines].join('\n')}\n`;
+  return `${request}: ${statuses}, ${seconds}${pictures}\n${lines.join('')}`;
 }
 
-/** What is sent to both services, and within which bounds. */
-interface Sending {
-  readonly photo: Buffer;
-  readonly background: Buffer;
-  readonly extra: Fields;
-  readonly limits: AskLimits;
-}
-
-function send({ endpoint, key }: Service, request: CheckRequest, sending: Sending): Promise<Answer> {
-  const { photo, background, extra, limits } = sending;
-  const isAccount = request.asked === 'account';
-  const { headers, body } = isAccount ? {} : bodyOf(request, photo, background, extra);
-  const sent = {
-    ...headers,
-    'X-Api-Key': request.wrongKey ? wrongKey : key,
-    Accept: request.accept ?? 'image/*, application/zip',
-  };
-  const url = isAccount ? new URL('account', endpoint) : endpoint;
-  return ask(url, { headers: sent, ...(body && { method: 'POST', body }) }, limits);
-}
+type Send = (service: Service, request: CheckRequest) => Promise<Answer>;
 
 /** Yields the comparison of each request, sent to one service after the other, so that their times are comparable. */
 async function* compareServices(
   [own, other]: readonly [Service, Service],
   requests: readonly CheckRequest[],
-  sending: Sending,
+  send: Send,
 ): AsyncGenerator<Row> {
   let isSame = false;
   let unanswered = 0;
   for (const request of requests) {
-    const here = await send(own, request, sending);
-    const there = await send(other, request, sending);
+    const here = await send(own, request);
+    const there = await send(other, request);
+    const { differences, mean } = compare(request, here, there, isSame);
     if (request === plain) {
       assertUsable(own, here);
       assertUsable(other, there);
+      isSame = mean !== undefined && mean < sameSubject;
     }
-    const { differences, mean } = compare(request, here, there, isSame);
-    if (request === plain) isSame = isSameSubject(mean);
     unanswered = here.status === 0 || there.status === 0 ? unanswered + 1 : 0;
     yield { request: request.name, here, there, differences, mean };
     if (unanswered === maxUnanswered)
@@ -146,15 +113,9 @@ async function* compareServices(
   }
 }
 
-async function readPhoto(file: string): Promise<Buffer> {
-  return readInput(file, maxFileBytes).catch((error: unknown) => {
-    throw new UserError(`${file}: ${error instanceof Error ? error.message : String(error)}`);
-  });
-}
-
 /**
  * `cutout check`: sends the same requests to this service and to another one and lists what differs. Resolves with
- * whether no difference is one of the contract. Rejects with UserError if nothing can be compared.
+ * whether a client can notice nothing of it. Rejects with UserError if nothing can be compared.
  */
 export async function check(
   file: string | undefined,
@@ -175,28 +136,37 @@ export async function check(
     serviceAt('--server', server, 'CUTOUT_API_KEY', accounts.apiKey),
     serviceAt('--against', against, 'CUTOUT_AGAINST_KEY', accounts.againstKey),
   ] as const;
-  const limits = {
-    timeoutMs: 1000 * timeout,
-    image: { ...configureImages({ inputFormats: [] }), maxBytes },
-    signal,
-  };
+  const image = { ...configureImages({ inputFormats: [] }), maxBytes };
   const photo = file === undefined ? await sampleImage() : await readPhoto(file);
-  const sending = { photo, background: await sampleBackground(), extra: field, limits };
+  const background = await sampleBackground();
+  const send: Send = ({ endpoint, key }, request) => {
+    const isAccount = request.asked === 'account';
+    const { headers, body } = isAccount ? {} : bodyOf(request, photo, background, field);
+    const url = isAccount ? new URL('account', endpoint) : endpoint;
+    const Accept = request.accept ?? 'image/*, application/zip';
+    const sent = { ...headers, 'X-Api-Key': request.wrongKey ? wrongKey : key, Accept };
+    return ask(
+      url,
+      { headers: sent, ...(body && { method: 'POST', body }) },
+      { timeoutMs: 1000 * timeout, image, signal },
+    );
+  };
   const rows: Row[] = [];
-  for await (const row of compareServices(services, requests, sending)) {
+  for await (const row of compareServices(services, requests, send)) {
     rows.push(row);
     if (!json) out.write(describeRow(row));
   }
-  if (json)
-    out.write(
-      `${JSON.stringify({ requests: rows }, (name, value) => (name === 'picture' ? undefined : value), 2)}\n`,
-    );
-  const noticed = rows
-    .flatMap(({ differences }) => differences)
-    .filter(({ kind }) => kind === 'contract').length;
-  if (!json)
-    out.write(
-      `${noticed || 'no'} ${noticed === 1 ? 'difference' : 'differences'} that a client can notice (here / there)\n`,
-    );
+  const noticed = rows.flatMap(({ differences }) => differences).filter(({ matters }) => matters).length;
+  out.write(
+    json
+      ? `${JSON.stringify({ requests: rows }, (name, value) => (name === 'picture' ? undefined : value), 2)}\n`
+      : `Differences that a client can notice (here / there): ${noticed}\n`,
+  );
   return noticed === 0;
+}
+
+async function readPhoto(file: string): Promise<Buffer> {
+  return readInput(file, maxFileBytes).catch((error: unknown) => {
+    throw new UserError(`${file}: ${error instanceof Error ? error.message : String(error)}`);
+  });
 }

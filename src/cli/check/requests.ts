@@ -12,10 +12,6 @@ export interface CheckRequest {
   readonly accept?: 'application/json';
   /** The request has a key that no account has. */
   readonly wrongKey?: true;
-  /** The size of the result follows from the matte. */
-  readonly cropped?: true;
-  /** Services may draw the result differently. */
-  readonly drawn?: true;
 }
 
 type More = Omit<Partial<CheckRequest>, 'name' | 'fields'>;
@@ -52,11 +48,11 @@ export const requestsFor = (full: boolean): readonly CheckRequest[] => [
   option({ bg_color: '3377cc' }),
   named('bg_image_file', { background: true }),
   option({ roi: '0% 0% 50% 100%' }),
-  option({ crop: 'true' }, { cropped: true }),
-  option({ crop: 'true', crop_margin: '30px' }, { cropped: true }),
+  option({ crop: 'true' }),
+  option({ crop: 'true', crop_margin: '30px' }),
   option({ scale: '50%', position: '0% 0%' }),
   option({ type: 'product' }),
-  option({ add_shadow: 'true' }, { drawn: true }),
+  option({ add_shadow: 'true' }),
   ...(full ? ['auto', 'full'].map((size) => option({ size }, { asked: 'full' })) : []),
   named('no image', { asked: 'refused', photo: 'none' }, { size: 'preview' }),
   named('two images', { asked: 'refused', photo: 'twice' }),

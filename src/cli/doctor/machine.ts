@@ -101,7 +101,7 @@ function checkMemory(requested: Config['limits']['memory'], libraryFolders: read
 
 const multiarch: Readonly<Record<string, string>> = { x64: 'x86_64', arm64: 'aarch64' };
 
-/** Where scripts/setup/process.js looks for it. */
+/** The folders in which scripts/setup/process.js looks for jemalloc. */
 const systemFolders: readonly string[] = [
   `/usr/lib/${multiarch[process.arch] ?? ''}-linux-gnu`,
   '/usr/lib64',

@@ -12,7 +12,7 @@ import { formFor, formsOf, operatorsOf, type PrecisionChoice } from '../../model
 import { deviceIdsOf, type librariesOf, relayTo, threadsOf } from '../../server/openEngine.ts';
 import { type Output, progressOn } from '../modelsProgress.ts';
 import { median } from '../output.ts';
-import { type Measured, RUNS } from './report.ts';
+import { type Measured, runCount } from './report.ts';
 
 /** What an engine is opened with. */
 export interface Bench {
@@ -67,7 +67,7 @@ export function trialsOf({ native, config }: Bench, manifest: Manifest, choice: 
 async function medianRun(engine: Engine, network: string): Promise<number> {
   const size = { width: 64, height: 64 };
   const runs: number[] = [];
-  for (let run = 0; run < RUNS; run++) {
+  for (let run = 0; run < runCount; run++) {
     const data = new Uint8Array(size.width * size.height * 4).fill(255);
     runs.push((await engine.matte({ data, ...size }, { network, hiddenColour: 'clear', ...size })).inferMs);
   }

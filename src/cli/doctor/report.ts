@@ -7,11 +7,11 @@ import { megabytes, table } from '../output.ts';
 import type { Finding } from './finding.ts';
 
 /** Said wherever a GPU is the device. */
-const NOT_RUN =
+const notRun =
   'This release of Cutout was run with cuda on one H100 alone. In its repository, `npm run bench -- gpu` proves it on another GPU (docs/gpu.md).';
 
 /** Runs measured after the first one; their median is reported. */
-export const RUNS = 5;
+export const runCount = 5;
 
 /** One form of the network, opened and run. */
 export interface Measured {
@@ -112,7 +112,7 @@ function networkLines({ network, second, gpus }: Report): Line[] {
   if (second)
     lines.push(['Second network', `${second.name}${second.state === 'ok' ? '' : ` (${second.state})`}`]);
   if (network && network.device !== 'cpu')
-    lines.push(...gpus.map((gpu): Line => ['GPU', gpuText(gpu)]), ['', NOT_RUN]);
+    lines.push(...gpus.map((gpu): Line => ['GPU', gpuText(gpu)]), ['', notRun]);
   return lines;
 }
 
@@ -154,7 +154,7 @@ export function describe(report: Report): string {
   ];
   return [
     table(lines),
-    ...(measured.length > 0 ? [measuredTable(measured), `* in use. Median of ${RUNS} runs.\n`] : []),
+    ...(measured.length > 0 ? [measuredTable(measured), `* in use. Median of ${runCount} runs.\n`] : []),
     installTable(install),
     ...warnings.map((warning) => `Note: ${warning}\n`),
     ...problems.map((problem) => `Problem: ${problem}\n`),

@@ -22,7 +22,7 @@ export interface CutoutFile {
   readonly creditsCharged: number;
   /** The chance that a person has to look at the result, 0 to 1; -1: not known. */
   readonly uncertainty: number;
-  /** Under which a server charges the image once; absent without a server. */
+  /** The key under which a server charges the image once; absent without a server. */
   readonly idempotencyKey?: string;
 }
 

@@ -4,7 +4,7 @@ import { addAbortSignal, type Readable } from 'node:stream';
 import { UserError } from '../../errors.ts';
 import { codeOf } from '../../files.ts';
 
-const MEBIBYTE = 1024 ** 2;
+const mebibyte = 1024 ** 2;
 
 /** Whether nothing exists at a path, by the error of looking there. */
 export const isMissing = (error: unknown): boolean => ['ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '');
@@ -41,7 +41,7 @@ export async function readInput(file: string, maxBytes: number): Promise<Buffer>
 }
 
 const tooLarge = (maxBytes: number) =>
-  new UserError(`File too large: File exceeds limit of ${maxBytes / MEBIBYTE}MB`);
+  new UserError(`File too large: File exceeds limit of ${maxBytes / mebibyte}MB`);
 
 /**
  * Reads a stream of at most `maxBytes`. Rejects with UserError for a longer one, of which no more is read; soon after

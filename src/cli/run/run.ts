@@ -124,6 +124,22 @@ function nameBelow(folder: string, file: string): string {
   return below.startsWith('..') || path.isAbsolute(below) ? path.basename(file) : below;
 }
 
+/** Writes the result of an input, and a copy of one that needs a look, whatever its extension. Rejects with UserError where that would replace an input. */
+async function keep(
+  stem: string,
+  { contentType, bytes, uncertainty }: CutoutFile,
+  sources: ReadonlySet<string>,
+  { out = '.', overwrite, review }: RunOptions,
+): Promise<string> {
+  const result = `${stem}${extensionOf(contentType, bytes)}`;
+  if (sources.has(result))
+    throw new UserError(`The result ${result} would overwrite an input; choose another --out.`);
+  await writeResult(result, bytes, overwrite);
+  if (review !== undefined && uncertainty >= reviewFrom)
+    await writeResult(path.join(review, nameBelow(out, result)), bytes, true);
+  return result;
+}
+
 async function cutFiles(
   inputs: readonly Input[],
   options: RunOptions,
@@ -131,7 +147,7 @@ async function cutFiles(
   err: Output,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { out, overwrite, report, review, server } = options;
+  const { out, report, server } = options;
   const sources = new Set(inputs.map(({ file }) => path.resolve(file)));
   if (report !== undefined) await checkReport(report, sources);
   const plan = await planTasks(inputs, sources, options);
@@ -139,22 +155,12 @@ async function cutFiles(
   let creditsCharged = 0;
   let stopped: string | undefined;
 
-  const keep = async (stem: string, { contentType, bytes, uncertainty }: CutoutFile): Promise<string> => {
-    const result = `${stem}${extensionOf(contentType, bytes)}`;
-    if (sources.has(result))
-      throw new UserError(`The result ${result} would overwrite an input; choose another --out.`);
-    await writeResult(result, bytes, overwrite);
-    if (review !== undefined && uncertainty >= reviewFrom)
-      await writeResult(path.join(review, nameBelow(out ?? '.', result)), bytes, true);
-    return result;
-  };
-
   const cut = async (cutter: Cutter, { file, stem, format }: Task): Promise<Outcome> => {
     const started = performance.now();
     const cutout = await cutter.cut(await readInput(file, inputBytes(server)), format, signal);
     creditsCharged += cutout.creditsCharged;
     try {
-      const result = await keep(stem, cutout);
+      const result = await keep(stem, cutout, sources, options);
       const seconds = (performance.now() - started) / 1000;
       return { state: 'done', file, result, seconds, uncertainty: cutout.uncertainty };
     } catch (error) {

@@ -150,40 +150,77 @@ function idempotencyKeyOf(
     .digest('hex');
 }
 
-/**
- * Cuts out by the API of a server. Rate limits are waited for, failures of the server or the connection are
- * repeated; one `Idempotency-Key` an image keeps a repeat, of a later run too, from being charged again while the
- * server keeps the result. Rejects with UserError if
- * the server cannot be reached or does not accept the key.
- */
-export async function openServerCutter({
-  server,
-  apiKey,
-  size,
-  lossless,
-  mask,
-  points,
-  box,
-  jobs = defaultJobs,
-  signal: stop,
-}: ServerOptions): Promise<Cutter> {
-  if (apiKey === undefined)
-    throw new UserError('Set CUTOUT_API_KEY to the API key of the account on the server.');
-  const base = URL.parse(server.endsWith('/') ? server : `${server}/`);
-  if (!base || !/^https?:$/.test(base.protocol))
-    throw new UserError(`--server must be an http or https address, not "${server}".`);
-  await checkServer(base, apiKey, stop);
-  const address = new URL('v1.0/removebg', base);
-  let unreachable = 0;
+interface Job {
+  readonly image: Uint8Array;
+  readonly format: RunFormat;
+  readonly idempotencyKey: string;
+  readonly signal: AbortSignal;
+}
 
-  interface Job {
-    readonly image: Uint8Array;
-    readonly format: RunFormat;
-    readonly idempotencyKey: string;
-    readonly signal: AbortSignal;
+/** Waits as long as the server asks for, less what p-retry waits anyway. */
+async function pause({ error, retryDelay }: RetryContext, signal: AbortSignal): Promise<void> {
+  if (!(error instanceof TransientError)) return;
+  if (error.waitMs > maxRetryMs) throw error;
+  await wait(Math.max(0, error.waitMs - retryDelay), undefined, { signal });
+}
+
+class ServerCutter implements Cutter {
+  readonly jobs: number;
+  readonly #address: URL;
+  readonly #apiKey: string;
+  readonly #wanted: Wanted;
+  /** Images in a row that could not be sent. */
+  #unreachable = 0;
+
+  constructor(base: URL, apiKey: string, wanted: Wanted, jobs: number) {
+    this.#address = new URL('v1.0/removebg', base);
+    this.#apiKey = apiKey;
+    this.#wanted = wanted;
+    this.jobs = jobs;
   }
 
-  const send = async ({ image, format, idempotencyKey, signal }: Job): Promise<CutoutFile> => {
+  async cut(image: Uint8Array, format: RunFormat, signal: AbortSignal): Promise<CutoutFile> {
+    const idempotencyKey = idempotencyKeyOf(image, { ...this.#wanted, format });
+    const job = { image, format, signal, idempotencyKey };
+    try {
+      return await pRetry(() => this.#attempt(job), {
+        retries,
+        minTimeout: firstDelayMs,
+        maxTimeout: maxDelayMs,
+        randomize: true,
+        maxRetryTime: maxRetryMs,
+        signal,
+        // A rate limit is not a failure.
+        shouldConsumeRetry: ({ error }) =>
+          !(error instanceof TransientError && error.status === 429 && error.waitMs > 0),
+        onFailedAttempt: (context) => pause(context, signal),
+        shouldRetry: ({ error }) => error instanceof TransientError && this.#unreachable < maxUnreachable,
+      });
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof TransientError && error.status === 0) this.#unreachable += 1;
+      if (error instanceof UserError && this.#unreachable >= maxUnreachable)
+        throw new RunError(error.message);
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {}
+
+  async #attempt(job: Job): Promise<CutoutFile> {
+    try {
+      const result = await this.#send(job);
+      this.#unreachable = 0;
+      return result;
+    } catch (error) {
+      job.signal.throwIfAborted();
+      if (error instanceof UserError) throw error;
+      throw new TransientError(`The server could not be reached (${faultOf(error)}).`, 0, 0);
+    }
+  }
+
+  async #send({ image, format, idempotencyKey, signal }: Job): Promise<CutoutFile> {
+    const { size, lossless, points, box, mask } = this.#wanted;
     const form = new FormData();
     form.set('size', size);
     form.set('format', format);
@@ -192,65 +229,33 @@ export async function openServerCutter({
     if (points !== undefined) form.set('subject_points', points);
     if (box !== undefined) form.set('subject_box', box);
     if (mask) form.set('mask_file', new Blob([Uint8Array.from(mask)]), 'mask');
-    const response = await fetch(address, {
+    const response = await fetch(this.#address, {
       method: 'POST',
       body: form,
       redirect: 'manual',
-      headers: { 'X-Api-Key': apiKey, Accept: 'image/*, application/zip', 'Idempotency-Key': idempotencyKey },
+      headers: {
+        'X-Api-Key': this.#apiKey,
+        Accept: 'image/*, application/zip',
+        'Idempotency-Key': idempotencyKey,
+      },
       signal: AbortSignal.any([signal, AbortSignal.timeout(answerMs)]),
     });
     return { ...(await resultOf(response)), idempotencyKey };
-  };
+  }
+}
 
-  const attempt = async (job: Job) => {
-    try {
-      const result = await send(job);
-      unreachable = 0;
-      return result;
-    } catch (error) {
-      job.signal.throwIfAborted();
-      if (error instanceof UserError) throw error;
-      throw new TransientError(`The server could not be reached (${faultOf(error)}).`, 0, 0);
-    }
-  };
-
-  /** Waits as long as the server asks for, less what p-retry waits anyway. */
-  const pause = async ({ error, retryDelay }: RetryContext, signal: AbortSignal) => {
-    if (!(error instanceof TransientError)) return;
-    if (error.waitMs > maxRetryMs) throw error;
-    await wait(Math.max(0, error.waitMs - retryDelay), undefined, { signal });
-  };
-
-  return {
-    jobs,
-    async cut(image, format, signal) {
-      const job = {
-        image,
-        format,
-        signal,
-        idempotencyKey: idempotencyKeyOf(image, { size, lossless, mask, points, box, format }),
-      };
-      try {
-        return await pRetry(() => attempt(job), {
-          retries,
-          minTimeout: firstDelayMs,
-          maxTimeout: maxDelayMs,
-          randomize: true,
-          maxRetryTime: maxRetryMs,
-          signal,
-          // A rate limit is not a failure.
-          shouldConsumeRetry: ({ error }) =>
-            !(error instanceof TransientError && error.status === 429 && error.waitMs > 0),
-          onFailedAttempt: (context) => pause(context, signal),
-          shouldRetry: ({ error }) => error instanceof TransientError && unreachable < maxUnreachable,
-        });
-      } catch (error) {
-        signal.throwIfAborted();
-        if (error instanceof TransientError && error.status === 0) unreachable += 1;
-        if (error instanceof UserError && unreachable >= maxUnreachable) throw new RunError(error.message);
-        throw error;
-      }
-    },
-    close: async () => {},
-  };
+/**
+ * Cuts out by the API of a server. Rate limits are waited for, failures of the server or the connection are
+ * repeated; one `Idempotency-Key` an image keeps a repeat, of a later run too, from being charged again while the
+ * server keeps the result. Rejects with UserError if the server cannot be reached or does not accept the key.
+ */
+export async function openServerCutter(options: ServerOptions): Promise<Cutter> {
+  const { server, apiKey, jobs = defaultJobs, signal } = options;
+  if (apiKey === undefined)
+    throw new UserError('Set CUTOUT_API_KEY to the API key of the account on the server.');
+  const base = URL.parse(server.endsWith('/') ? server : `${server}/`);
+  if (!base || !/^https?:$/.test(base.protocol))
+    throw new UserError(`--server must be an http or https address, not "${server}".`);
+  await checkServer(base, apiKey, signal);
+  return new ServerCutter(base, apiKey, options, jobs);
 }

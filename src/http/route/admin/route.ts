@@ -1,11 +1,9 @@
 import { accountRow, entryRow, keyRow, type Row, usageRow } from '../../../billing/present.ts';
 import { formatCredits } from '../../../billing/price.ts';
 import type { Stores } from '../../../billing/stores.ts';
+import { createAccount, createKey, revokeKey } from '../../../commands/accounts.ts';
 import type { CommandContext } from '../../../commands/command.ts';
-import { createAccount } from '../../../commands/createAccount.ts';
-import { createKey, revokeKey } from '../../../commands/keys.ts';
-import { postCredits } from '../../../commands/postCredits.ts';
-import { refundCharge } from '../../../commands/refundCharge.ts';
+import { postCredits, refundCharge } from '../../../commands/credits.ts';
 import { fail } from '../../../errors.ts';
 import { StoreError } from '../../../store/error.ts';
 import type { Context, Middleware } from '../../context.ts';

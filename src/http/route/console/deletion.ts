@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Transactional } from '../../../billing/transaction.ts';
 import { localAccountId } from '../../../commands/ensureLocalAccount.ts';
-import { eraseAccount } from '../../../commands/eraseAccount.ts';
+import { eraseAccount } from '../../../commands/erase.ts';
 import { fail } from '../../../errors.ts';
 import type { Improve } from '../../../improve/improve.ts';
 import type { Context } from '../../context.ts';

@@ -1,6 +1,6 @@
 import { isoTime } from '../../../billing/present.ts';
 import type { Transactional } from '../../../billing/transaction.ts';
-import { deleteImage } from '../../../commands/deleteImage.ts';
+import { deleteImage } from '../../../commands/erase.ts';
 import { excerpt, fail } from '../../../errors.ts';
 import type { HandedIn, Improve } from '../../../improve/improve.ts';
 import type { Context } from '../../context.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Accounts, ApiKey } from '../../../accounts/accounts.ts';
 import { isoTime, isoTimeOrNull } from '../../../billing/present.ts';
 import type { Transactional } from '../../../billing/transaction.ts';
-import { createKey, revokeKey } from '../../../commands/keys.ts';
+import { createKey, revokeKey } from '../../../commands/accounts.ts';
 import { excerpt, fail } from '../../../errors.ts';
 import type { Context } from '../../context.ts';
 import { inBody, inPath, parse, text } from '../../requestParameters.ts';

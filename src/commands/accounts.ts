@@ -1,8 +1,7 @@
 import type { Account, CreatedKey } from '../accounts/accounts.ts';
 import type { QuarterCredits } from '../billing/price.ts';
 import { type CommandContext, inTransaction } from './command.ts';
-import { createKey } from './keys.ts';
-import { postCredits } from './postCredits.ts';
+import { postCredits } from './credits.ts';
 
 /** Creates an account. */
 export const createAccount = (context: CommandContext, name: string): Promise<Account> =>
@@ -23,4 +22,20 @@ export const createAccountWithKey = (
     if (credits > 0)
       await postCredits(transaction, account.id, { kind: 'grant', amount: credits, note: 'account created' });
     return { account, key };
+  });
+
+/** Creates a key. Rejects with STORE_UNKNOWN_ACCOUNT. */
+export const createKey = (context: CommandContext, accountId: string, label: string): Promise<CreatedKey> =>
+  inTransaction(context, async ({ stores, record }) => {
+    const created = await stores.accounts.createKey(accountId, label);
+    await record({ action: 'key.create', subject: created.id });
+    return created;
+  });
+
+/** False, without an audit event, if there is no such key or it was revoked before. */
+export const revokeKey = (context: CommandContext, id: string): Promise<boolean> =>
+  inTransaction(context, async ({ stores, record }) => {
+    const revoked = await stores.accounts.revokeKey(id);
+    if (revoked) await record({ action: 'key.revoke', subject: id });
+    return revoked;
   });
