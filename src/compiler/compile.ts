@@ -1,19 +1,19 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { type Form, type Precision, precisionOfForm } from './form.ts';
 import { asBf16Network } from './lowPrecision/bf16.ts';
-import { asIntegerNetwork } from './lowPrecision/convert.ts';
 import { gpuProgram } from './lowPrecision/gpu.ts';
+import { asIntegerNetwork } from './lowPrecision/integerNetwork.ts';
 import { asBf16MatMuls, isMostlyMatMuls } from './lowPrecision/matmul.ts';
 import { freeBatch } from './onnx/batch.ts';
 import { allTensors, sortNodes } from './onnx/graph.ts';
 import { floatReader, halfWidener } from './onnx/half.ts';
-import { type ModelProto, ModelProtoSchema, type TensorProto } from './onnx/onnx_pb.ts';
+import { type GraphProto, type ModelProto, ModelProtoSchema, type TensorProto } from './onnx/onnx_pb.ts';
 import { raiseOperatorSet } from './onnx/operatorSet.ts';
 import { dropUnused, keepOutputs } from './onnx/prune.ts';
 import { freeSize } from './onnx/size.ts';
 import { floatBorders, hasHalf, widen } from './onnx/widen.ts';
 import { encodeModel } from './onnx/write.ts';
-import { quantise } from './quantise/graph.ts';
+import { quantiseGraph } from './quantise/qdq.ts';
 import type { QuantisationTable } from './quantise/table.ts';
 import { resizeDecoder } from './sam2/decoder.ts';
 import { buildEncoder } from './sam2/encoder.ts';
@@ -57,15 +57,24 @@ function inBf16(model: ModelProto, floats: (tensor: TensorProto) => Float32Array
   else asBf16Network(model, floats);
 }
 
-/** Whether the 8-bit part of the network was made one operator of Cutout. */
-function madeOperator(model: ModelProto, floats: (tensor: TensorProto) => Float32Array): boolean {
+/** Quantises a network, its 8-bit part as one operator where that is asked for and possible. Returns whether it is one. */
+function inEightBits(
+  model: ModelProto,
+  graph: GraphProto,
+  table: QuantisationTable,
+  floats: (tensor: TensorProto) => Float32Array,
+  asOperator: boolean,
+): boolean {
+  const standard = raiseOperatorSet(model);
+  if (standard < 13n) throw new RangeError(`it is written in operator set ${standard}, 8 bits need 13`);
   try {
-    asIntegerNetwork(model, floats);
-    return true;
+    if (asOperator) asIntegerNetwork(model, table, floats);
+    if (asOperator) return true;
   } catch (error) {
-    if (error instanceof RangeError) return false;
-    throw error;
+    if (!(error instanceof RangeError)) throw error;
   }
+  quantiseGraph(graph, table, floats);
+  return false;
 }
 
 function refuseExternalData(model: ModelProto): void {
@@ -85,8 +94,8 @@ function refuseExternalData(model: ModelProto): void {
  * - frees batch dimension and input size where that is known to be correct (onnx/batch.ts, onnx/size.ts). The
  *   size stays fixed for fp16, because TensorRT builds an engine per size. With `batch` `kept` the batch
  *   dimension stays as published, so that ONNX Runtime knows the size of every map;
- * - for `int8`, quantises the convolutions with the scales of `table` (quantise/graph.ts);
- * - for `int8-operators`, also makes the 8-bit part one operator (lowPrecision/convert.ts), unless the network has
+ * - for `int8`, quantises the convolutions with the scales of `table` (quantise/qdq.ts);
+ * - for `int8-operators`, makes the 8-bit part one operator instead (lowPrecision/integerNetwork.ts), unless the network has
  *   something that this operator does not support: the result is then the same as for `int8`;
  * - for `bf16`, makes the convolutional part one operator (lowPrecision/bf16.ts), of a transformer its matrix products
  *   operators (lowPrecision/matmul.ts).
@@ -121,20 +130,15 @@ export function rewrite(
   dropUnused(graph);
   const sizeStep = half && precision === 'fp16' ? 0 : (freeSize(graph) ?? 0);
   const free = batch === 'free' && freeBatch(graph);
-  let operators = false;
+  let operators = precision === 'bf16';
   if (precision === 'int8') {
     if (!table) throw new RangeError('there is no table of 8-bit scales for it');
-    const standard = raiseOperatorSet(model);
-    if (standard < 13n) throw new RangeError(`it is written in operator set ${standard}, 8 bits need 13`);
-    quantise(graph, table, floats);
+    operators = inEightBits(model, graph, table, floats, form === 'int8-operators');
     dropUnused(graph);
-    operators = form === 'int8-operators' && madeOperator(model, floats);
-    if (operators) dropUnused(graph);
   }
   if (precision === 'bf16') {
     inBf16(model, floats);
     dropUnused(graph);
-    operators = true;
   }
   return {
     pieces: encodeModel(model, widened, widenBytes),

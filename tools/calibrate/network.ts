@@ -13,7 +13,7 @@ import { dropUnused, keepOutputs } from '../../src/compiler/onnx/prune.ts';
 import { freeSize } from '../../src/compiler/onnx/size.ts';
 import { hasHalf, widen } from '../../src/compiler/onnx/widen.ts';
 import { encodeModel } from '../../src/compiler/onnx/write.ts';
-import { quantise } from '../../src/compiler/quantise/graph.ts';
+import { quantiseGraph } from '../../src/compiler/quantise/qdq.ts';
 import type { QuantisationTable } from '../../src/compiler/quantise/table.ts';
 
 /** The network in 32-bit floats and its parsed parts. */
@@ -47,7 +47,7 @@ export function readNetwork(
     save(file, table) {
       if (table) {
         raiseOperatorSet(model);
-        quantise(graph, table, floats);
+        quantiseGraph(graph, table, floats);
         dropUnused(graph);
       }
       const handle = openSync(file, 'w');
