@@ -347,6 +347,12 @@ test("the operator agrees with ONNX Runtime's own operators within a level", asy
     },
     wide: (b) =>
       b.conv(b.conv(b.conv('image', { channels: 16 }), { channels: 16, wide: true }), { channels: 16 }),
+    // A ReLU behind a sum of floats, about half of which is negative.
+    rectified: (b) => {
+      const stem = b.conv('image', { channels: 16 });
+      const finer = () => b.conv(stem, { channels: 16, wide: true, relu: false });
+      return b.apply('Relu', b.add(finer(), finer()));
+    },
     fine: (b) => b.logit(b.conv('image', { channels: 16 })),
   };
   for (const [name, build] of Object.entries(networks)) {
