@@ -10,7 +10,10 @@ export type Precision = 'fp32' | 'bf16' | 'int8' | 'fp16';
  * (lowPrecision/bf16.ts). `gpu` is a program for Cutout's own kernels on a GPU (lowPrecision/gpu.ts), or what ONNX
  * Runtime's provider for CUDA takes where the network cannot be one.
  */
-export type Form = Precision | 'int8-operators' | 'gpu';
+export type Form = OnnxForm | 'gpu';
+
+/** The forms that are ONNX files. */
+export type OnnxForm = Precision | 'int8-operators';
 
 export const FORMS = [
   'fp32',
