@@ -96,7 +96,8 @@ bool is_supported(const Operation& operation, const std::vector<low_precision::V
 }
 
 /// Whether the kernels can run a program: its operations, their order, and that 16 bytes of a map's
-/// channels lie together everywhere but in the image.
+/// channels lie together everywhere but in the image. `checkOperations`
+/// (src/compiler/lowPrecision/gpu.ts) writes no other program.
 bool is_supported(const low_precision::Program& program) {
   const std::vector<Operation>& operations = program.operations();
   const int image = operations.front().output;

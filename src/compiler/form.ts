@@ -6,11 +6,14 @@ export type Precision = 'fp32' | 'bf16' | 'int8' | 'fp16';
 
 /**
  * What a network is prepared as. `int8` has ONNX's standard operators only; in `int8-operators` the 8-bit part is one
- * operator of Cutout (lowPrecision/convert.ts), for processors with a kernel for it. `bf16` always has such an operator
+ * operator of Cutout (lowPrecision/integerNetwork.ts), for processors with a kernel for it. `bf16` always has such an operator
  * (lowPrecision/bf16.ts). `gpu` is a program for Cutout's own kernels on a GPU (lowPrecision/gpu.ts), or what ONNX
  * Runtime's provider for CUDA takes where the network cannot be one.
  */
-export type Form = Precision | 'int8-operators' | 'gpu';
+export type Form = OnnxForm | 'gpu';
+
+/** The forms that are ONNX files. */
+export type OnnxForm = Precision | 'int8-operators';
 
 export const FORMS = [
   'fp32',

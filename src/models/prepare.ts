@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile, rm } from 'node:fs/promises';
 import { z } from 'zod';
-import { compile, type Rewritten } from '../compiler/compile.ts';
+import { type Compiled, compile } from '../compiler/compile.ts';
 import { type Form, precisionOfForm, preparerOf } from '../compiler/form.ts';
 import type { CatalogueEntry } from './catalogue.ts';
 import { ModelError } from './error.ts';
@@ -53,9 +53,9 @@ export async function prepareNetwork(
     );
   }
   const read = precision === 'int8' ? await readTable(entry) : undefined;
-  let rewritten: Rewritten;
+  let compiled: Compiled;
   try {
-    rewritten = compile(source, manifest, form, read?.table);
+    compiled = compile(source, manifest, form, read?.table);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new ModelError('model_unsupported', `The network ${manifest.name} cannot be prepared: ${reason}.`, {
@@ -64,18 +64,18 @@ export async function prepareNetwork(
   }
   // The old record is removed first: a file without a record counts as missing, never as damaged.
   await rm(files.record, { force: true });
-  const written = await writeNetworkFile(files.prepared, rewritten.pieces);
+  const written = await writeNetworkFile(files.prepared, compiled.pieces);
   const record: PreparedRecord = {
     preparer: preparerOf(form),
     sourceSha256,
     ...written,
-    precision: form === 'gpu' ? rewritten.precision : precision,
-    outputs: [...rewritten.outputs],
-    freeBatch: rewritten.freeBatch,
-    sizeStep: rewritten.sizeStep,
+    precision: form === 'gpu' ? compiled.precision : precision,
+    outputs: [...compiled.outputs],
+    freeBatch: compiled.freeBatch,
+    sizeStep: compiled.sizeStep,
     ...(read && { tableSha256: read.sha256 }),
     ...((form === 'int8-operators' || form === 'bf16' || form === 'gpu') && {
-      operators: rewritten.operators,
+      operators: compiled.operators,
     }),
   };
   await writeNetworkFile(files.record, [Buffer.from(`${JSON.stringify(record, null, 2)}\n`)]);

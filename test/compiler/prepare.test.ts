@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
-import { rewrite } from '../../src/compiler/compile.ts';
+import { compileOnnx } from '../../src/compiler/compile.ts';
 import { elementType, sortNodes } from '../../src/compiler/onnx/graph.ts';
 import {
   AttributeProtoSchema,
@@ -49,7 +49,7 @@ const shapeOf = (graph: GraphProto, name: string) => {
 const operators = (graph: GraphProto) => graph.node.map((each) => each.opType);
 
 test('only the matte and the named features remain outputs, in this order, and nodes that only others need are dropped', (t) => {
-  const rewritten = rewrite(tinyNetwork('fp16'), 'deep', 'fp32');
+  const rewritten = compileOnnx(tinyNetwork('fp16'), 'deep', 'fp32');
   const graph = graphOf(bytesOf(rewritten.pieces));
   t.deepEqual(rewritten.outputs, ['alpha', 'deep']);
   t.deepEqual(
@@ -62,7 +62,7 @@ test('only the matte and the named features remain outputs, in this order, and n
 });
 
 test('a tensor that was not an output can become the features', (t) => {
-  const graph = graphOf(bytesOf(rewrite(tinyNetwork('fp32'), 'p1', 'fp32').pieces));
+  const graph = graphOf(bytesOf(compileOnnx(tinyNetwork('fp32'), 'p1', 'fp32').pieces));
   t.deepEqual(
     graph.output.map((each) => [each.name, elementType(each)]),
     [
@@ -73,14 +73,14 @@ test('a tensor that was not an output can become the features', (t) => {
 });
 
 test('features that are not in the graph are refused', (t) => {
-  t.throws(() => rewrite(tinyNetwork('fp32'), 'deepest', 'fp32'), {
+  t.throws(() => compileOnnx(tinyNetwork('fp32'), 'deepest', 'fp32'), {
     instanceOf: RangeError,
     message: /no tensor named deepest/,
   });
 });
 
 test('16-bit floats become 32-bit floats without leftover casts', (t) => {
-  const graph = graphOf(bytesOf(rewrite(tinyNetwork('fp16'), 'deep', 'fp32').pieces));
+  const graph = graphOf(bytesOf(compileOnnx(tinyNetwork('fp16'), 'deep', 'fp32').pieces));
   t.false(operators(graph).includes('Cast'));
   for (const tensor of graph.initializer) t.not(tensor.dataType, FLOAT16, tensor.name);
   for (const each of [...graph.input, ...graph.output]) t.is(elementType(each), FLOAT, each.name);
@@ -104,7 +104,7 @@ test('16-bit floats in int32_data and in Constant nodes are widened too', (t) =>
       graph.node.unshift(node('Constant', [], ['w2'], [attribute]));
     }
   }, tinyNetwork('fp16'));
-  const graph = graphOf(bytesOf(rewrite(file, undefined, 'fp32').pieces));
+  const graph = graphOf(bytesOf(compileOnnx(file, undefined, 'fp32').pieces));
   const w1 = graph.initializer.find((tensor) => tensor.name === 'w1');
   const w2 = graph.node.find((each) => each.opType === 'Constant')?.attribute[0]?.t;
   t.deepEqual(w1?.rawData, weights('w1', [4, 3, 3, 3], FLOAT, 1).rawData);
@@ -122,7 +122,7 @@ test('casts from integers remain, to 32-bit floats', (t) => {
     );
     graph.output.push(value('float_dims', FLOAT, [4]));
   }, tinyNetwork('fp16'));
-  const graph = graphOf(bytesOf(rewrite(file, 'float_dims', 'fp32').pieces));
+  const graph = graphOf(bytesOf(compileOnnx(file, 'float_dims', 'fp32').pieces));
   const casts = graph.node.filter((each) => each.opType === 'Cast');
   t.is(casts.length, 1);
   t.is(casts[0]?.attribute[0]?.i, BigInt(FLOAT));
@@ -134,7 +134,7 @@ test('one value wanted under two output names is copied', (t) => {
     graph.node.push(node('Cast', ['alpha_in'], ['alpha_again'], [int('to', FLOAT)]));
     graph.output.push(value('alpha_again', FLOAT, [1, 1, SIDE, SIDE]));
   }, tinyNetwork('fp16'));
-  const graph = graphOf(bytesOf(rewrite(file, 'alpha_again', 'fp32').pieces));
+  const graph = graphOf(bytesOf(compileOnnx(file, 'alpha_again', 'fp32').pieces));
   const made = graph.node.flatMap((each) => each.output);
   t.true(made.includes('alpha'));
   t.true(made.includes('alpha_again'));
@@ -155,7 +155,7 @@ test('for a GPU 16-bit weights remain, and input and outputs are 32-bit floats',
     graph.output = [value('alpha', FLOAT16, [1, 1, SIDE, SIDE])];
   }, tinyNetwork('fp16'));
   for (const file of [tinyNetwork('fp16'), borders]) {
-    const rewritten = rewrite(file, undefined, 'fp16');
+    const rewritten = compileOnnx(file, undefined, 'fp16');
     const graph = graphOf(bytesOf(rewritten.pieces));
     t.is(rewritten.precision, 'fp16');
     t.is(graph.initializer.find((tensor) => tensor.name === 'w1')?.dataType, FLOAT16);
@@ -182,7 +182,7 @@ const unsorted = (sizes: Sizes = 'constant') =>
   );
 
 test('for a GPU nodes that are out of order are sorted, and the batch is freed', (t) => {
-  const rewritten = rewrite(unsorted(), undefined, 'fp16');
+  const rewritten = compileOnnx(unsorted(), undefined, 'fp16');
   const graph = graphOf(bytesOf(rewritten.pieces));
   t.true(rewritten.freeBatch);
   const made = new Set([...graph.input, ...graph.initializer].map(({ name }) => name));
@@ -191,7 +191,7 @@ test('for a GPU nodes that are out of order are sorted, and the batch is freed',
     for (const name of each.output) made.add(name);
   }
   // What is in order stays as it is.
-  const sorted = graphOf(bytesOf(rewrite(tinyNetwork('fp16'), undefined, 'fp16').pieces));
+  const sorted = graphOf(bytesOf(compileOnnx(tinyNetwork('fp16'), undefined, 'fp16').pieces));
   const again = { ...sorted, node: [...sorted.node] } as GraphProto;
   sortNodes(again);
   t.deepEqual(again.node, sorted.node);
@@ -202,7 +202,7 @@ test('for a GPU nodes that are out of order are sorted, and the batch is freed',
 });
 
 test('the batch dimension is freed, and Reshape and Resize no longer fix it at 1', (t) => {
-  const rewritten = rewrite(tinyNetwork('fp32'), 'deep', 'fp32');
+  const rewritten = compileOnnx(tinyNetwork('fp32'), 'deep', 'fp32');
   const graph = graphOf(bytesOf(rewritten.pieces));
   t.true(rewritten.freeBatch);
   t.deepEqual(shapeOf(graph, 'image'), ['batch', 3n, BigInt(SIDE), BigInt(SIDE)]);
@@ -216,7 +216,7 @@ test('the batch dimension is freed, and Reshape and Resize no longer fix it at 1
 });
 
 test('the batch is kept on request', (t) => {
-  const rewritten = rewrite(tinyNetwork('fp32'), 'deep', 'fp32', undefined, 'kept');
+  const rewritten = compileOnnx(tinyNetwork('fp32'), 'deep', 'fp32', undefined, 'kept');
   t.false(rewritten.freeBatch);
   const image = shapeOf(graphOf(bytesOf(rewritten.pieces)), 'image');
   t.deepEqual(image, [1n, 3n, BigInt(SIDE), BigInt(SIDE)]);
@@ -262,7 +262,7 @@ const entangling: Record<string, (graph: GraphProto) => void> = {
 
 for (const [title, change] of Object.entries(entangling)) {
   test(`the batch stays 1 with ${title}`, (t) => {
-    const rewritten = rewrite(fileOf(change), undefined, 'fp32');
+    const rewritten = compileOnnx(fileOf(change), undefined, 'fp32');
     const graph = graphOf(bytesOf(rewritten.pieces));
     t.false(rewritten.freeBatch);
     t.deepEqual(shapeOf(graph, 'image'), [1n, 3n, BigInt(SIDE), BigInt(SIDE)]);
@@ -282,7 +282,7 @@ test('fields and messages unknown to our subset are kept', (t) => {
   if (model.graph) model.graph.$unknown = [note];
   const prepared = fromBinary(
     ModelProtoSchema,
-    bytesOf(rewrite(toBinary(ModelProtoSchema, model), undefined, 'fp32').pieces),
+    bytesOf(compileOnnx(toBinary(ModelProtoSchema, model), undefined, 'fp32').pieces),
   );
   t.deepEqual(prepared.$unknown, [metadata]);
   t.deepEqual(prepared.graph?.$unknown, [note]);
@@ -297,17 +297,17 @@ test('weights in other files are refused', (t) => {
     const [w1] = graph.initializer;
     if (w1) w1.dataLocation = 1;
   });
-  t.throws(() => rewrite(file, undefined, 'fp32'), {
+  t.throws(() => compileOnnx(file, undefined, 'fp32'), {
     instanceOf: RangeError,
     message: /w1 is kept in another file/,
   });
 });
 
 test('bytes that are not a network are refused', (t) => {
-  t.throws(() => rewrite(Buffer.from('<!doctype html>'), undefined, 'fp32'));
-  t.throws(() => rewrite(new Uint8Array(), undefined, 'fp32'), { message: /no graph/ });
+  t.throws(() => compileOnnx(Buffer.from('<!doctype html>'), undefined, 'fp32'));
+  t.throws(() => compileOnnx(new Uint8Array(), undefined, 'fp32'), { message: /no graph/ });
   const empty = toBinary(ModelProtoSchema, create(ModelProtoSchema, { graph: create(GraphProtoSchema) }));
-  t.throws(() => rewrite(empty, undefined, 'fp32'), { message: /no output/ });
+  t.throws(() => compileOnnx(empty, undefined, 'fp32'), { message: /no output/ });
 });
 
 async function sameAsPublished(
@@ -320,7 +320,7 @@ async function sameAsPublished(
   t.teardown(() => rm(folder, { recursive: true }));
   const [before, after] = [path.join(folder, 'before.onnx'), path.join(folder, 'after.onnx')];
   await writeFile(before, published);
-  await writeFile(after, bytesOf(rewrite(published, 'deep', form).pieces));
+  await writeFile(after, bytesOf(compileOnnx(published, 'deep', form).pieces));
   const inputs = Float32Array.from({ length: 3 * 3 * SIDE * SIDE }, (_, at) => Math.sin(at * 0.7) * 2);
   const expected = await runNetwork(before, inputs, 1);
   const single = await runNetwork(after, inputs, 1);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
-import { rewrite } from '../../src/compiler/compile.ts';
+import { compileOnnx } from '../../src/compiler/compile.ts';
 import { INT8 } from '../../src/compiler/onnx/graph.ts';
 import { type GraphProto, ModelProtoSchema } from '../../src/compiler/onnx/onnx_pb.ts';
 import { quantiseConv } from '../../src/compiler/quantise/arithmetic.ts';
@@ -140,7 +140,7 @@ test("an 8-bit network gives the float network's result, within its steps", asyn
   t.timeout(120_000);
   const table = await tableFor(t);
   const float = await run(t, unetFile(), inputs);
-  const made = rewrite(unetFile(), 'sum', 'int8', table);
+  const made = compileOnnx(unetFile(), 'sum', 'int8', table);
   t.is(made.precision, 'int8');
   t.deepEqual(made.outputs, ['alpha', 'sum']);
   t.true(made.freeBatch);
@@ -152,7 +152,7 @@ test("an 8-bit network gives the float network's result, within its steps", asyn
   t.true(worst > 0);
   // The additional output has its own units again.
   const sum = bytesOf(
-    rewrite(unetFile('sum'), undefined, 'int8', { ...table, tensors: without(table, 'logit') }).pieces,
+    compileOnnx(unetFile('sum'), undefined, 'int8', { ...table, tensors: without(table, 'logit') }).pieces,
   );
   const [a, b] = [await run(t, unetFile('sum'), inputs), await run(t, sum, inputs)];
   t.true(largestDifference(a, b) < 0.03 * Math.max(...a));
@@ -171,7 +171,7 @@ const without = ({ tensors }: QuantisationTable, name: string) =>
 
 test('weights are stored as int8, each convolution is between quantised values, and nothing else is dequantised', async (t) => {
   const table = await tableFor(t);
-  const graph = graphOf(bytesOf(rewrite(unetFile(), undefined, 'int8', table).pieces));
+  const graph = graphOf(bytesOf(compileOnnx(unetFile(), undefined, 'int8', table).pieces));
   const kinds = graph.node.map((node) => node.opType);
   t.false(kinds.includes('Relu'));
   t.is(kinds.filter((kind) => kind === 'Conv').length, 5);
@@ -196,7 +196,7 @@ test('convolutions named in the table stay in floats, and so do the maps between
   const table = await tableFor(t);
   const float = await run(t, unetFile(), inputs);
   const made = (names: readonly string[]) =>
-    bytesOf(rewrite(unetFile(), undefined, 'int8', { ...table, float: [...names], bias: {} }).pieces);
+    bytesOf(compileOnnx(unetFile(), undefined, 'int8', { ...table, float: [...names], bias: {} }).pieces);
   for (const names of [['Conv/c3'], ['Conv/c2'], ['Conv/c1', 'Conv/c3'], ['Conv/c1', 'Conv/c2', 'Conv/c3']]) {
     const file = made(names);
     const kept = graphOf(file).initializer.filter(({ name }) => /^w\d$/.test(name));
@@ -222,18 +222,18 @@ test('a network of an older operator set is raised to 13 where its operators mea
     if (model.graph) change(model.graph);
     return toBinary(ModelProtoSchema, model);
   };
-  const made = bytesOf(rewrite(older(), undefined, 'int8', table).pieces);
+  const made = bytesOf(compileOnnx(older(), undefined, 'int8', table).pieces);
   t.deepEqual(
     fromBinary(ModelProtoSchema, made).opsetImport.map(({ version }) => version),
     [13n],
   );
-  const newer = bytesOf(rewrite(unetFile(), undefined, 'int8', table).pieces);
+  const newer = bytesOf(compileOnnx(unetFile(), undefined, 'int8', table).pieces);
   t.is(largestDifference(await run(t, made, inputs), await run(t, newer, inputs)), 0);
   // Softmax is over another axis there.
   const softmax = older((graph) => {
     for (const each of graph.node) if (each.opType === 'Sigmoid') each.opType = 'Softmax';
   });
-  t.throws(() => rewrite(softmax, undefined, 'int8', table), {
+  t.throws(() => compileOnnx(softmax, undefined, 'int8', table), {
     message: 'it is written in operator set 11, 8 bits need 13',
   });
 });
@@ -258,9 +258,9 @@ test('a table that does not fit the network is refused with a sentence that name
     [{ ...table, bias: { 'Conv/c1': [1] } }, /1 shifts for the 4 channels of Conv\/c1/],
   ];
   for (const [wrong, message] of cases) {
-    t.throws(() => rewrite(unetFile(), undefined, 'int8', wrong), { instanceOf: RangeError, message });
+    t.throws(() => compileOnnx(unetFile(), undefined, 'int8', wrong), { instanceOf: RangeError, message });
   }
-  t.throws(() => rewrite(unetFile(), undefined, 'int8'), { message: /no table of 8-bit scales/ });
+  t.throws(() => compileOnnx(unetFile(), undefined, 'int8'), { message: /no table of 8-bit scales/ });
 });
 
 test('a pull applies the table; a changed, a wrong and a missing table are detected', async (t) => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import test from 'ava';
-import { rewrite } from '../../src/compiler/compile.ts';
+import { compileOnnx } from '../../src/compiler/compile.ts';
 import {
   type GraphProto,
   GraphProtoSchema,
@@ -107,7 +107,7 @@ const image = (height: number, width: number) =>
   Float32Array.from({ length: 3 * height * width }, (_, i) => Math.sin(i * 0.7) + Math.cos(i * 0.013));
 
 test('a convolutional network gets dynamic sizes; its constant sizes become factors', (t) => {
-  const rewritten = rewrite(published(16, 24), 'deep', 'fp32');
+  const rewritten = compileOnnx(published(16, 24), 'deep', 'fp32');
   const graph = graphOf(bytesOf(rewritten.pieces));
   t.is(rewritten.sizeStep, 4);
   t.true(rewritten.freeBatch);
@@ -126,7 +126,7 @@ test('a network with dynamic sizes gives at every size the result of one publish
   const folder = await mkdtemp(path.join(tmpdir(), 'cutout-size-'));
   t.teardown(() => rm(folder, { recursive: true }));
   const free = path.join(folder, 'free.onnx');
-  await writeFile(free, bytesOf(rewrite(published(16, 24), undefined, 'fp32').pieces));
+  await writeFile(free, bytesOf(compileOnnx(published(16, 24), undefined, 'fp32').pieces));
   for (const [height, width] of [
     [16, 24],
     [4, 4],
@@ -182,7 +182,7 @@ test('sizes read from other maps become factors too, as older exports have them'
     for (const each of model.opsetImport) each.version = 11n;
     return toBinary(ModelProtoSchema, model);
   };
-  const rewritten = rewrite(older(16, 24), undefined, 'fp32');
+  const rewritten = compileOnnx(older(16, 24), undefined, 'fp32');
   t.is(rewritten.sizeStep, 4);
   const [free, fixed] = [path.join(folder, 'free.onnx'), path.join(folder, 'fixed.onnx')];
   await writeFile(free, bytesOf(rewritten.pieces));
@@ -238,6 +238,6 @@ for (const [title, change] of Object.entries(fixing)) {
 }
 
 test('shapes given to Reshape, and 16-bit floats, which are for GPUs, keep their size', (t) => {
-  t.is(rewrite(tinyNetwork('fp32'), 'deep', 'fp32').sizeStep, 0);
-  t.is(rewrite(tinyNetwork('fp16'), 'deep', 'fp16').sizeStep, 0);
+  t.is(compileOnnx(tinyNetwork('fp32'), 'deep', 'fp32').sizeStep, 0);
+  t.is(compileOnnx(tinyNetwork('fp16'), 'deep', 'fp16').sizeStep, 0);
 });

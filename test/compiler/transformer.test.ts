@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
-import { rewrite } from '../../src/compiler/compile.ts';
+import { compileOnnx } from '../../src/compiler/compile.ts';
 import { attribute } from '../../src/compiler/onnx/graph.ts';
 import { ModelProtoSchema, type NodeProto } from '../../src/compiler/onnx/onnx_pb.ts';
 import { loadAddon } from '../../src/engine/addon.ts';
@@ -26,7 +26,7 @@ function present(t: ExecutionContext): boolean {
 }
 
 const bytesOf = (file: Uint8Array, form: 'fp32' | 'bf16') =>
-  Buffer.concat([...rewrite(file, undefined, form).pieces]);
+  Buffer.concat([...compileOnnx(file, undefined, form).pieces]);
 
 const nodesOf = (file: Uint8Array): readonly NodeProto[] =>
   fromBinary(ModelProtoSchema, bytesOf(file, 'bf16')).graph?.node ?? [];

@@ -3,8 +3,8 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
-import { rewrite } from '../../src/compiler/compile.ts';
-import type { Form } from '../../src/compiler/form.ts';
+import { compileOnnx } from '../../src/compiler/compile.ts';
+import type { OnnxForm } from '../../src/compiler/form.ts';
 import { INT8, UINT8 } from '../../src/compiler/onnx/graph.ts';
 import { ModelProtoSchema } from '../../src/compiler/onnx/onnx_pb.ts';
 import { loadAddon } from '../../src/engine/addon.ts';
@@ -39,9 +39,9 @@ interface Sizes {
 /** A network in floats, in bf16 and in both 8-bit forms: its specs without operators. */
 function formsOf(builder: NetworkBuilder, output: string, side: number, title: string) {
   const { file, table } = builder.build(output, side, side);
-  const written = (form: Form): NetworkSpec => {
+  const written = (form: OnnxForm): NetworkSpec => {
     const name = path.join(networks.folder, `${form}-${side}-${title}.onnx`);
-    writeFileSync(name, Buffer.concat([...rewrite(file, undefined, form, table).pieces]));
+    writeFileSync(name, Buffer.concat([...compileOnnx(file, undefined, form, table).pieces]));
     return {
       name: form,
       path: name,

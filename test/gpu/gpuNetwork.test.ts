@@ -5,7 +5,8 @@ import path from 'node:path';
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import { root } from '../../bench/lib/paths.ts';
-import { gpuProgram } from '../../src/compiler/lowPrecision/gpu.ts';
+import { convolutionalProgram } from '../../src/compiler/lowPrecision/bf16.ts';
+import { checkOperations, gpuFile, gpuProgram } from '../../src/compiler/lowPrecision/gpu.ts';
 import { packSixteen } from '../../src/compiler/lowPrecision/pack.ts';
 import { floatReader, halfWidener } from '../../src/compiler/onnx/half.ts';
 import { ModelProtoSchema } from '../../src/compiler/onnx/onnx_pb.ts';
@@ -172,6 +173,57 @@ test('networks with other operations, or another end than a sigmoid, are no prog
   between((net, map) => net.apply('Mul', map, net.apply('GlobalAveragePool', map)));
   between((net, map) => net.concat(map, 'image'));
   refuse((net) => net.apply('Sigmoid', net.resize(net.logit(net.conv('image', { channels: 16 })), 0.5)));
+});
+
+/** A random network of convolutions, many of which have something that no kernel for a GPU has. */
+function randomNetwork(seed: number): Uint8Array {
+  const next = random(seed);
+  const pick = <T>(...of: readonly T[]): T => of[Math.floor(next() * of.length)] as T;
+  const net = new NetworkBuilder(seed);
+  let map = net.conv('image', { channels: pick(16, 32), kernel: pick(1, 3, 5), stride: pick(1, 2) });
+  for (let count = 0; count < 4; count++) {
+    const odd = next() < 0.15;
+    const conv = (from: string) => net.conv(from, { channels: 32, kernel: odd ? 7 : pick(1, 3, 5) });
+    map = pick(
+      () => conv(map),
+      () => conv(net.pool(map, true)),
+      () => conv(net.resize(map, 2)),
+      () => (odd ? net.apply('Relu', net.add(map, map)) : net.add(map, map)),
+      () => net.concat(map, conv(map)),
+    )();
+  }
+  const last = next();
+  // Of one channel nearly always: else of several, or a map itself, or of the image.
+  const output =
+    last < 0.85
+      ? net.conv(map, { channels: 1, relu: false })
+      : last < 0.9
+        ? net.conv(map, { channels: 2, relu: false })
+        : last < 0.95
+          ? map
+          : net.conv('image', { channels: 1, relu: false });
+  return net.build(output, 8, 8).file;
+}
+
+test('a program is written exactly where the kernels for a GPU take it', (t) => {
+  const [input = new Float32Array()] = images(1, 3 * 8 * 8);
+  const verdicts = { taken: 0, refused: 0 };
+  for (let seed = 0; seed < 48; seed++) {
+    const { graph } = fromBinary(ModelProtoSchema, randomNetwork(seed));
+    if (!graph) throw new Error('the network has no graph');
+    const program = convolutionalProgram(graph, floatReader(new Set(), halfWidener()), 'fp16');
+    let refused: string | undefined;
+    try {
+      checkOperations(program);
+    } catch (error) {
+      refused = String(error);
+    }
+    const file = write(`random${seed}`, Buffer.concat(gpuFile(program, 1)));
+    const { code, message } = addon.gpuNetwork(file, 8, 8, 1, [input]);
+    t.is(code, refused === undefined ? 0 : MODEL, `network ${seed}: ${refused ?? 'taken'}, ${message}`);
+    verdicts[refused === undefined ? 'taken' : 'refused']++;
+  }
+  t.true(verdicts.taken > 8 && verdicts.refused > 8, JSON.stringify(verdicts));
 });
 
 test('weights are rounded to the nearest float16', (t) => {

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { rewrite } from '../../src/compiler/compile.ts';
+import { compileOnnx } from '../../src/compiler/compile.ts';
 import { runNetwork } from '../compiler/run.ts';
 import { bf16ByDefinition, toBf16 } from '../fixtures/bf16Oracle.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
@@ -39,7 +39,7 @@ function make(build: Build, [width, height]: Size): Made {
   const builder = new NetworkBuilder(7);
   const output = build(builder);
   const { file } = builder.build(output, width, height);
-  const made = rewrite(file, undefined, 'bf16');
+  const made = compileOnnx(file, undefined, 'bf16');
   return { file, output, program: programOf(new Uint8Array(Buffer.concat([...made.pieces]))) };
 }
 

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { rewrite } from '../../src/compiler/compile.ts';
+import { compileOnnx } from '../../src/compiler/compile.ts';
 import { pack } from '../../src/compiler/lowPrecision/pack.ts';
 import { ProgramWriter } from '../../src/compiler/lowPrecision/program.ts';
 import { runNetwork } from '../compiler/run.ts';
@@ -42,7 +42,7 @@ function make(build: (builder: NetworkBuilder) => string, width: number, height:
   const output = build(builder);
   const { file, table } = builder.build(output, width, height);
   const prepared = (form: 'int8' | 'int8-operators') => {
-    const made = rewrite(file, undefined, form, table);
+    const made = compileOnnx(file, undefined, form, table);
     return { operators: made.operators, bytes: new Uint8Array(Buffer.concat([...made.pieces])) };
   };
   const own = prepared('int8-operators');
@@ -284,7 +284,7 @@ test('nodes that the operator does not support keep the standard operators', (t)
     const builder = new NetworkBuilder(3);
     const { file, table } = builder.build(build(builder), 8, 8);
     const [own, other] = (['int8-operators', 'int8'] as const).map((form) =>
-      rewrite(file, undefined, form, table),
+      compileOnnx(file, undefined, form, table),
     );
     t.false(own?.operators);
     t.deepEqual([...(own?.pieces ?? [])], [...(other?.pieces ?? [])]);
@@ -347,6 +347,12 @@ test("the operator agrees with ONNX Runtime's own operators within a level", asy
     },
     wide: (b) =>
       b.conv(b.conv(b.conv('image', { channels: 16 }), { channels: 16, wide: true }), { channels: 16 }),
+    // A ReLU behind a sum of floats, about half of which is negative.
+    rectified: (b) => {
+      const stem = b.conv('image', { channels: 16 });
+      const finer = () => b.conv(stem, { channels: 16, wide: true, relu: false });
+      return b.apply('Relu', b.add(finer(), finer()));
+    },
     fine: (b) => b.logit(b.conv('image', { channels: 16 })),
   };
   for (const [name, build] of Object.entries(networks)) {

@@ -3,7 +3,7 @@ import type { GraphProto } from '../onnx/onnx_pb.ts';
 import { convolutionalProgram } from './bf16.ts';
 import { enlargementOf, Unsupported } from './geometry.ts';
 import type { FloatsOf } from './partition.ts';
-import { convolutionOf, type ProgramOperation, type ProgramWriter } from './program.ts';
+import { convolutionOf, type ProgramWriter } from './program.ts';
 
 /** At the beginning of a file, with the version of its format. */
 const MAGIC = 'CUTOUTG1';
@@ -16,43 +16,54 @@ const aligned = (bytes: Uint8Array): Uint8Array[] => [
   new Uint8Array((ALIGNMENT - (bytes.length % ALIGNMENT)) % ALIGNMENT),
 ];
 
-/** What native/cuda/network/ computes; gpu_network.cc checks the same. */
-const KINDS: readonly ProgramOperation['kind'][] = [
-  'input',
-  'conv',
-  'maxPool',
-  'resize',
-  'concat',
-  'combine',
-  'planes',
-];
+/** Most taps of a convolution: cuda::kMostTaps. */
 const MOST_TAPS = 32;
 /** Channels that are computed together. */
 const TOGETHER = 16;
 
-/** Throws Unsupported for a program that these kernels cannot run. */
-function checkOperations(program: ProgramWriter): void {
-  const image = program.operations[0]?.output;
+/**
+ * Throws Unsupported for a program that the kernels of native/cuda/network/ cannot run: what `is_supported` of
+ * native/pipeline/gpu_network.cc refuses (test/gpu/gpuNetwork.test.ts holds the two together).
+ */
+export function checkOperations(program: ProgramWriter): void {
+  const image = program.operations[0]?.output ?? -1;
   for (const operation of program.operations) {
     const { kind, inputs, output } = operation;
-    if (!KINDS.includes(kind)) throw new Unsupported(`the operation ${kind} runs on no GPU`);
-    if (kind === 'combine' && inputs.length !== 2) throw new Unsupported('a sum of more than two maps');
-    if (kind === 'planes' && operation !== program.operations.at(-1))
-      throw new Unsupported('an output before the last operation');
-    const readsImage = inputs.includes(image ?? -1);
-    if (kind !== 'conv' && readsImage) throw new Unsupported('the image is read by no convolution');
-    if (kind === 'conv') {
-      const { channels, taps } = convolutionOf(operation);
-      if (taps > MOST_TAPS) throw new Unsupported('a convolution of a larger window');
-      if (!readsImage && channels % TOGETHER !== 0)
-        throw new Unsupported(`a convolution of ${channels} channels`);
+    const made = kind === 'planes' ? undefined : program.spec(output);
+    if (made && output !== image && made.channels % TOGETHER !== 0)
+      throw new Unsupported(`a map of ${made.channels} channels`);
+    const readsImage = inputs.includes(image);
+    if (readsImage && kind !== 'conv') throw new Unsupported('the image is read by no convolution');
+    switch (kind) {
+      case 'input':
+      case 'maxPool':
+      case 'resize':
+      case 'concat':
+        break;
+      case 'conv': {
+        const { channels, taps } = convolutionOf(operation);
+        if (taps > MOST_TAPS) throw new Unsupported('a convolution of a larger window');
+        if (readsImage && made?.type !== 'bf16') throw new Unsupported('an output made of the image alone');
+        if (!readsImage && channels % TOGETHER !== 0)
+          throw new Unsupported(`a convolution of ${channels} channels`);
+        break;
+      }
+      case 'combine':
+        if (inputs.length !== 2) throw new Unsupported('a sum of another number of maps than two');
+        break;
+      case 'planes':
+        if (operation !== program.operations.at(-1))
+          throw new Unsupported('an output before the last operation');
+        if (operation.rest[0] !== 1 || program.spec(inputs[0] ?? -1).type !== 'floats')
+          throw new Unsupported('an output of more than one channel');
+        break;
+      default:
+        throw new Unsupported(`the operation ${kind} runs on no GPU`);
     }
-    if (kind !== 'planes' && output !== image && program.spec(output).channels % TOGETHER !== 0)
-      throw new Unsupported(`a map of ${program.spec(output).channels} channels`);
   }
 }
 
-/** By how much the nodes behind the program enlarge its output, the last of which has to be a sigmoid. */
+/** Returns by how much the nodes behind the program enlarge its output, the last of which has to be a sigmoid. */
 function enlargementBehind(graph: GraphProto, floats: FloatsOf): number {
   const [program, ...behind] = graph.node;
   const known = constants(graph);
@@ -80,16 +91,8 @@ function enlargementBehind(graph: GraphProto, floats: FloatsOf): number {
   return factor;
 }
 
-/**
- * The file that native/pipeline/gpu_network.cc reads (its Head): a network of convolutions with weights in float16, whose
- * output is one plane of logits. Changes `graph`, also where it throws. Throws a RangeError where the network has
- * something else.
- * @param floats the numbers of a tensor of floats, however they are stored
- */
-export function gpuProgram(graph: GraphProto, floats: FloatsOf): Uint8Array[] {
-  const program = convolutionalProgram(graph, floats, 'fp16');
-  checkOperations(program);
-  const factor = enlargementBehind(graph, floats);
+/** Returns the file that native/pipeline/gpu_network.cc reads (its Head): `factor` enlarges what the program gives. */
+export function gpuFile(program: ProgramWriter, factor: number): Uint8Array[] {
   const code = program.code();
   const counts = Uint32Array.of(code.length, program.floats.length, program.weights.length, factor);
   return [
@@ -99,4 +102,15 @@ export function gpuProgram(graph: GraphProto, floats: FloatsOf): Uint8Array[] {
     ...aligned(program.floats.bytes()),
     ...aligned(program.weights.bytes()),
   ];
+}
+
+/**
+ * Returns the program file of a network of convolutions with weights in float16, whose output is one plane of logits.
+ * Changes `graph`, also where it throws. Throws a RangeError where the network has something else.
+ * @param floats reads the numbers of a tensor of floats, however they are stored
+ */
+export function gpuProgram(graph: GraphProto, floats: FloatsOf): Uint8Array[] {
+  const program = convolutionalProgram(graph, floats, 'fp16');
+  checkOperations(program);
+  return gpuFile(program, enlargementBehind(graph, floats));
 }

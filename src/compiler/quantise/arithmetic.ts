@@ -4,7 +4,8 @@ const WEIGHT_LIMIT = 127;
 /** Largest magnitude of a 32-bit bias; leaves headroom for the sum of the convolution. */
 const BIAS_LIMIT = 2 ** 30;
 
-interface QuantisedConv {
+/** Weights and bias of a convolution in 8 bits. */
+export interface QuantisedConv {
   /** int8, shape of the given weights: [outputs, rest]. */
   readonly weights: Int8Array;
   /** Real value of one step of the weights, per output channel. */
@@ -13,14 +14,14 @@ interface QuantisedConv {
   readonly bias: Int32Array;
 }
 
-/** The 8-bit weight nearest to a value. */
+/** Returns the 8-bit weight nearest to a value. */
 function levelOf(value: number, step: number): number {
   const level = Math.floor(value / step + 0.5);
   return level > WEIGHT_LIMIT ? WEIGHT_LIMIT : level < -WEIGHT_LIMIT ? -WEIGHT_LIMIT : level;
 }
 
 /**
- * Step that quantises `values` with the least squared error. Candidates range from the step that just
+ * Returns the step that quantises `values` with the least squared error. Candidates range from the step that just
  * represents the largest value down to steps that clip it, where the error of many small values shrinks by
  * more than that of the few large ones grows.
  */
@@ -46,9 +47,10 @@ function bestStep(values: Float64Array, largest: number): number {
 /**
  * Quantises weights and bias of a convolution whose input and output are 8-bit. Channel c of the input
  * represents q * inputScales[c], of the output q * outputScales[c]; ONNX has one scale per tensor, so the
- * per-channel scales are folded into the weights, which have a scale per output channel. @param weights
- * [outputs, inputs, taps], row-major; not changed @param bias [outputs] @param inputScale and @param
- * outputScale are the scales of the tensors as written to the file
+ * per-channel scales are folded into the weights, which have a scale per output channel.
+ * @param weights [outputs, inputs, taps], row-major; not changed
+ * @param bias [outputs]
+ * @param inputScale and @param outputScale are the scales of the tensors as written to the file
  */
 export function quantiseConv(
   weights: Float32Array,
@@ -89,4 +91,75 @@ export function quantiseConv(
     for (let i = 0; i < row.length; i++) result.weights[at + i] = levelOf(row[i] as number, step);
   }
   return result;
+}
+
+/** Largest weight of 16 bits: 256 * 127 for the high byte, and what the low one adds. */
+const LIMIT_OF_16_BITS = 256 * 127;
+
+/** Some input channels of the weights of a convolution: `count` from `first` on. */
+export interface InputChannels {
+  /** [outputs, channels, taps], row-major. */
+  readonly weights: Float32Array;
+  readonly outputs: number;
+  readonly channels: number;
+  readonly taps: number;
+  readonly first: number;
+  readonly count: number;
+}
+
+/** Weights of 16 bits in two bytes, and a bias, in steps of a scale per output channel. */
+export interface SixteenBitConv {
+  readonly high: Int8Array;
+  readonly low: Int8Array;
+  readonly bias: Int32Array;
+  readonly scales: Float32Array;
+}
+
+/**
+ * Quantises weights of a convolution to 16 bits. Channel c of the input represents (q - zero) * inputScales[c], which is
+ * folded into the weights. Throws a RangeError for a bias that does not fit 32 bits.
+ * @param bias [outputs]; undefined: zeros
+ */
+export function quantiseTo16Bits(
+  { weights, outputs, channels, taps, first, count }: InputChannels,
+  inputScales: Float32Array,
+  zero: number,
+  bias: Float32Array | undefined,
+): SixteenBitConv {
+  const length = count * taps;
+  const high = new Int8Array(outputs * length);
+  const low = new Int8Array(outputs * length);
+  const scales = new Float32Array(outputs);
+  const shifts = new Int32Array(outputs);
+  const row = new Float64Array(length);
+  for (let output = 0; output < outputs; output++) {
+    let largest = 0;
+    const from = (output * channels + first) * taps;
+    for (let c = 0, i = 0; c < count; c++) {
+      const scale = inputScales[c] as number;
+      for (const end = i + taps; i < end; i++) {
+        const value = (weights[from + i] as number) * scale;
+        row[i] = value;
+        largest = Math.max(largest, Math.abs(value));
+      }
+    }
+    const wanted = bias?.[output] ?? 0;
+    // In a channel with (almost) no weights the scale must still let the bias fit 32 bits.
+    const step = Math.fround(Math.max(largest / LIMIT_OF_16_BITS, Math.abs(wanted) / 2 ** 29, 1e-30));
+    let sum = 0;
+    const at = output * length;
+    for (let i = 0; i < length; i++) {
+      // The magnitude is at most the limit: rounding of the scale itself is far below half a level.
+      const units = Math.floor((row[i] as number) / step + 0.5) | 0;
+      const upper = (units + 128) >> 8;
+      high[at + i] = upper;
+      low[at + i] = units - (upper << 8);
+      sum += units;
+    }
+    scales[output] = step;
+    shifts[output] = Math.round(wanted / step) - zero * sum;
+    if (Math.abs(shifts[output] as number) > BIAS_LIMIT)
+      throw new RangeError('a bias is too large for 32 bits');
+  }
+  return { high, low, bias: shifts, scales };
 }

@@ -1,0 +1,54 @@
+import { fromBinary } from '@bufbuild/protobuf';
+import { allTensors } from './onnx/graph.ts';
+import { floatReader, halfWidener } from './onnx/half.ts';
+import { type GraphProto, type ModelProto, ModelProtoSchema, type TensorProto } from './onnx/onnx_pb.ts';
+import { encodeModel } from './onnx/write.ts';
+
+/** A network while it is compiled: what the passes change, and what they find out. */
+export class Network {
+  readonly model: ModelProto;
+  readonly graph: GraphProto;
+  readonly widenBytes = halfWidener();
+  /** Tensors of 32-bit floats whose bytes are still binary16, until they are read or written. */
+  widened: ReadonlySet<TensorProto> = new Set();
+  /** Number that both sides of the input must be a multiple of; 0 if the size is fixed. */
+  sizeStep = 0;
+  /** Whether several images can be run in one batch. */
+  freeBatch = false;
+  /** Whether it has an operator of Cutout. */
+  operators = false;
+
+  /** Throws a RangeError for a model without a graph, or one that keeps tensors in other files. */
+  constructor(model: ModelProto) {
+    const { graph } = model;
+    if (!graph) throw new RangeError('the file has no graph');
+    for (const tensor of allTensors(graph)) {
+      if (tensor.externalData.length > 0 || tensor.dataLocation !== 0)
+        throw new RangeError(`tensor ${tensor.name} is kept in another file, which is refused`);
+    }
+    this.model = model;
+    this.graph = graph;
+  }
+
+  /** Reads an ONNX file, which is borrowed. Throws an Error of the protobuf reader for other bytes. */
+  static read(file: Uint8Array): Network {
+    return new Network(fromBinary(ModelProtoSchema, file));
+  }
+
+  /** Returns the values of a tensor of floats, in a new array. Throws a RangeError for one of another type. */
+  readonly floats = (tensor: TensorProto): Float32Array => floatReader(this.widened, this.widenBytes)(tensor);
+
+  /** Runs passes in this order. */
+  apply(...passes: readonly Pass[]): this {
+    for (const pass of passes) pass(this);
+    return this;
+  }
+
+  /** Returns the ONNX file in pieces, which may be iterated once; the network must not be used afterwards. */
+  encode(): Iterable<Uint8Array> {
+    return encodeModel(this.model, this.widened, this.widenBytes);
+  }
+}
+
+/** A step of compilation, which changes a network. It throws a RangeError for a network that it cannot change. */
+export type Pass = (network: Network) => void;
