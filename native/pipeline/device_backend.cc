@@ -262,7 +262,7 @@ class DeviceRefined final : public DeviceMatte {
         edges_(std::move(edges)) {}
 
   [[nodiscard]] TensorView alpha() const override {
-    return {edges_.alpha, 1, height_, width_, ElementType::kFloat32, Placement::kDevice};
+    return {edges_.alpha, 1, height_, width_, Placement::kDevice};
   }
 
  private:
@@ -339,7 +339,7 @@ void queue_edges(DeviceCall& call, const DeviceOutput& output, std::byte* scratc
 }  // namespace
 
 Status DeviceBackend::allocate(int planes, int height, int width, Tensor& tensor) {
-  tensor.view = {nullptr, planes, height, width, ElementType::kFloat32, Placement::kDevice};
+  tensor.view = {nullptr, planes, height, width, Placement::kDevice};
   CUTOUT_RETURN_IF_ERROR(device_.allocate(tensor.view.bytes(), tensor.memory));
   tensor.view.data = tensor.memory.get();
   return {};

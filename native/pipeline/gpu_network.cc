@@ -412,7 +412,6 @@ TensorView GpuNetwork::input_tensor(int slot, int width, int height) {
           kImageChannels,
           height,
           width,
-          ElementType::kFloat32,
           Placement::kDevice};
 }
 
@@ -421,7 +420,6 @@ TensorView GpuNetwork::output_plane(int slot) {
           1,
           output_height_,
           output_width_,
-          ElementType::kFloat32,
           Placement::kDevice};
 }
 

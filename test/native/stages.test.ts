@@ -72,7 +72,7 @@ for (const kernel of [
 }
 
 test('a tensor on a device is not read as memory of this process', (t) => {
-  t.is(addon.readDeviceTensor(), 'The tensor does not hold float32 values on the host.');
+  t.is(addon.readDeviceTensor(), 'The tensor does not lie on the host.');
 });
 
 /** A disc in the middle, of this brightness on black. */

@@ -321,9 +321,6 @@ Table make() {
   queue<&Table::resize_plane>(table);
   queue<&Table::sample_colours>(table);
   queue<&Table::reduce>(table);
-  queue<&Table::enlarge>(table);
-  queue<&Table::shadow>(table);
-  queue<&Table::compose>(table);
   queue<&Table::summarise>(table);
   queue<&Table::deblur>(table);
   queue<&Table::local_models>(table);
