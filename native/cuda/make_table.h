@@ -1,6 +1,5 @@
 #pragma once
 
-#include "cuda/kernels/apply_matte.h"
 #include "cuda/kernels/colour_sampling.h"
 #include "cuda/kernels/component_filter.h"
 #include "cuda/kernels/confident.h"
@@ -123,15 +122,6 @@ struct Launchers {
                     columns, hidden_mask);
     return on.result();
   }
-
-  static int apply_matte(Pixels image, Box part, Box roi, const float* p, int width, int height,
-                         GuideTaps rows, GuideTaps columns, std::uint32_t hidden_mask,
-                         void* stream) {
-    Executor on(stream);
-    over_plane(on, image.width, image.height,
-               ApplyMatte{image, part, roi, p, width, height, rows, columns, hidden_mask});
-    return on.result();
-  }
 };
 
 /// A table with the kernels of an Executor, without the functions for memory.
@@ -154,7 +144,6 @@ Table make_table() {
   table.local_models = Launch::local_models;
   table.foreground_colours = Launch::foreground_colours;
   table.full_size = Launch::full_size;
-  table.apply_matte = Launch::apply_matte;
   return table;
 }
 

@@ -145,8 +145,6 @@ struct Table {
                    const float* confidence, const float* models, const float* colours,
                    float* channels, GuideTaps rows, GuideTaps columns, std::uint32_t hidden_mask,
                    void* stream);
-  int (*apply_matte)(Pixels image, Box part, Box roi, const float* p, int width, int height,
-                     GuideTaps rows, GuideTaps columns, std::uint32_t hidden_mask, void* stream);
 
   NetworkTable network;
 };

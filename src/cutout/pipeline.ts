@@ -100,7 +100,7 @@ export const createPipeline =
     // small subject fits every format, even with the widest margins.
     const { bytes, probe: source } = plan.image;
     const { result, hiddenColour, input, roi } = plan;
-    const { pngEffort, refine } = profile;
+    const { pngEffort } = profile;
     if (!plan.geometry.crop) assertFits(plan.format, result);
     const jobLimits = { signal, timeoutSeconds: timeout, watch };
 
@@ -140,7 +140,6 @@ export const createPipeline =
         ...result,
         hiddenColour,
         input,
-        refine,
         ...(roi && { roi }),
         ...(classify && { subject: true }),
         ...(mask && { mask }),

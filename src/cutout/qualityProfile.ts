@@ -8,8 +8,6 @@ export interface Profile {
   /** Fraction of the network's usual input sides, for previews and for larger results. */
   readonly previewInput: number;
   readonly input: number;
-  /** Whether edges and their colours are refined from the image (MattePlan.refine). */
-  readonly refine: 'on' | 'off';
   /** Whether a second network runs beside the first one at its usual size (CUTOUT_SECOND_MODEL). */
   readonly second: 'on' | 'off';
   /** PNG compression effort: 1 is fastest, 9 gives the smallest files (PngOptions.effort). */
@@ -17,9 +15,9 @@ export interface Profile {
 }
 
 export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
-  fast: { previewInput: 0.5, input: 0.625, refine: 'on', second: 'off', pngEffort: 1 },
-  balanced: { previewInput: 0.625, input: 1, refine: 'on', second: 'on', pngEffort: 3 },
-  best: { previewInput: 1, input: 1, refine: 'on', second: 'on', pngEffort: 6 },
+  fast: { previewInput: 0.5, input: 0.625, second: 'off', pngEffort: 1 },
+  balanced: { previewInput: 0.625, input: 1, second: 'on', pngEffort: 3 },
+  best: { previewInput: 1, input: 1, second: 'on', pngEffort: 6 },
 };
 
 /** The usual input size of a network, in pixels. */

@@ -5,6 +5,7 @@ import { root } from '../../bench/lib/paths.ts';
 import { type Config, loadConfig } from '../../src/config/readConfig.ts';
 import { PROFILES } from '../../src/cutout/qualityProfile.ts';
 import type { Engine } from '../../src/engine/engine.ts';
+import { networkOutput } from '../../src/engine/networkOutput.ts';
 import { ModelError } from '../../src/models/error.ts';
 import { createHealth } from '../../src/ops/health.ts';
 import { createLogger } from '../../src/ops/log.ts';
@@ -29,18 +30,11 @@ function thirds() {
   return { data, width, height };
 }
 
-/** Alpha in the middle of each third, by one network. */
+/** Output of a network in the middle of each third, as bytes. */
 async function alphas(engine: Engine, network = 'u2netp') {
-  const image = thirds();
-  const { width, height } = image;
-  await engine.matte(image, {
-    network,
-    width,
-    height,
-    hiddenColour: 'clear',
-    refine: 'off',
-  });
-  return [16, 48, 80].map((x) => image.data[(48 * width + x) * 4 + 3] ?? -1);
+  const { values, width, height } = await networkOutput(engine, network, thirds());
+  const middle = Math.floor(height / 2) * width;
+  return [1 / 6, 1 / 2, 5 / 6].map((x) => Math.round((values[middle + Math.floor(width * x)] ?? -1) * 255));
 }
 
 function configOf(t: ExecutionContext, env: Record<string, string>, second?: Partial<TinyNetwork>) {

@@ -326,7 +326,6 @@ Table make() {
   queue<&Table::local_models>(table);
   queue<&Table::foreground_colours>(table);
   queue<&Table::full_size>(table);
-  queue<&Table::apply_matte>(table);
   queue<&cuda::NetworkTable::take_planes>(table.network);
   table.network.convolve = [](cuda::Convolution what, void* stream) {
     // Which tiles fit is known before the work is done.
