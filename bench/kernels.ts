@@ -26,7 +26,6 @@ export const command: BenchCommand = {
 
 const KERNELS = [
   'networkInput',
-  'applyMatte',
   'guidedUpsample5',
   'guidedUpsample15',
   'guidedUpsample40',

@@ -172,10 +172,6 @@ MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels) {
   call.plan.height = integer(from, "height", 1, pixels.height);
   call.plan.hidden_colour = choice<HiddenColour>(
       from, "hiddenColour", {{"clear", HiddenColour::kClear}, {"keep", HiddenColour::kKeep}});
-  if (!from.Get("refine").IsUndefined()) {
-    call.plan.refinement =
-        choice<Refinement>(from, "refine", {{"on", Refinement::kOn}, {"off", Refinement::kOff}});
-  }
   call.plan.roi = {0, 0, call.plan.width, call.plan.height};
   if (!from.Get("roi").IsUndefined()) {
     call.plan.roi = box_inside(from, "roi", call.plan.width, call.plan.height);

@@ -34,12 +34,7 @@ export function openKernels(file, threads) {
       const data = withAlpha(rgb);
       const image = { data, width, height, stride: width * 4 };
       const roi = whole(image);
-      // An addon of an earlier version has the kernel under its earlier name.
-      const upsample = addon.guidedUpsample ?? addon.refineMatte;
-      if (upsample) {
-        const guide = guideOf(rgb, { width, height }, small);
-        upsample(image, guide, p, roi, 'clear', threads);
-      } else addon.applyMatte(image, p, small.width, small.height, roi, 'clear', threads);
+      addon.guidedUpsample(image, guideOf(rgb, { width, height }, small), p, roi, 'clear', threads);
       return split(data);
     },
     /**

@@ -10,15 +10,12 @@ namespace cutout {
 /// Where values lie: in this process's memory, or in that of a GPU.
 enum class Placement { kHost, kDevice };
 
-enum class ElementType { kFloat32, kFloat16 };
-
-/// A borrowed view of planes of values, plane after plane, row after row without padding.
+/// A borrowed view of planes of floats, plane after plane, row after row without padding.
 struct TensorView {
   void* data = nullptr;
   int planes = 0;
   int height = 0;
   int width = 0;
-  ElementType type = ElementType::kFloat32;
   Placement placement = Placement::kHost;
 
   /// Number of values.
@@ -26,15 +23,13 @@ struct TensorView {
     return static_cast<std::size_t>(planes) * static_cast<std::size_t>(height) *
            static_cast<std::size_t>(width);
   }
-  [[nodiscard]] std::size_t bytes() const {
-    return size() * (type == ElementType::kFloat32 ? 4 : 2);
-  }
+  [[nodiscard]] std::size_t bytes() const { return size() * sizeof(float); }
 };
 
-/// The values of a float32 tensor on the host. Throws std::logic_error for any other tensor.
+/// The values of a tensor on the host. Throws std::logic_error for one on a device.
 inline std::span<float> host_floats(const TensorView& tensor) {
-  if (tensor.type != ElementType::kFloat32 || tensor.placement != Placement::kHost) {
-    throw std::logic_error("The tensor does not hold float32 values on the host.");
+  if (tensor.placement != Placement::kHost) {
+    throw std::logic_error("The tensor does not lie on the host.");
   }
   return {static_cast<float*>(tensor.data), tensor.size()};
 }

@@ -125,15 +125,6 @@ CUTOUT_HD std::uint32_t atomic_or(std::uint32_t* to, std::uint32_t bits) {
 #endif
 }
 
-CUTOUT_HD std::uint32_t atomic_and(std::uint32_t* to, std::uint32_t bits) {
-#if defined(__CUDA_ARCH__)
-  return atomicAnd(to, bits);
-#else
-  step_aside();
-  return __atomic_fetch_and(to, bits, __ATOMIC_RELAXED);
-#endif
-}
-
 template <typename T>
 CUTOUT_HD T atomic_add(T* to, std::type_identity_t<T> value) {
 #if defined(__CUDA_ARCH__)

@@ -1,11 +1,8 @@
 #pragma once
 
-#include "cuda/kernels/apply_matte.h"
 #include "cuda/kernels/colour_sampling.h"
 #include "cuda/kernels/component_filter.h"
-#include "cuda/kernels/compose.h"
 #include "cuda/kernels/deblur.h"
-#include "cuda/kernels/enlarge.h"
 #include "cuda/kernels/filter.h"
 #include "cuda/kernels/foreground_colours.h"
 #include "cuda/kernels/full_size.h"
@@ -13,7 +10,6 @@
 #include "cuda/kernels/mask_constraint.h"
 #include "cuda/kernels/probability.h"
 #include "cuda/kernels/resize_plane.h"
-#include "cuda/kernels/shadow.h"
 #include "cuda/kernels/summary.h"
 #include "cuda/kernels/uncertainty.h"
 #include "cuda/table.h"
@@ -90,28 +86,6 @@ struct Launchers {
     return on.result();
   }
 
-  static int enlarge(Pixels image, CubicTaps rows, CubicTaps columns, float* scratch,
-                     std::uint8_t* kinds, Pixels out, void* stream) {
-    Executor on(stream);
-    cuda::enlarge(on, image, rows, columns, scratch, kinds, out);
-    return on.result();
-  }
-
-  static int shadow(Pixels canvas, Box subject, ShadowGrid grid, const float* blur, int taps,
-                    std::uint32_t* sums, float* scratch, float* blocks, void* stream) {
-    Executor on(stream);
-    cuda::shadow(on, canvas, subject, grid, blur, taps, sums, scratch, blocks);
-    return on.result();
-  }
-
-  static int compose(Pixels canvas, Box area, Pixels background, std::uint32_t colour, Box shadow,
-                     ShadowGrid grid, const float* blocks, void* stream) {
-    Executor on(stream);
-    over_plane(on, area.width, area.height,
-               Compose{canvas, area, background, colour, shadow, grid, blocks});
-    return on.result();
-  }
-
   static int summarise(Pixels image, Box region, AlphaSummary* summary, void* stream) {
     Executor on(stream);
     cuda::summarise(on, image, region, summary);
@@ -149,15 +123,6 @@ struct Launchers {
                     columns, hidden_mask);
     return on.result();
   }
-
-  static int apply_matte(Pixels image, Box part, Box roi, const float* p, int width, int height,
-                         GuideTaps rows, GuideTaps columns, std::uint32_t hidden_mask,
-                         void* stream) {
-    Executor on(stream);
-    over_plane(on, image.width, image.height,
-               ApplyMatte{image, part, roi, p, width, height, rows, columns, hidden_mask});
-    return on.result();
-  }
 };
 
 /// A table with the kernels of an Executor, without the functions for memory.
@@ -175,15 +140,11 @@ Table make_table() {
   table.resize_plane = Launch::resize_plane;
   table.sample_colours = Launch::sample_colours;
   table.reduce = Launch::reduce;
-  table.enlarge = Launch::enlarge;
-  table.shadow = Launch::shadow;
-  table.compose = Launch::compose;
   table.summarise = Launch::summarise;
   table.deblur = Launch::deblur;
   table.local_models = Launch::local_models;
   table.foreground_colours = Launch::foreground_colours;
   table.full_size = Launch::full_size;
-  table.apply_matte = Launch::apply_matte;
   return table;
 }
 

@@ -5,7 +5,6 @@
 
 #include "core/image_view.h"
 #include "cuda/network/table.h"
-#include "image/math/shadow.h"
 #include "matte/math/mask_constraint.h"
 #include "matte/math/uncertainty.h"
 
@@ -30,14 +29,6 @@ struct FilterTaps {
   const int* count;
   const float* weights;
   int stride;
-  int outputs;
-};
-
-/// For each output of one axis of an enlargement the pixel at or before its centre, from -1 on, and
-/// the cubic's weights of pixels before - 1 .. before + 2 (image/enlarge.h).
-struct CubicTaps {
-  const int* before;
-  const float* weights[4];
   int outputs;
 };
 
@@ -139,12 +130,6 @@ struct Table {
                         float* samples, void* stream);
   int (*reduce)(Pixels image, FilterTaps rows, FilterTaps columns, float* scratch, Pixels out,
                 void* stream);
-  int (*enlarge)(Pixels image, CubicTaps rows, CubicTaps columns, float* scratch,
-                 std::uint8_t* kinds, Pixels out, void* stream);
-  int (*shadow)(Pixels canvas, Box subject, ShadowGrid grid, const float* blur, int taps,
-                std::uint32_t* sums, float* scratch, float* blocks, void* stream);
-  int (*compose)(Pixels canvas, Box area, Pixels background, std::uint32_t colour, Box shadow,
-                 ShadowGrid grid, const float* blocks, void* stream);
   int (*summarise)(Pixels image, Box region, AlphaSummary* summary, void* stream);
   int (*deblur)(GuidePlanes guide, const float* p, SampledPlanes samples, const float* blurs,
                 void* scratch, float* alpha, float* confidence, float* for_colours, void* stream);
@@ -155,8 +140,6 @@ struct Table {
                    const float* confidence, const float* models, const float* colours,
                    float* channels, GuideTaps rows, GuideTaps columns, std::uint32_t hidden_mask,
                    void* stream);
-  int (*apply_matte)(Pixels image, Box part, Box roi, const float* p, int width, int height,
-                     GuideTaps rows, GuideTaps columns, std::uint32_t hidden_mask, void* stream);
 
   NetworkTable network;
 };

@@ -54,7 +54,7 @@ class SolvedMatte {
 
   /// Multiplies the alpha of the image's part with the matte, replaces mixed colours by the
   /// foreground's, and makes everything outside `roi` transparent, in pixels of the part
-  /// (matte/guided_upsample.h, matte/apply.h). The whole image is then in the caller's buffer; a
+  /// (matte/guided_upsample.h). The whole image is then in the caller's buffer; a
   /// reduced one at its front, in rows without padding. The summary is of the whole image. A device
   /// that stops working before the image comes back leaves the buffer as it was.
   virtual Status write(const Box& roi, HiddenColour hidden, MatteSummary& summary) const = 0;
@@ -107,7 +107,7 @@ class Backend {
   virtual Status reduce(JobImage& image, int width, int height) = 0;
   /// solve_matte of refinement.h; the prediction is about a part of the image.
   virtual Status solve(JobImage& image, const Box& part, const Prediction& prediction,
-                       Refinement refinement, std::unique_ptr<SolvedMatte>& solved) = 0;
+                       std::unique_ptr<SolvedMatte>& solved) = 0;
 };
 
 }  // namespace cutout

@@ -91,8 +91,8 @@ Status CpuBackend::reduce(JobImage& image, int width, int height) {
 }
 
 Status CpuBackend::solve(JobImage& image, const Box& part, const Prediction& prediction,
-                         Refinement refinement, std::unique_ptr<SolvedMatte>& solved) {
-  solved = solve_matte(static_cast<HostImage&>(image).view, part, prediction, refinement, pool_);
+                         std::unique_ptr<SolvedMatte>& solved) {
+  solved = solve_matte(static_cast<HostImage&>(image).view, part, prediction, pool_);
   return {};
 }
 

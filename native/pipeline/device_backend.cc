@@ -156,68 +156,6 @@ struct Target {
   Box part;
 };
 
-/// A matte of width x height network pixels.
-class DeviceMatte : public SolvedMatte {
- public:
-  DeviceMatte(const Target& target, int width, int height)
-      : part_(target.part), width_(width), height_(height), target_(target) {}
-
-  Status write(const Box& roi, HiddenColour hidden, MatteSummary& summary) const final {
-    DeviceImage& image = target_.image;
-    const GuideAxis rows(height_, part_.height);
-    const GuideAxis columns(width_, part_.width);
-    Box in_image = clip(roi, ConstImageView{nullptr, part_.width, part_.height, 0});
-    in_image.left += part_.left;
-    in_image.top += part_.top;
-    cuda::AlphaSummary found{};
-    DeviceCall call(target_.device);
-    queue(call, image.device, in_image, on_device(call, rows, part_.height),
-          on_device(call, columns, part_.width), hidden == HiddenColour::kClear ? 0 : 0x00FFFFFFU);
-    auto* const on_device = call.scratch<cuda::AlphaSummary>(1);
-    call.run<&Table::summarise>(image.device, image.bounds(), on_device);
-    call.run<&Table::copy_to_host>(static_cast<void*>(&found), static_cast<const void*>(on_device),
-                                   sizeof found);
-    CUTOUT_RETURN_IF_ERROR(call.finish());
-    image.comes_back = true;
-    call.download(image.device.data, image.rows(), target_.pool);
-    CUTOUT_RETURN_IF_ERROR(call.finish());
-    summary = summary_of(found, image.bounds());
-    return {};
-  }
-
- protected:
-  /// Writes the pixels of the image; `roi` in these.
-  virtual void queue(DeviceCall& call, const cuda::Pixels& image, const Box& roi,
-                     const cuda::GuideTaps& rows, const cuda::GuideTaps& columns,
-                     std::uint32_t hidden_mask) const = 0;
-
-  const Box part_;
-  const int width_;
-  const int height_;
-
- private:
-  const Target target_;
-};
-
-/// A network's output that is enlarged as it is.
-class DeviceEnlarged final : public DeviceMatte {
- public:
-  DeviceEnlarged(const Target& target, const TensorView& alpha)
-      : DeviceMatte(target, alpha.width, alpha.height), alpha_(alpha) {}
-
-  [[nodiscard]] TensorView alpha() const override { return alpha_; }
-
- private:
-  void queue(DeviceCall& call, const cuda::Pixels& image, const Box& roi,
-             const cuda::GuideTaps& rows, const cuda::GuideTaps& columns,
-             std::uint32_t hidden_mask) const override {
-    call.run<&Table::apply_matte>(image, part_, roi, static_cast<const float*>(floats(alpha_)),
-                                  width_, height_, rows, columns, hidden_mask);
-  }
-
-  TensorView alpha_;
-};
-
 /// The guide's planes on the device, which own memory where they are not the network's input.
 struct DeviceGuide {
   cuda::GuidePlanes planes{};
@@ -254,28 +192,55 @@ struct DeviceEdges {
   }
 };
 
-/// Edges at the guide's size.
-class DeviceRefined final : public DeviceMatte {
+/// Edges at the guide's size, on the device.
+class DeviceMatte final : public SolvedMatte {
  public:
-  DeviceRefined(const Target& target, DeviceEdges edges)
-      : DeviceMatte(target, edges.guide.planes.width, edges.guide.planes.height),
-        edges_(std::move(edges)) {}
+  DeviceMatte(const Target& target, DeviceEdges edges)
+      : target_(target), edges_(std::move(edges)) {}
 
   [[nodiscard]] TensorView alpha() const override {
-    return {edges_.alpha, 1, height_, width_, ElementType::kFloat32, Placement::kDevice};
+    return {edges_.alpha, 1, edges_.guide.planes.height, edges_.guide.planes.width,
+            Placement::kDevice};
+  }
+
+  Status write(const Box& roi, HiddenColour hidden, MatteSummary& summary) const override {
+    DeviceImage& image = target_.image;
+    const Box& part = target_.part;
+    const GuideAxis rows(edges_.guide.planes.height, part.height);
+    const GuideAxis columns(edges_.guide.planes.width, part.width);
+    Box in_image = clip(roi, ConstImageView{nullptr, part.width, part.height, 0});
+    in_image.left += part.left;
+    in_image.top += part.top;
+    cuda::AlphaSummary found{};
+    DeviceCall call(target_.device);
+    write_pixels(call, in_image, on_device(call, rows, part.height),
+                 on_device(call, columns, part.width),
+                 hidden == HiddenColour::kClear ? 0 : 0x00FFFFFFU);
+    auto* const on_device = call.scratch<cuda::AlphaSummary>(1);
+    call.run<&Table::summarise>(image.device, image.bounds(), on_device);
+    call.run<&Table::copy_to_host>(static_cast<void*>(&found), static_cast<const void*>(on_device),
+                                   sizeof found);
+    CUTOUT_RETURN_IF_ERROR(call.finish());
+    image.comes_back = true;
+    call.download(image.device.data, image.rows(), target_.pool);
+    CUTOUT_RETURN_IF_ERROR(call.finish());
+    summary = summary_of(found, image.bounds());
+    return {};
   }
 
  private:
-  void queue(DeviceCall& call, const cuda::Pixels& image, const Box& roi,
-             const cuda::GuideTaps& rows, const cuda::GuideTaps& columns,
-             std::uint32_t hidden_mask) const override {
-    float* const channels = call.scratch<float>(kChannels * area(width_, height_));
-    call.run<&Table::full_size>(image, part_, roi, edges_.guide.planes, edges_.alpha,
+  /// `roi` in pixels of the image.
+  void write_pixels(DeviceCall& call, const Box& roi, const cuda::GuideTaps& rows,
+                    const cuda::GuideTaps& columns, std::uint32_t hidden_mask) const {
+    const cuda::GuidePlanes& guide = edges_.guide.planes;
+    float* const channels = call.scratch<float>(kChannels * area(guide.width, guide.height));
+    call.run<&Table::full_size>(target_.image.device, target_.part, roi, guide, edges_.alpha,
                                 edges_.confidence, edges_.models, edges_.colours, channels, rows,
                                 columns, hidden_mask);
   }
 
-  DeviceEdges edges_;
+  const Target target_;
+  const DeviceEdges edges_;
 };
 
 /// The network's output and what colours say about it, planes of the guide's size on the device.
@@ -339,7 +304,7 @@ void queue_edges(DeviceCall& call, const DeviceOutput& output, std::byte* scratc
 }  // namespace
 
 Status DeviceBackend::allocate(int planes, int height, int width, Tensor& tensor) {
-  tensor.view = {nullptr, planes, height, width, ElementType::kFloat32, Placement::kDevice};
+  tensor.view = {nullptr, planes, height, width, Placement::kDevice};
   CUTOUT_RETURN_IF_ERROR(device_.allocate(tensor.view.bytes(), tensor.memory));
   tensor.view.data = tensor.memory.get();
   return {};
@@ -463,14 +428,10 @@ Status DeviceBackend::reduce(JobImage& image, int width, int height) {
 }
 
 Status DeviceBackend::solve(JobImage& job_image, const Box& part, const Prediction& prediction,
-                            Refinement refinement, std::unique_ptr<SolvedMatte>& solved) {
+                            std::unique_ptr<SolvedMatte>& solved) {
   auto& image = static_cast<DeviceImage&>(job_image);
   const Target target{device_, pool_, image, part};
   const TensorView& p = prediction.probability;
-  if (refinement == Refinement::kOff) {
-    solved = std::make_unique<DeviceEnlarged>(target, p);
-    return {};
-  }
   Guide guide;
   guide.width = std::min(p.width, part.width);
   guide.height = std::min(p.height, part.height);
@@ -508,7 +469,7 @@ Status DeviceBackend::solve(JobImage& job_image, const Box& part, const Predicti
   edges.allocate(call, guide.size());
   queue_edges(call, output, scratch, edges);
   CUTOUT_RETURN_IF_ERROR(call.finish());
-  solved = std::make_unique<DeviceRefined>(target, std::move(edges));
+  solved = std::make_unique<DeviceMatte>(target, std::move(edges));
   return {};
 }
 

@@ -29,7 +29,7 @@ class DeviceBackend final : public Backend {
                       const std::optional<PlacedMask>& mask) override;
   Status reduce(JobImage& image, int width, int height) override;
   Status solve(JobImage& image, const Box& part, const Prediction& prediction,
-               Refinement refinement, std::unique_ptr<SolvedMatte>& solved) override;
+               std::unique_ptr<SolvedMatte>& solved) override;
 
  private:
   Device& device_;

@@ -407,20 +407,12 @@ Status GpuNetwork::open_slot(int slot) {
 }
 
 TensorView GpuNetwork::input_tensor(int slot, int width, int height) {
-  return {slots_[static_cast<std::size_t>(slot)].input.get(),
-          kImageChannels,
-          height,
-          width,
-          ElementType::kFloat32,
+  return {slots_[static_cast<std::size_t>(slot)].input.get(), kImageChannels, height, width,
           Placement::kDevice};
 }
 
 TensorView GpuNetwork::output_plane(int slot) {
-  return {slots_[static_cast<std::size_t>(slot)].output.get(),
-          1,
-          output_height_,
-          output_width_,
-          ElementType::kFloat32,
+  return {slots_[static_cast<std::size_t>(slot)].output.get(), 1, output_height_, output_width_,
           Placement::kDevice};
 }
 

@@ -31,9 +31,6 @@ struct NetworkSpec {
   TrainedOn trained_on = TrainedOn::kMasks;
 };
 
-/// Whether the network's output is refined with the image as guide (refinement.h).
-enum class Refinement { kOff, kOn };
-
 /// The network's output, 0..1, for a part of an image. Borrowed.
 struct KeptOutput {
   std::span<const float> values;
@@ -51,8 +48,7 @@ struct MattePlan {
   int width = 0;  // of the result, at most the image's
   int height = 0;
   HiddenColour hidden_colour = HiddenColour::kClear;
-  Box roi;  // in pixels of the result, inside it
-  Refinement refinement = Refinement::kOn;
+  Box roi;               // in pixels of the result, inside it
   bool subject = false;  // classify its type; needs a head
   // Size of the network's input, where its file leaves that free, instead of the usual one,
   // NetworkSpec::input. When the output is in doubt (matte/uncertainty.h), the network runs again at

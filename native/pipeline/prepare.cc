@@ -54,8 +54,7 @@ void choose_view(const MatteJob& job, Prepared& prepared) {
 bool needs_input(const MatteJob& job, const Prepared& prepared) {
   if (!prepared.reused || job.classifier) return true;
   const KeptOutput& kept = *job.plan.kept;
-  return job.plan.refinement == Refinement::kOn &&
-         input_is_guide(prepared.spec, kept.width, kept.height, prepared.view.width,
+  return input_is_guide(prepared.spec, kept.width, kept.height, prepared.view.width,
                         prepared.view.height);
 }
 

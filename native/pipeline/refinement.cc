@@ -6,7 +6,6 @@
 
 #include "core/large_memory.h"
 #include "image/plane.h"
-#include "matte/apply.h"
 #include "matte/colour_sampling.h"
 #include "matte/guided_upsample.h"
 #include "matte/pixels.h"
@@ -15,15 +14,26 @@ namespace cutout {
 
 namespace {
 
-/// A matte of a part of an image.
-class HostMatte : public SolvedMatte {
+/// Edges at the guide's size of a part of an image, with the guide's planes where they are not the
+/// network's input.
+class HostMatte final : public SolvedMatte {
  public:
-  HostMatte(ImageView image, const Box& part, ThreadPool& pool)
-      : pool_(pool), image_(image), part_(part) {}
+  HostMatte(ImageView image, const Box& part, LargeArray<float> planes, SolvedEdges edges,
+            ThreadPool& pool)
+      : pool_(pool),
+        image_(image),
+        part_(part),
+        planes_(std::move(planes)),
+        edges_(std::move(edges)) {}
 
-  Status write(const Box& roi, HiddenColour hidden, MatteSummary& summary) const final {
+  [[nodiscard]] TensorView alpha() const override {
+    const Guide& guide = edges_.guide;
+    return host_tensor({edges_.matte.alpha.get(), guide.size()}, 1, guide.height, guide.width);
+  }
+
+  Status write(const Box& roi, HiddenColour hidden, MatteSummary& summary) const override {
     const Box whole{0, 0, image_.width, image_.height};
-    summary = write_part(part_of(image_, part_), roi, hidden);
+    summary = write_edges(part_of(image_, part_), edges_, roi, hidden, pool_);
     if (part_ == whole) return {};
     clear_around(image_, whole, part_, hidden);
     summary.opaque = false;
@@ -34,51 +44,10 @@ class HostMatte : public SolvedMatte {
     return {};
   }
 
- protected:
-  [[nodiscard]] virtual MatteSummary write_part(ImageView part, const Box& roi,
-                                                HiddenColour hidden) const = 0;
-  ThreadPool& pool_;
-
  private:
+  ThreadPool& pool_;
   ImageView image_;
   Box part_;
-};
-
-/// A network's output that is enlarged as it is.
-class Enlarged final : public HostMatte {
- public:
-  Enlarged(ImageView image, const Box& part, const TensorView& alpha, ThreadPool& pool)
-      : HostMatte(image, part, pool), alpha_(alpha) {}
-
-  [[nodiscard]] TensorView alpha() const override { return alpha_; }
-
- private:
-  [[nodiscard]] MatteSummary write_part(ImageView part, const Box& roi,
-                                        HiddenColour hidden) const override {
-    return apply_matte(part, host_floats(alpha_), alpha_.width, alpha_.height, roi, hidden, pool_);
-  }
-
-  TensorView alpha_;
-};
-
-/// Edges at the guide's size, with the guide's planes where they are not the network's input.
-class Refined final : public HostMatte {
- public:
-  Refined(ImageView image, const Box& part, LargeArray<float> planes, SolvedEdges edges,
-          ThreadPool& pool)
-      : HostMatte(image, part, pool), planes_(std::move(planes)), edges_(std::move(edges)) {}
-
-  [[nodiscard]] TensorView alpha() const override {
-    const Guide& guide = edges_.guide;
-    return host_tensor({edges_.matte.alpha.get(), guide.size()}, 1, guide.height, guide.width);
-  }
-
- private:
-  [[nodiscard]] MatteSummary write_part(ImageView part, const Box& roi,
-                                        HiddenColour hidden) const override {
-    return write_edges(part, edges_, roi, hidden, pool_);
-  }
-
   LargeArray<float> planes_;
   SolvedEdges edges_;
 };
@@ -104,10 +73,8 @@ bool input_is_guide(const NetworkInput& input, int width, int height, int image_
 }
 
 std::unique_ptr<SolvedMatte> solve_matte(ImageView whole, const Box& part,
-                                         const Prediction& prediction, Refinement refinement,
-                                         ThreadPool& pool) {
+                                         const Prediction& prediction, ThreadPool& pool) {
   const TensorView& p = prediction.probability;
-  if (refinement == Refinement::kOff) return std::make_unique<Enlarged>(whole, part, p, pool);
   const ConstImageView image = part_of(whole, part);
   Guide guide;
   guide.width = std::min(p.width, image.width);
@@ -122,7 +89,7 @@ std::unique_ptr<SolvedMatte> solve_matte(ImageView whole, const Box& part,
       guide.scale[c] = spec.std[c] / 255.0F;
       guide.offset[c] = spec.mean[c] / 255.0F;
     }
-    return std::make_unique<Refined>(
+    return std::make_unique<HostMatte>(
         whole, part, nullptr, solve(guide, host_floats(p), prediction.trained_on, pool), pool);
   }
   auto planes = make_large_array<float>(3 * guide.size());
@@ -133,7 +100,7 @@ std::unique_ptr<SolvedMatte> solve_matte(ImageView whole, const Box& part,
   const std::span<float> alpha{resized.get(), guide.size()};
   resize_plane(host_floats(p), p.width, p.height, guide.width, guide.height, alpha, pool);
   SolvedEdges edges = solve(guide, alpha, prediction.trained_on, pool);
-  return std::make_unique<Refined>(whole, part, std::move(planes), std::move(edges), pool);
+  return std::make_unique<HostMatte>(whole, part, std::move(planes), std::move(edges), pool);
 }
 
 }  // namespace cutout

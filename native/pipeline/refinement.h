@@ -12,9 +12,8 @@ namespace cutout {
 
 /// Refines a prediction with the image as guide: colour sampling for networks trained on masks
 /// (matte/colour_sampling.h), then alpha and colours at the network's size
-/// (matte/guided_upsample.h). Without refinement, the prediction is enlarged by the spline alone
-/// (matte/apply.h). The part of the image, of which only the size and the colours of the guide are
-/// read, is what the prediction is about, at the result's size.
+/// (matte/guided_upsample.h). The part of the image, of which only the size and the colours of the
+/// guide are read, is what the prediction is about, at the result's size.
 ///
 /// The guide is the network's input where input_is_guide(). Elsewhere the prediction is averaged to
 /// at most the image's size, and the guide is computed from the image.
@@ -22,13 +21,12 @@ namespace cutout {
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | borrowed  | image, the prediction's tensors and the pool, until the matte is destroyed             |
-/// | image     | as guided_upsample and apply_matte                                                     |
+/// | image     | as write_edges                                                                         |
 /// | scratch   | 24 bytes for each value of the output, 16 more where the guide is computed, besides    |
 /// |           | theirs                                                                                 |
 /// | threads   | same bytes and summary for any number of threads                                       |
 std::unique_ptr<SolvedMatte> solve_matte(ImageView image, const Box& part,
-                                         const Prediction& prediction, Refinement refinement,
-                                         ThreadPool& pool);
+                                         const Prediction& prediction, ThreadPool& pool);
 
 /// Whether refinement of a prediction of this size reads the network's input: both have one size,
 /// which is at most the image's.

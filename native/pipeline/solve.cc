@@ -22,8 +22,7 @@ Status solve(const MatteJob& job, const StageContext& context, Prepared& prepare
     CUTOUT_RETURN_IF_ERROR(context.backend.reduce(image, plan.width, plan.height));
     CUTOUT_RETURN_IF_ERROR(context.token.check());
   }
-  CUTOUT_RETURN_IF_ERROR(
-      context.backend.solve(image, prepared.view, inferred.answer, plan.refinement, solved));
+  CUTOUT_RETURN_IF_ERROR(context.backend.solve(image, prepared.view, inferred.answer, solved));
   return context.token.check();
 }
 

@@ -225,7 +225,7 @@ export class Pipeline {
     { signal, telemetry }: PipelineCall,
     times: StageTimes,
   ): Promise<Matted> {
-    const { engine, network, second, profile, subjectTypes, selection } = this.#parts;
+    const { engine, network, second, subjectTypes, selection } = this.#parts;
     const { result, hiddenColour, input, roi } = plan;
     const classify = plan.subject === 'classify' && subjectTypes;
     const secondName = second?.loaded ? second.name : undefined;
@@ -240,7 +240,6 @@ export class Pipeline {
         ...result,
         hiddenColour,
         input,
-        refine: profile.refine,
         ...(roi && { roi }),
         ...(classify && { subject: true }),
         ...(mask && { mask }),

@@ -8,16 +8,14 @@ export interface Profile {
   /** Fraction of the network's usual input sides, for previews and for larger results. */
   readonly previewInput: number;
   readonly input: number;
-  /** Whether edges and their colours are refined from the image (MattePlan.refine). */
-  readonly refine: 'on' | 'off';
   /** PNG compression effort: 1 is fastest, 9 gives the smallest files (PngOptions.effort). */
   readonly pngEffort: number;
 }
 
 export const profiles: Readonly<Record<ProfileName, Profile>> = {
-  fast: { previewInput: 0.5, input: 0.625, refine: 'on', pngEffort: 1 },
-  balanced: { previewInput: 0.625, input: 1, refine: 'on', pngEffort: 3 },
-  best: { previewInput: 1, input: 1, refine: 'on', pngEffort: 6 },
+  fast: { previewInput: 0.5, input: 0.625, pngEffort: 1 },
+  balanced: { previewInput: 0.625, input: 1, pngEffort: 3 },
+  best: { previewInput: 1, input: 1, pngEffort: 6 },
 };
 
 /** The usual input size of a network, in pixels. */

@@ -297,12 +297,6 @@ export interface MattePlan extends Deadline {
   readonly hiddenColour: 'clear' | 'keep';
   /** Region of interest in pixels of the result; alpha is 0 outside. */
   readonly roi?: Box;
-  /**
-   * `on` (default): alpha and foreground colours of uncertain edges are estimated from the image at the
-   * result's size (docs/matting.md). `off`: the network's alpha is upsampled; RGB is unchanged wherever alpha
-   * is not 0.
-   */
-  readonly refine?: 'on' | 'off';
   /** Also classifies the subject. Needs subject types with a head. */
   readonly subject?: boolean;
   /**

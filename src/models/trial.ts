@@ -1,4 +1,5 @@
 import type { Engine } from '../engine/engine.ts';
+import { networkOutput } from '../engine/networkOutput.ts';
 import type { NetworkSpec, Pixels } from '../engine/types.ts';
 import { ModelError } from './error.ts';
 import type { Manifest } from './manifest.ts';
@@ -10,13 +11,18 @@ export interface Trial {
   readonly runMs: number;
 }
 
-/** Alpha in 0..255 of values 0 and 1 after the sigmoid, with some room for rounding: -0.04 and 1.05. */
-const LEAST_OF_UNIT = 126;
-const MOST_OF_UNIT = 189;
+const sigmoid = (value: number) => 1 / (1 + Math.exp(-value));
+
+/** Values 0 and 1 after the sigmoid, with some room for rounding. */
+const LEAST_OF_UNIT = sigmoid(-0.04);
+const MOST_OF_UNIT = sigmoid(1.05);
+
+/** An output whose values differ by less is the same everywhere. */
+const LEAST_RANGE = 2 / 255;
 
 /** Before the sigmoid. */
-const logitOf = (alpha: number) => {
-  const share = Math.min(254.5, Math.max(0.5, alpha)) / 255;
+const logitOf = (value: number) => {
+  const share = Math.min(0.998, Math.max(0.002, value));
   return Math.log(share / (1 - share)).toFixed(1);
 };
 
@@ -36,26 +42,17 @@ export async function tryNetwork(
   because: string | undefined,
   pixels: Pixels,
 ): Promise<Trial> {
-  // Trained on mattes: the engine then leaves alpha as the network gives it.
-  await engine.load({ ...spec, output: 'logit', trainedOn: 'mattes' });
-  const { width, height } = pixels;
-  const { inferMs } = await engine.matte(pixels, {
-    network: spec.name,
-    width,
-    height,
-    hiddenColour: 'keep',
-    refine: 'off',
-  });
+  await engine.load({ ...spec, output: 'logit' });
+  const { values, inferMs } = await networkOutput(engine, spec.name, pixels);
   await engine.unload();
-  let least = 255;
+  let least = 1;
   let most = 0;
-  for (let at = 3; at < pixels.data.length; at += 4) {
-    const alpha = pixels.data[at] ?? 0;
-    least = Math.min(least, alpha);
-    most = Math.max(most, alpha);
+  for (const value of values) {
+    least = Math.min(least, value);
+    most = Math.max(most, value);
   }
   const refuse = (text: string) => new ModelError('model_check', `The network gives ${text}`);
-  if (most - least < 2) {
+  if (most - least < LEAST_RANGE) {
     throw refuse(
       `the same value (about ${logitOf(most)}) everywhere in the image. Check the normalisation, or give an image with a subject (--photo).`,
     );

@@ -93,7 +93,7 @@ test('the engine runs a network with DeformConv', async (t) => {
   const info = await engine.load(spec(file));
   t.deepEqual(info.outputs, ['logit']);
   const pixels = { data: new Uint8Array(64 * 64 * 4).map((_, at) => (at * 37) % 251), width: 64, height: 64 };
-  const plan = { network: 'tiny', hiddenColour: 'keep', refine: 'off', width: 64, height: 64 } as const;
+  const plan = { network: 'tiny', hiddenColour: 'keep', width: 64, height: 64 } as const;
   const { runs } = await engine.matte(pixels, plan);
   t.is(runs, 1);
 });

@@ -7,6 +7,7 @@ import { attribute } from '../../src/compiler/onnx/graph.ts';
 import { ModelProtoSchema, type NodeProto } from '../../src/compiler/onnx/onnx_pb.ts';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine } from '../../src/engine/engine.ts';
+import { networkOutput } from '../../src/engine/networkOutput.ts';
 import { operatorsOf } from '../../src/models/precision.ts';
 import { engineOptions, Networks } from '../fixtures/engineSetup.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
@@ -54,15 +55,8 @@ async function alphaOf(t: ExecutionContext, file: Buffer, title: string, kernel?
     ...(kernel !== undefined && { operators: kernel }),
   });
   const data = new Uint8Array(SIDE * SIDE * 4).map((_, at) => (at * 37 + (at >> 6) * 11) % 251);
-  const pixels = { data, width: SIDE, height: SIDE };
-  await engine.matte(pixels, {
-    network: title,
-    width: SIDE,
-    height: SIDE,
-    hiddenColour: 'keep',
-    refine: 'off',
-  });
-  return pixels.data.filter((_, at) => at % 4 === 3);
+  const { values } = await networkOutput(engine, title, { data, width: SIDE, height: SIDE });
+  return Uint8Array.from(values, (value) => Math.round(value * 255));
 }
 
 test('a transformer with windows, GELU and DeformConv runs in bf16 and agrees with floats', async (t) => {

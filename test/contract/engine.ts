@@ -837,7 +837,6 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
       [call('matte', 1, { ...image, width: 65535, height: 65535 }, plan), RangeError, /width \* height/],
       [call('matte', 1, image, { ...plan, width: 21 }), RangeError, /from 1 to 20 for width/],
       [call('matte', 1, image, { ...plan, hiddenColour: 'gone' }), RangeError, /hiddenColour/],
-      [call('matte', 1, image, { ...plan, refine: 'gone' }), RangeError, /refine/],
       [
         call('matte', 1, image, { ...plan, roi: { left: 15, top: 0, width: 6, height: 1 } }),
         RangeError,

@@ -10,7 +10,6 @@
 #include "image/network_input.h"
 #include "image/plane.h"
 #include "image/resample.h"
-#include "matte/apply.h"
 #include "matte/colour_sampling.h"
 #include "matte/component_filter.h"
 #include "matte/guided_upsample.h"
@@ -75,11 +74,9 @@ class Contract {
     find_subject();
     find_marked_subject();
     reduce();
-    for (const Refinement refinement : {Refinement::kOn, Refinement::kOff}) {
-      for (const TrainedOn trained_on : {TrainedOn::kMasks, TrainedOn::kMattes}) {
-        solve(refinement, trained_on, 150, 118);
-        solve(refinement, trained_on, 61, 47);  // smaller than the prediction
-      }
+    for (const TrainedOn trained_on : {TrainedOn::kMasks, TrainedOn::kMattes}) {
+      solve(trained_on, 150, 118);
+      solve(trained_on, 61, 47);  // smaller than the prediction
     }
     return std::move(faults_);
   }
@@ -295,12 +292,12 @@ class Contract {
     const Tensor matte = uploaded(std::vector<float>(16, 1.0F), 1, 4, 4);
     std::unique_ptr<SolvedMatte> solved;
     MatteSummary summary;
-    const NetworkInput spec{4, 4, {}, {1, 1, 1}};
-    expect(backend_.solve(*image, {0, 0, 40, 30}, {matte.view, {}, spec, TrainedOn::kMattes},
-                          Refinement::kOff, solved)
-                   .ok() &&
-               solved->write({0, 0, 40, 30}, HiddenColour::kKeep, summary).ok(),
-           "reduce", "the reduced image cannot be written");
+    const NetworkInput spec{8, 8, {}, {1, 1, 1}};  // not of the matte's size: no guide
+    expect(
+        backend_.solve(*image, {0, 0, 40, 30}, {matte.view, {}, spec, TrainedOn::kMattes}, solved)
+                .ok() &&
+            solved->write({0, 0, 40, 30}, HiddenColour::kKeep, summary).ok(),
+        "reduce", "the reduced image cannot be written");
     bool close = true;
     for (std::size_t i = 0; i < wanted.size(); i += 4) {
       close &= std::abs(picture.bytes[i + 3] - wanted[i + 3]) <= 1;
@@ -313,7 +310,7 @@ class Contract {
     expect(close, "reduce", "pixels are not those of the smaller image");
   }
 
-  void solve(Refinement refinement, TrainedOn trained_on, int width, int height) {
+  void solve(TrainedOn trained_on, int width, int height) {
     const NetworkInput spec{72, 64, {128, 120, 100}, {256, 220, 60}};
     const std::vector<float> p = disc(spec.width, spec.height, 0.5, 0.3, 6);
     Picture picture = draw(width, height, 8);
@@ -326,17 +323,16 @@ class Contract {
     std::unique_ptr<SolvedMatte> solved;
     MatteSummary summary;
     const std::unique_ptr<JobImage> image = opened(picture.view());
-    const bool good = backend_.fill_input(*image, part, spec, input.view).ok() &&
-                      backend_
-                          .solve(*image, part, {prediction.view, input.view, spec, trained_on},
-                                 refinement, solved)
-                          .ok() &&
-                      solved->write(roi, HiddenColour::kClear, summary).ok();
+    const bool good =
+        backend_.fill_input(*image, part, spec, input.view).ok() &&
+        backend_.solve(*image, part, {prediction.view, input.view, spec, trained_on}, solved)
+            .ok() &&
+        solved->write(roi, HiddenColour::kClear, summary).ok();
     expect(good, "solve", "failed");
     if (!good) return;
 
-    MatteSummary wanted = defined(part_of(expected.view(), part), refinement, trained_on, spec, p,
-                                  roi, downloaded(input.view), downloaded(solved->alpha()));
+    MatteSummary wanted = defined(part_of(expected.view(), part), trained_on, spec, p, roi,
+                                  downloaded(input.view), downloaded(solved->alpha()));
     wanted.box.left += part.left;
     wanted.box.top += part.top;
     clear_around(expected.view(), {0, 0, width, height}, part, HiddenColour::kClear);
@@ -357,14 +353,10 @@ class Contract {
   }
 
   /// The result by the kernels' scalar versions; compares the alpha at the network's size too.
-  MatteSummary defined(ImageView picture, Refinement refinement, TrainedOn trained_on,
-                       const NetworkInput& spec, const std::vector<float>& p, const Box& roi,
-                       const std::vector<float>& input, const std::vector<float>& alpha) {
+  MatteSummary defined(ImageView picture, TrainedOn trained_on, const NetworkInput& spec,
+                       const std::vector<float>& p, const Box& roi, const std::vector<float>& input,
+                       const std::vector<float>& alpha) {
     const HiddenColour hidden = HiddenColour::kClear;
-    if (refinement == Refinement::kOff) {
-      expect(alpha == p, "solve", "alpha is not the prediction without refinement");
-      return apply_matte_scalar(picture, p, spec.width, spec.height, roi, hidden);
-    }
     ThreadPool alone(0);
     Guide guide;
     guide.width = std::min(spec.width, picture.width);

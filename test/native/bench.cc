@@ -6,7 +6,6 @@
 
 #include "image/network_input.h"
 #include "image/resample.h"
-#include "matte/apply.h"
 #include "matte/colour_sampling.h"
 #include "matte/component_filter.h"
 #include "matte/guided_upsample.h"
@@ -78,6 +77,17 @@ std::vector<float> make_band(int size, double share) {
   return p;
 }
 
+/// Gives the image an alpha of size x size values, each for a rectangle of pixels.
+void set_alpha(Image& image, const std::vector<float>& alpha, int size) {
+  for (int y = 0; y < image.height; ++y) {
+    for (int x = 0; x < image.width; ++x) {
+      const auto at = static_cast<std::size_t>(y) * size / image.height * size +
+                      static_cast<std::size_t>(x) * size / image.width;
+      image.view().row(y)[x * 4 + 3] = static_cast<std::uint8_t>(alpha[at] * 255);
+    }
+  }
+}
+
 /// Runs `work` on a fresh copy of the image `rounds` times; milliseconds of each.
 std::vector<double> time(Image& image, int rounds, const std::function<void(ImageView)>& work) {
   const std::vector<std::uint8_t> original = image.data;
@@ -110,12 +120,6 @@ Napi::Value bench_kernel(const Napi::CallbackInfo& info) {
     floats.resize(3 * kSide * kSide);
     const NetworkInput spec{kSide, kSide, {128, 128, 128}, {256, 256, 256}};
     work = [&, spec](ImageView view) { fill_network_input(view, spec, floats.data(), pool); };
-  } else if (name == "applyMatte") {
-    floats = make_alpha(kSide);
-    work = [&](ImageView view) {
-      const Box roi{0, 0, view.width, view.height};
-      apply_matte(view, floats, kSide, kSide, roi, HiddenColour::kClear, pool);
-    };
   } else if (name == "filterComponents") {
     const std::vector<float> dirty = make_dirty_alpha(kSide);
     image = {kSide, kSide, {}};  // the map's size is the network's, not the image's
@@ -147,7 +151,7 @@ Napi::Value bench_kernel(const Napi::CallbackInfo& info) {
   } else if (name.starts_with("compose")) {
     const Box whole{0, 0, image.width, image.height};
     plan = {image.width, image.height, whole, whole, {}, {}, {}};
-    apply_matte(image.view(), make_alpha(kSide), kSide, kSide, whole, HiddenColour::kClear, pool);
+    set_alpha(image, make_alpha(kSide), kSide);
     if (name == "composeColour") plan.colour = {30, 90, 200, 255};
     if (name == "composeImage") {
       background = make_image(info[1].ToNumber().DoubleValue());

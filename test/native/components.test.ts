@@ -267,7 +267,7 @@ test('the network pixels of a roi contain every sample that its pixels need', (t
           const width = 1 + (b % (pixels - left));
           const roi = { left, top: 0, width, height: 1 };
           const box = kernels.networkArea(roi, pixels, 1, samples, 1);
-          // Samples of a pixel, positioned as in apply.cc.
+          // Samples of a pixel, positioned as in cubic_taps.cc.
           const needed = [left, left + width - 1].flatMap((x) => {
             const base = Math.floor(Math.min(samples - 1, Math.max(0, ((x + 0.5) * samples) / pixels - 0.5)));
             return [Math.max(0, base - 1), Math.min(samples - 1, base + 2)];

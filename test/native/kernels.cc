@@ -2,7 +2,6 @@
 #include "image/network_input.h"
 #include "image/resample.h"
 #include "images.h"
-#include "matte/apply.h"
 #include "registry.h"
 
 namespace cutout::test {
@@ -80,30 +79,6 @@ Napi::Value enlarge_scalar_js(const Napi::CallbackInfo& info) {
   return out;
 }
 
-/// applyMatte(image, p, pWidth, pHeight, roi, 'clear' | 'keep', threads), threads -1: scalar.
-Napi::Value apply_matte_js(const Napi::CallbackInfo& info) {
-  const ImageView image = to_image(info[0]);
-  const auto p = to_floats(info[1]);
-  const int width = info[2].ToNumber().Int32Value();
-  const int height = info[3].ToNumber().Int32Value();
-  const Box roi = to_box(info[4]);
-  const HiddenColour hidden =
-      info[5].ToString().Utf8Value() == "keep" ? HiddenColour::kKeep : HiddenColour::kClear;
-  const int threads = info[6].ToNumber().Int32Value();
-  MatteSummary summary;
-  if (threads < 0) {
-    summary = apply_matte_scalar(image, p, width, height, roi, hidden);
-  } else {
-    ThreadPool pool(threads);
-    summary = apply_matte(image, p, width, height, roi, hidden, pool);
-  }
-  auto result = Napi::Object::New(info.Env());
-  result.Set("box", from_box(info.Env(), summary.box));
-  result.Set("foregroundPixels", static_cast<double>(summary.foreground_pixels));
-  result.Set("opaque", summary.opaque);
-  return result;
-}
-
 }  // namespace
 
 CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
@@ -112,7 +87,6 @@ CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
   exports.Set("reduceScalar", Napi::Function::New(env, reduce_scalar_js));
   exports.Set("enlargeInPlace", Napi::Function::New(env, enlarge_in_place_js));
   exports.Set("enlargeScalar", Napi::Function::New(env, enlarge_scalar_js));
-  exports.Set("applyMatte", Napi::Function::New(env, apply_matte_js));
 });
 
 }  // namespace cutout::test

@@ -137,13 +137,7 @@ export interface KernelAddon {
     threads: number,
   ): MatteSummary;
   blurOf(p: Float32Array, width: number, height: number, threads: number): number;
-  refineMatte(
-    image: Image,
-    guide: Guide,
-    p: Float32Array,
-    refine: 'on' | 'off',
-    threads: number,
-  ): MatteSummary;
+  refineMatte(image: Image, guide: Guide, p: Float32Array, threads: number): MatteSummary;
   sampleColours(
     guide: Guide,
     p: Float32Array,

@@ -75,7 +75,7 @@ Napi::Value guided_upsample_js(const Napi::CallbackInfo& info) {
   return from_summary(info.Env(), guided_upsample(image, guide, p, samples, roi, hidden, pool));
 }
 
-/// refineMatte(image, guide, p, 'on' | 'off', threads): as the pipeline does it.
+/// refineMatte(image, guide, p, threads): as the pipeline does it.
 Napi::Value refine_matte_js(const Napi::CallbackInfo& info) {
   const ImageView image = to_image(info[0]);
   const Guide guide = to_guide(info[1]);
@@ -85,9 +85,7 @@ Napi::Value refine_matte_js(const Napi::CallbackInfo& info) {
     spec.mean[c] = guide.offset[c] * 255;
     spec.std[c] = guide.scale[c] * 255;
   }
-  const Refinement refinement =
-      info[3].ToString().Utf8Value() == "off" ? Refinement::kOff : Refinement::kOn;
-  ThreadPool pool(info[4].ToNumber().Int32Value());
+  ThreadPool pool(info[3].ToNumber().Int32Value());
   // Tensors are written by no stage from here on.
   const auto tensor = [&guide](const float* values, int planes) -> TensorView {
     return {const_cast<float*>(values), planes, guide.height, guide.width};
@@ -95,8 +93,8 @@ Napi::Value refine_matte_js(const Napi::CallbackInfo& info) {
   const Prediction prediction{tensor(p.data(), 1), tensor(guide.planes[0], 3), spec};
   MatteSummary summary;
   const Box whole{0, 0, image.width, image.height};
-  const Status status = solve_matte(image, whole, prediction, refinement, pool)
-                            ->write(whole, HiddenColour::kClear, summary);
+  const Status status =
+      solve_matte(image, whole, prediction, pool)->write(whole, HiddenColour::kClear, summary);
   if (!status.ok()) throw Napi::Error::New(info.Env(), status.message());
   return from_summary(info.Env(), summary);
 }

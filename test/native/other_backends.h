@@ -44,8 +44,8 @@ class DelegatingBackend : public Backend {
     return other_.reduce(image, width, height);
   }
   Status solve(JobImage& image, const Box& part, const Prediction& prediction,
-               Refinement refinement, std::unique_ptr<SolvedMatte>& solved) override {
-    return other_.solve(image, part, prediction, refinement, solved);
+               std::unique_ptr<SolvedMatte>& solved) override {
+    return other_.solve(image, part, prediction, solved);
   }
 
  private:
@@ -84,12 +84,12 @@ class FarBackend final : public DelegatingBackend {
     return DelegatingBackend::find_subject(near(probability), area, mask);
   }
   Status solve(JobImage& image, const Box& part, const Prediction& prediction,
-               Refinement refinement, std::unique_ptr<SolvedMatte>& solved) override {
+               std::unique_ptr<SolvedMatte>& solved) override {
     Prediction here = prediction;
     here.probability = near(prediction.probability);
     if (prediction.input) here.input = near(*prediction.input);
     std::unique_ptr<SolvedMatte> made;
-    CUTOUT_RETURN_IF_ERROR(DelegatingBackend::solve(image, part, here, refinement, made));
+    CUTOUT_RETURN_IF_ERROR(DelegatingBackend::solve(image, part, here, made));
     solved = std::make_unique<FarMatte>(std::move(made));
     return {};
   }
@@ -147,9 +147,9 @@ class RecordingBackend final : public DelegatingBackend {
     return DelegatingBackend::reduce(image, width, height);
   }
   Status solve(JobImage& image, const Box& part, const Prediction& prediction,
-               Refinement refinement, std::unique_ptr<SolvedMatte>& solved) override {
+               std::unique_ptr<SolvedMatte>& solved) override {
     note("solve", prediction.probability.width);
-    return DelegatingBackend::solve(image, part, prediction, refinement, solved);
+    return DelegatingBackend::solve(image, part, prediction, solved);
   }
 
  private:
@@ -196,10 +196,10 @@ class FaultyBackend final : public DelegatingBackend {
     return {};
   }
   Status solve(JobImage& image, const Box& part, const Prediction& prediction,
-               Refinement refinement, std::unique_ptr<SolvedMatte>& solved) override {
+               std::unique_ptr<SolvedMatte>& solved) override {
     Prediction changed = prediction;
     if (kernel_ == "solve") changed.trained_on = TrainedOn::kMasks;
-    return DelegatingBackend::solve(image, part, changed, refinement, solved);
+    return DelegatingBackend::solve(image, part, changed, solved);
   }
 
  private:

@@ -28,7 +28,6 @@ inline MattePlan to_plan(const Napi::Object& from) {
   plan.width = side(from, "width");
   plan.height = side(from, "height");
   plan.roi = {0, 0, plan.width, plan.height};
-  if (from.Get("refine").ToString().Utf8Value() == "off") plan.refinement = Refinement::kOff;
   if (from.Has("input")) {
     const auto input = from.Get("input").As<Napi::Object>();
     plan.input = {side(input, "width"), side(input, "height")};

@@ -71,7 +71,7 @@ Status refine(std::vector<std::uint8_t>& pixels, ThreadPool& pool) {
   const Prediction prediction{host_tensor(alpha, 1, kSide, kSide),
                               host_tensor(input, 3, kSide, kSide), spec};
   MatteSummary summary;
-  return solve_matte(view_of(pixels), {0, 0, kWidth, kHeight}, prediction, Refinement::kOn, pool)
+  return solve_matte(view_of(pixels), {0, 0, kWidth, kHeight}, prediction, pool)
       ->write({0, 0, kWidth, kHeight}, HiddenColour::kClear, summary);
 }
 

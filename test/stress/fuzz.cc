@@ -282,7 +282,6 @@ void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
   plan.width = dice.one_in(3) ? raw.width : dice.pick(1, raw.width);
   plan.height = dice.one_in(3) ? raw.height : dice.pick(1, raw.height);
   plan.hidden_colour = dice.one_in(2) ? HiddenColour::kKeep : HiddenColour::kClear;
-  plan.refinement = dice.one_in(4) ? Refinement::kOff : Refinement::kOn;
   plan.roi =
       dice.one_in(2) ? Box{0, 0, plan.width, plan.height} : dice.box_in(plan.width, plan.height);
   const Box area = network_area(plan.roi, plan.width, plan.height, width, height);
@@ -309,11 +308,10 @@ void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
   const Prediction prediction{host_tensor(alpha, 1, height, width),
                               host_tensor(planes, 3, input.height, input.width), input};
   MatteSummary summary;
-  expect(
-      solve_matte(reduced, {0, 0, reduced.width, reduced.height}, prediction, plan.refinement, pool)
-          ->write(plan.roi, plan.hidden_colour, summary)
-          .ok(),
-      "a matte that is not written");
+  expect(solve_matte(reduced, {0, 0, reduced.width, reduced.height}, prediction, pool)
+             ->write(plan.roi, plan.hidden_colour, summary)
+             .ok(),
+         "a matte that is not written");
   check_matte(reduced, plan, summary);
 
   Raw result{plan.width, plan.height, {}};

@@ -14,7 +14,6 @@
 #include "image/network_input.h"
 #include "image/plane.h"
 #include "image/resample.h"
-#include "matte/apply.h"
 #include "matte/colour_sampling.h"
 #include "matte/component_filter.h"
 #include "matte/guided_upsample.h"
@@ -114,25 +113,6 @@ void check_enlargement(ThreadPool& pool, int round) {
   image.data.resize(std::max(image.data.size(), pixels * 4));
   const Status status = enlarge_in_place(image.data, shown(), width, height, pool);
   expect(status.ok() && close(image.data.data(), scalar.data(), pixels, 1), "enlargement", round);
-}
-
-void check_matte(ThreadPool& pool, int round) {
-  Image image(pick(1, 600), pick(1, 150), pick(0, 9));
-  Image other = image;
-  const int width = pick(1, 60);
-  const int height = pick(1, 60);
-  std::vector<float> p(static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
-  const int kind = pick(0, 2);
-  for (float& value : p) {
-    value = kind == 0 ? 0 : kind == 1 ? 1 : static_cast<float>(pick(-20, 120)) / 100;
-  }
-  const Box roi = box_in(image.width, image.height);
-  const HiddenColour hidden = pick(0, 1) == 0 ? HiddenColour::kClear : HiddenColour::kKeep;
-  const MatteSummary fast = apply_matte(image.view(), p, width, height, roi, hidden, pool);
-  const MatteSummary scalar = apply_matte_scalar(other.view(), p, width, height, roi, hidden);
-  expect(image.data == other.data && fast.box == scalar.box && fast.opaque == scalar.opaque &&
-             fast.foreground_pixels == scalar.foreground_pixels,
-         "matte", round);
 }
 
 void check_components(ThreadPool& pool, int round) {
@@ -350,7 +330,6 @@ int main(int argc, char** argv) {
     check_network_input(pool, round);
     check_reduction(pool, round);
     check_enlargement(pool, round);
-    check_matte(pool, round);
     check_components(pool, round);
     check_mask(pool, round);
     check_refinement(pool, round);

@@ -2,6 +2,7 @@
 // networks and the kernels. Says nothing and ends with 0 when all is well; built to run under
 // sanitizers
 // (-DCUTOUT_SANITIZE=thread | address | undefined).
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -17,7 +18,7 @@
 #include "core/thread_pool.h"
 #include "image/network_input.h"
 #include "image/resample.h"
-#include "matte/apply.h"
+#include "pipeline/refinement.h"
 #include "png/encode.h"
 #include "sched/scheduler.h"
 
@@ -88,8 +89,16 @@ std::vector<std::uint8_t> cut_out(std::uint32_t seed, ThreadPool& pool) {
   const cutout::ImageView reduced{pixels.data(), to_width, to_height, to_width * 4L};
   const cutout::Box whole{0, 0, to_width, to_height};
   const auto plane = static_cast<std::size_t>(input.width * input.height);
-  cutout::apply_matte(reduced, std::span(planes).first(plane), input.width, input.height, whole,
-                      cutout::HiddenColour::kClear, pool);
+  std::vector<float> alpha(planes.begin(), planes.begin() + static_cast<std::ptrdiff_t>(plane));
+  for (float& value : alpha) value = std::clamp(value, 0.0F, 1.0F);
+  const cutout::Prediction prediction{cutout::host_tensor(alpha, 1, input.height, input.width),
+                                      cutout::host_tensor(planes, 3, input.height, input.width),
+                                      input};
+  cutout::MatteSummary summary;
+  expect(cutout::solve_matte(reduced, whole, prediction, pool)
+             ->write(whole, cutout::HiddenColour::kClear, summary)
+             .ok(),
+         "the matte was not written");
   std::vector<std::uint8_t> png;
   const cutout::PngOptions options{between(random, 0, 1) == 0, between(random, 1, 9), {}, {}};
   expect(cutout::encode_png(

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 const built = (file) => new URL(`../../build/ts/src/${file}`, import.meta.url);
 const { defaultRuntimePath, loadAddon } = await import(built('engine/addon.js'));
 const { createEngine } = await import(built('engine/engine.js'));
+const { networkOutput } = await import(built('engine/networkOutput.js'));
 const { ensureNetwork } = await import(built('models/ensure.js'));
 const { formFor, operatorsOf } = await import(built('models/precision.js'));
 const { SUBJECT_DETECTOR } = await import(built('models/locate.js'));
@@ -41,9 +42,8 @@ export async function describer(threads = 1) {
   return {
     /** The network's alpha, MATTE_SIDE x MATTE_SIDE bytes; `image` must have that size, and is overwritten. */
     matte: async (image) => {
-      const { width, height } = image;
-      await engine.matte(image, { network: 'isnet', width, height, hiddenColour: 'clear', refine: 'off' });
-      return Uint8Array.from({ length: width * height }, (_, at) => image.data[at * 4 + 3]);
+      const { values } = await networkOutput(engine, 'isnet', image);
+      return Uint8Array.from(values, (value) => Math.round(value * 255));
     },
     /** The head's features (native/classify/features.h). */
     describe: (image, matte) =>

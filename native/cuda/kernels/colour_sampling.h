@@ -26,10 +26,9 @@ inline std::size_t sampling_scratch(int width, int height) {
   return 1 + size + (2 * size + sizeof(float) - 1) / sizeof(float);
 }
 
-// Bits of a network pixel, and what all network pixels of a neighbourhood are.
+// Bits of a network pixel.
 inline constexpr std::uint8_t kInsideBit = 4;
 inline constexpr std::uint8_t kFaintBit = 8;
-inline constexpr std::uint8_t kAllBits = 15;
 
 /// The bits whose neighbourhood reaches no more than `distance` - 1 network pixels.
 CUTOUT_HD std::uint8_t bits_nearer_than(int distance) {

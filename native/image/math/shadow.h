@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstddef>
-
 #include "core/simd.h"
 
 namespace cutout {
@@ -56,31 +54,6 @@ CUTOUT_HD ShadowRow shadow_row(const ShadowGrid& grid, int y) {
 CUTOUT_HD float between_blocks(float left, float right, float step, int phase) {
   const float rise = (right - left) * step;
   return left + rise * (static_cast<float>(phase) + 0.5F);
-}
-
-/// Strength of the shadow at a pixel of the canvas inside its box; `blocks` blurred.
-CUTOUT_HD float shadow_at(const ShadowGrid& grid, const float* blocks, int x, int y) {
-  const ShadowRow row = shadow_row(grid, y);
-  const float* a = blocks + static_cast<std::ptrdiff_t>(row.above) * grid.width;
-  const int from = x - grid.offset_x - grid.left;
-  if (grid.block == 1) return mixed(a[from], a[from], row.t, row.scale);
-  const int at = from - grid.block / 2;
-  const int block = at / grid.block;
-  const float* b = a + grid.width;
-  return between_blocks(mixed(a[block], b[block], row.t, row.scale),
-                        mixed(a[block + 1], b[block + 1], row.t, row.scale),
-                        1.0F / static_cast<float>(grid.block), at % grid.block);
-}
-
-/// One output of a blur over `n` values, `stride` apart, with 0 around them; `taps` is odd.
-CUTOUT_HD float blurred(const float* values, std::ptrdiff_t stride, int n, const float* weights,
-                        int taps, int at) {
-  float sum = 0.0F;
-  for (int k = 0; k < taps; ++k) {
-    const int from = at + k - taps / 2;
-    if (from >= 0 && from < n) sum += weights[k] * values[from * stride];
-  }
-  return sum;
 }
 
 }  // namespace cutout

@@ -1,16 +1,10 @@
 // The kernels of native/cuda/kernels/ that replace native/image.
 #include <cstring>
 
-#include "core/cancel.h"
-#include "image/cubic_axis.h"
-#include "image/enlarge.h"
-#include "image/math/cubic.h"
 #include "image/network_input.h"
 #include "image/resample.h"
-#include "image/shadow.h"
 #include "image/taps.h"
 #include "matte/summary.h"
-#include "pipeline/compose.h"
 #include "pipeline/probability.h"
 #include "stress/cuda/kernels.h"
 #include "stress/cuda/taps.h"
@@ -22,25 +16,6 @@ namespace {
 std::size_t area(int width, int height) {
   return static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
 }
-
-class DeviceAxis {
- public:
-  DeviceAxis(const cuda::Table& table, const CubicAxis& axis, int outputs)
-      : before_(table, axis.before),
-        a_(table, axis.weights[0]),
-        b_(table, axis.weights[1]),
-        c_(table, axis.weights[2]),
-        d_(table, axis.weights[3]),
-        outputs_(outputs) {}
-  [[nodiscard]] cuda::CubicTaps get() const {
-    return {before_.data(), {a_.data(), b_.data(), c_.data(), d_.data()}, outputs_};
-  }
-
- private:
-  Buffer<int> before_;
-  Buffer<float> a_, b_, c_, d_;
-  int outputs_;
-};
 
 void network_input(Cases& cases, Tables tables, std::span<double> found) {
   Image image(cases, cases.side(2400), cases.side(90));
@@ -95,13 +70,6 @@ void probability(Cases& cases, Tables tables, std::span<double> found) {
   }
 }
 
-/// The words of the first pixels of a buffer.
-std::vector<std::uint32_t> words_of(std::span<const std::uint8_t> bytes, std::size_t pixels) {
-  std::vector<std::uint32_t> words(pixels);
-  std::memcpy(words.data(), bytes.data(), pixels * 4);
-  return words;
-}
-
 std::vector<std::uint8_t> bytes_of(const std::vector<std::uint32_t>& words) {
   std::vector<std::uint8_t> bytes(words.size() * 4);
   std::memcpy(bytes.data(), words.data(), bytes.size());
@@ -133,126 +101,6 @@ void reduce(Cases& cases, Tables tables, std::span<double> found) {
   }
 }
 
-void enlarge(Cases& cases, Tables tables, std::span<double> found) {
-  Image image(cases, cases.side(600), cases.side(60));
-  const int width = image.width + 1 + cases.side(200);
-  const int height = image.height + cases.side(40) - 1;
-  std::vector<std::uint8_t> buffer = bytes_of(image.words);
-  buffer.resize(area(width, height) * 4);
-  const ConstImageView view{buffer.data(), image.width, image.height,
-                            static_cast<std::ptrdiff_t>(image.width) * 4};
-  (void)enlarge_in_place(buffer, view, width, height, pool());
-  const std::vector<std::uint32_t> expected = words_of(buffer, area(width, height));
-  const std::size_t kinds_of_row =
-      static_cast<std::size_t>((image.width + kCubicPiece - 1) / kCubicPiece);
-  for (std::size_t i = 0; i < tables.size(); ++i) {
-    const cuda::Table& table = *tables[i];
-    const Buffer<std::uint32_t> words(table, image.words);
-    const DeviceAxis rows(table, CubicAxis(image.height, height), height);
-    const DeviceAxis columns(table, CubicAxis(image.width, width), width);
-    const Buffer<float> scratch(table, 4 * area(image.width, height));
-    const Buffer<std::uint8_t> kinds(table, kinds_of_row * static_cast<std::size_t>(height));
-    const Buffer<std::uint32_t> out(table, area(width, height));
-    check(table, table.enlarge(pixels(words, image.width, image.height), rows.get(), columns.get(),
-                               scratch.data(), kinds.data(), pixels(out, width, height), nullptr));
-    found[i] = byte_difference(out.read(), expected);
-  }
-}
-
-DropShadow any_shadow(Cases& cases) {
-  return {cases.share(),
-          static_cast<float>(cases.pick(0, 3) == 0 ? cases.pick(60, 400) : cases.pick(1, 80)) / 10,
-          cases.pick(-50, 50), cases.pick(-50, 50), cases.pick(0, 1) * cases.pick(0, 20)};
-}
-
-/// Computes a shadow's blocks.
-void fill_blocks(const cuda::Table& table, const cuda::Pixels& canvas, const Box& subject,
-                 const ShadowLayout& layout, const Buffer<float>& blocks) {
-  const Buffer<float> blur(table, layout.blur);
-  const int rows = (subject.height + layout.grid.block - 1) / layout.grid.block;
-  const Buffer<std::uint32_t> sums(table, area(subject.width, rows));
-  const Buffer<float> scratch(table, area(layout.grid.width, layout.grid.height));
-  check(table, table.shadow(canvas, subject, layout.grid, blur.data(),
-                            static_cast<int>(layout.blur.size()), sums.data(), scratch.data(),
-                            blocks.data(), nullptr));
-  check(table, table.synchronize(nullptr));
-}
-
-/// The whole of compose() without moving and scaling: summary, shadow, layers.
-void compose(Cases& cases, Tables tables, std::span<double> found) {
-  Image image(cases, cases.side(400), cases.side(120));
-  Image background(cases, image.width, image.height);
-  ComposePlan plan;
-  plan.width = image.width;
-  plan.height = image.height;
-  plan.source = plan.target = {0, 0, image.width, image.height};
-  if (cases.pick(0, 1) == 0) plan.background = background.view();
-  if (cases.pick(0, 1) == 0)
-    plan.colour = {7, 70, 170, static_cast<std::uint8_t>(cases.pick(0, 255))};
-  if (cases.pick(0, 3) != 0) plan.shadow = any_shadow(cases);
-  std::vector<std::uint8_t> buffer = bytes_of(image.words);
-  ComposeSummary summary;
-  const CancelToken token;
-  (void)cutout::compose(buffer, image.width, image.height, plan, token, pool(), summary);
-  const std::vector<std::uint32_t> expected = words_of(buffer, image.words.size());
-  const Box subject = summary.box;
-  const bool shaded = plan.shadow && !subject.empty();
-  const ShadowLayout layout =
-      shaded ? shadow_layout(image.view(), subject, *plan.shadow) : ShadowLayout{};
-  std::uint32_t colour = 0;
-  std::memcpy(&colour, plan.colour.data(), 4);
-  const bool has_background = plan.background.data != nullptr || colour != 0;
-  for (std::size_t i = 0; i < tables.size(); ++i) {
-    const cuda::Table& table = *tables[i];
-    const Buffer<std::uint32_t> words(table, image.words);
-    const Buffer<std::uint32_t> behind(table, background.words);
-    const cuda::Pixels canvas = pixels(words, image.width, image.height);
-    const cuda::Pixels below = plan.background.data != nullptr
-                                   ? pixels(behind, image.width, image.height)
-                                   : cuda::Pixels{nullptr, 0, 0, 0};
-    const auto lay = [&](const float* blocks) {
-      check(table, table.compose(canvas, plan.target, below, colour, layout.box, layout.grid,
-                                 blocks, nullptr));
-    };
-    if (shaded) {
-      const Buffer<float> blocks(table, area(layout.grid.width, layout.grid.height));
-      fill_blocks(table, canvas, subject, layout, blocks);
-      lay(blocks.data());
-      found[i] = byte_difference(words.read(), expected);
-    } else {
-      if (has_background) lay(nullptr);
-      found[i] = byte_difference(words.read(), expected);
-    }
-  }
-}
-
-void shadow(Cases& cases, Tables tables, std::span<double> found) {
-  Image image(cases, cases.side(400), cases.side(120));
-  const Box subject = cases.box_in(image.width, image.height);
-  const DropShadow drop = any_shadow(cases);
-  const ShadowLayout layout = shadow_layout(image.view(), subject, drop);
-  const ShadowPlane plane(image.view(), subject, drop, pool());
-  std::vector<float> expected(area(layout.box.width, layout.box.height));
-  for (int y = 0; y < layout.box.height; ++y) {
-    plane.row(layout.box.top + y, expected.data() + area(layout.box.width, y));
-  }
-  for (std::size_t i = 0; i < tables.size(); ++i) {
-    const cuda::Table& table = *tables[i];
-    const Buffer<std::uint32_t> words(table, image.words);
-    const Buffer<float> device(table, area(layout.grid.width, layout.grid.height));
-    fill_blocks(table, pixels(words, image.width, image.height), subject, layout, device);
-    const std::vector<float> blocks = device.read();
-    std::vector<float> strengths;
-    for (int y = 0; y < layout.box.height; ++y) {
-      for (int x = 0; x < layout.box.width; ++x) {
-        strengths.push_back(
-            shadow_at(layout.grid, blocks.data(), layout.box.left + x, layout.box.top + y));
-      }
-    }
-    found[i] = difference(strengths, expected);
-  }
-}
-
 void summarise(Cases& cases, Tables tables, std::span<double> found) {
   Image image(cases, cases.side(400), cases.side(120));
   const Box region = cases.box_in(image.width, image.height);
@@ -277,9 +125,6 @@ constexpr Check kChecks[] = {
     {"network_input", 0, 0, 20, network_input},
     {"probability", 0, 3e-7, 5, probability},
     {"reduce", 0, 0, 15, reduce},
-    {"enlarge", 0, 0, 10, enlarge},
-    {"shadow", 0, 0, 10, shadow},
-    {"compose", 0, 0, 15, compose},
     {"summarise", 0, 0, 5, summarise},
 };
 

@@ -4,7 +4,6 @@
 
 #include "cuda/kernels/deblur.h"
 #include "cuda/kernels/foreground_colours.h"
-#include "matte/apply.h"
 #include "matte/cubic_taps.h"
 #include "matte/deblur.h"
 #include "matte/foreground_colours.h"
@@ -258,34 +257,11 @@ void full_size(Cases& cases, Tables tables, std::span<double> found) {
   }
 }
 
-void matte_alone(Cases& cases, Tables tables, std::span<double> found) {
-  const Shown shown(cases);
-  const auto& [image, part, roi, hidden] = shown;
-  Network network(cases, cases.side(400), cases.side(60));
-  if (cases.pick(0, 3) == 0) network.alpha.front() = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<std::uint32_t> expected = shown.expected([&](ImageView view, const Box& box) {
-    apply_matte(view, network.alpha, network.width, network.height, box, shown.hidden, pool());
-  });
-  for (std::size_t i = 0; i < tables.size(); ++i) {
-    const cuda::Table& table = *tables[i];
-    const Buffer<std::uint32_t> words(table, image.words);
-    const Buffer<float> p(table, network.alpha);
-    const DeviceAxis rows(table, GuideAxis(network.height, part.height), part.height);
-    const DeviceAxis columns(table, GuideAxis(network.width, part.width), part.width);
-    check(table, table.apply_matte(pixels(words, image.width, image.height), part, roi, p.data(),
-                                   network.width, network.height, rows.get(), columns.get(),
-                                   shown.hidden_mask(), nullptr));
-    const std::vector<std::uint32_t> got = words.read();
-    found[i] = got == expected ? 0 : difference(got, expected);
-  }
-}
-
 constexpr Check kChecks[] = {
     {"deblur", 0, 0, 3, deblur},
     {"local_models", 0, 0, 3, local_models},
     {"foreground_colours", 0, 0, 4, foreground_colours},
     {"full_size", 0, 0, 5, full_size},
-    {"apply_matte", 0, 0, 5, matte_alone},
 };
 
 }  // namespace

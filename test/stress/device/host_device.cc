@@ -321,15 +321,11 @@ Table make() {
   queue<&Table::resize_plane>(table);
   queue<&Table::sample_colours>(table);
   queue<&Table::reduce>(table);
-  queue<&Table::enlarge>(table);
-  queue<&Table::shadow>(table);
-  queue<&Table::compose>(table);
   queue<&Table::summarise>(table);
   queue<&Table::deblur>(table);
   queue<&Table::local_models>(table);
   queue<&Table::foreground_colours>(table);
   queue<&Table::full_size>(table);
-  queue<&Table::apply_matte>(table);
   queue<&cuda::NetworkTable::take_planes>(table.network);
   table.network.convolve = [](cuda::Convolution what, void* stream) {
     // Which tiles fit is known before the work is done.

@@ -61,7 +61,6 @@ DeviceJob::DeviceJob(unsigned seed) {
                                    : std::clamp(ramp + noise / 4, -0.5F, 1.5F));
     }
   }
-  refinement = random.pick(0, 3) == 0 ? Refinement::kOff : Refinement::kOn;
   trained_on = random.pick(0, 1) == 0 ? TrainedOn::kMasks : TrainedOn::kMattes;
   hidden = random.pick(0, 1) == 0 ? HiddenColour::kClear : HiddenColour::kKeep;
   if (seed % 2 == 0) return;
@@ -121,9 +120,8 @@ Status run_job(Backend& backend, const DeviceJob& job, DeviceResult& result, int
   }
   if (ended()) return cancelled();
   std::unique_ptr<SolvedMatte> solved;
-  CUTOUT_RETURN_IF_ERROR(backend.solve(*image, job.seen,
-                                       {output.view, input.view, job.spec, job.trained_on},
-                                       job.refinement, solved));
+  CUTOUT_RETURN_IF_ERROR(
+      backend.solve(*image, job.seen, {output.view, input.view, job.spec, job.trained_on}, solved));
   if (ended()) return cancelled();
   CUTOUT_RETURN_IF_ERROR(solved->write(job.roi, job.hidden, result.summary));
   if (ended()) return cancelled();

@@ -27,7 +27,6 @@ struct DeviceJob {
   int mask_width = 1;
   int mask_height = 1;
   std::vector<std::uint8_t> mask;  // of the subject, of the result; empty without
-  Refinement refinement = Refinement::kOn;
   TrainedOn trained_on = TrainedOn::kMasks;
   HiddenColour hidden = HiddenColour::kClear;
 

@@ -1,0 +1,37 @@
+import type { Engine } from './engine.ts';
+import type { MatteResult, Pixels } from './types.ts';
+
+/** What a network says about an image, before anything is made of it. */
+export interface RawOutput extends Pick<MatteResult, 'inferMs'> {
+  /** 0 to 1, row-major without padding; width and height are the network's. */
+  readonly values: Float32Array;
+  readonly width: number;
+  readonly height: number;
+}
+
+/** The engine returns a network's output beside a mask; this one does not limit what the network sees. */
+const EVERYTHING = { data: Uint8Array.of(255), width: 1, height: 1 };
+
+/**
+ * Runs a loaded network at its usual size and returns its output, after the sigmoid where it gives logits. The content of
+ * `pixels` is undefined afterwards. Rejects with EngineError.
+ */
+export async function networkOutput(
+  engine: Pick<Engine, 'matte'>,
+  network: string,
+  pixels: Pixels,
+): Promise<RawOutput> {
+  const { width, height } = pixels;
+  const { output, inferMs } = await engine.matte(pixels, {
+    network,
+    width,
+    height,
+    hiddenColour: 'keep',
+    mask: EVERYTHING,
+    keepOutput: true,
+  });
+  if (output === undefined) throw new Error('The engine returned no output of the network.');
+  const { data } = output;
+  const values = new Float32Array(data.buffer, data.byteOffset, data.byteLength / 4);
+  return { values, width: output.width, height: output.height, inferMs };
+}
