@@ -121,7 +121,7 @@ test.serial('pipelined requests give others their turns, however many connection
   const ended = sockets.map((socket) => once(socket.resume(), 'close'));
   let [turns, done] = [0, false];
   for (const socket of sockets)
-    socket.write(`${unknown}\r\n`.repeat(each - 1) + `${unknown}Connection: close\r\n\r\n`);
+    socket.write(`${`${unknown}\r\n`.repeat(each - 1)}${unknown}Connection: close\r\n\r\n`);
   const all = Promise.all(ended).then(() => {
     done = true;
   });
