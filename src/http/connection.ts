@@ -5,6 +5,7 @@ import { timeSlice } from './eventLoop.ts';
 import { corsHeaders } from './middleware/cors.ts';
 import { errorHeaders } from './middleware/errors.ts';
 import { endUnanswered } from './onResponseEnd.ts';
+import { turnOfPipelined } from './eventLoop.ts';
 import type { RunningRequests } from './runningRequests.ts';
 
 /**
@@ -24,6 +25,8 @@ export class ReceivedMessage extends IncomingMessage {
 interface Exchange {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
+  /** Sent before the answers to earlier requests of its connection had ended. */
+  readonly pipelined: boolean;
   started: boolean;
 }
 
@@ -111,7 +114,7 @@ export class Connection {
       this.#refuseRequest();
       return;
     }
-    const exchange = { req, res, started: false };
+    const exchange = { req, res, pipelined: this.#pending.length > 0, started: false };
     this.#pending.push(exchange);
     res.once('close', () => {
       this.#pending.splice(this.#pending.indexOf(exchange), 1);
@@ -164,8 +167,13 @@ export class Connection {
     for (const exchange of this.#pending.slice(0, maxStarted)) {
       if (exchange.started || this.#discarding) continue;
       exchange.started = true;
-      this.#running.start(exchange.req, exchange.res);
+      if (exchange.pipelined) void turnOfPipelined().then(() => this.#start(exchange));
+      else this.#start(exchange);
     }
+  }
+
+  #start({ req, res }: Exchange): void {
+    if (!this.#discarding) this.#running.start(req, res);
   }
 
   /**

@@ -58,14 +58,21 @@ export function timeSliced<T>(work: () => T): T | Promise<T> {
   }).then(() => (outcome as () => T)());
 }
 
-let last: Promise<unknown> = Promise.resolve();
+/** Returns a function that resolves in a turn of the event loop that no other of its callers gets, in the order of the calls. */
+function turns(): () => Promise<void> {
+  let last: Promise<unknown> = Promise.resolve();
+  return () => {
+    const mine = last.then(() => turn());
+    last = mine;
+    return mine;
+  };
+}
 
 /**
- * Resolves in a turn of the event loop that no other caller gets, in the order of the calls. Answers that are made piece by
- * piece wait for one before every piece, so that others are answered in between, however many such answers there are.
+ * Answers that are made piece by piece wait for a turn before every piece, so that others are answered in between, however
+ * many such answers there are.
  */
-export function ownTurn(): Promise<void> {
-  const mine = last.then(() => turn());
-  last = mine;
-  return mine;
-}
+export const ownTurn = turns();
+
+/** So do requests that were sent ahead of an answer: hundreds arrive in one packet. */
+export const turnOfPipelined = turns();

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import { scene } from '../fixtures/images.ts';
 import { dial, rawRequest } from '../fixtures/rawHttp.ts';
@@ -110,6 +111,24 @@ test('pipelined requests up to the limit are all answered in order, some at a ti
     [...body.matchAll(/No such path: \/nowhere-(\d+)/g)].map(([, n]) => Number(n)),
     Array.from({ length: 64 }, (_, n) => n),
   );
+});
+
+test.serial('pipelined requests give others their turns, however many connections send them', async (t) => {
+  const service = await startService(t);
+  const [connections, each] = [20, 60];
+  const unknown = `GET /v1.0/account HTTP/1.1\r\nHost: x\r\nX-Api-Key: unknown\r\n`;
+  const sockets = await Promise.all(Array.from({ length: connections }, () => dial(service.address.port)));
+  const ended = sockets.map((socket) => once(socket.resume(), 'close'));
+  let [turns, done] = [0, false];
+  for (const socket of sockets)
+    socket.write(`${`${unknown}\r\n`.repeat(each - 1)}${unknown}Connection: close\r\n\r\n`);
+  const all = Promise.all(ended).then(() => {
+    done = true;
+  });
+  for (; !done; turns++) await turn();
+  await all;
+  t.is(service.lines().length, connections * each);
+  t.true(turns >= connections * (each - 1), `${turns} turns`);
 });
 
 test('few are processed at a time; those that wait when the connection ends are dropped', async (t) => {

@@ -25,6 +25,11 @@ class Bits {
     this.#bytes = bytes;
   }
 
+  /** Bits that were read. */
+  get at(): number {
+    return this.#at;
+  }
+
   get ended(): boolean {
     return this.#at > this.#bytes.length * 8;
   }
@@ -118,6 +123,7 @@ async function skipImage(bits: Bits, pixels: number): Promise<void> {
   const distance = readCode(bits, distanceCodes);
   for (let left = pixels, read = 1; left > 0 && !bits.ended; read++) {
     if (read % pixelsPerTurn === 0) await turn();
+    const { at } = bits;
     const symbol = green.read(bits);
     if (symbol < literals) {
       for (const code of others) code.read(bits);
@@ -126,6 +132,8 @@ async function skipImage(bits: Bits, pixels: number): Promise<void> {
       left -= readValue(bits, symbol - literals);
       readValue(bits, distance.read(bits));
     } else left -= 1;
+    // Codes of one symbol each: so do all further pixels.
+    if (bits.at === at) return;
   }
 }
 

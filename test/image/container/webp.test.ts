@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import sharp from 'sharp';
 import { decode } from '../../../src/image/decode.ts';
@@ -93,6 +94,18 @@ for (const transformed of [false, true])
       message: /more than 8192 groups/,
     });
   });
+
+test('an image whose transforms take no bits for their pixels is read without going through them', async (t) => {
+  let [turns, done] = [0, false];
+  const refused = t
+    .throwsAsync(probe(groups(7000, true), contractLimits), { message: /more than 8192 groups/ })
+    .finally(() => {
+      done = true;
+    });
+  for (; !done; turns++) await turn();
+  await refused;
+  t.true(turns < 100, `${turns} turns`);
+});
 
 test('lossless images of every effort, with few and many colours and with alpha, are accepted', async (t) => {
   const [width, height] = [400, 300];
