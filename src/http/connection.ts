@@ -1,11 +1,10 @@
 import { IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type AppError, fail } from '../errors.ts';
-import { timeSlice } from './eventLoop.ts';
+import { timeSlice, turnOfPipelined } from './eventLoop.ts';
 import { corsHeaders } from './middleware/cors.ts';
 import { errorHeaders } from './middleware/errors.ts';
 import { endUnanswered } from './onResponseEnd.ts';
-import { turnOfPipelined } from './eventLoop.ts';
 import type { RunningRequests } from './runningRequests.ts';
 
 /**

@@ -45,7 +45,16 @@ const scriptedEngine = (run: Run): PipelineParts['engine'] => ({
     const number = await run([r, g, b], signal);
     data.set([number & 255, number >> 8]);
     const box = { left: 0, top: 0, width, height };
-    const times = { runs: 1, uncertainty: 0, secondLook: 'none' as const, queueMs: 0, prepareMs: 0, inferMs: 0, subjectMs: 0, matteMs: 0 };
+    const times = {
+      runs: 1,
+      uncertainty: 0,
+      secondLook: 'none' as const,
+      queueMs: 0,
+      prepareMs: 0,
+      inferMs: 0,
+      subjectMs: 0,
+      matteMs: 0,
+    };
     return { width, height, box, foregroundPixels: width * height, opaque: true, ...times };
   },
   compose: () => Promise.reject(new Error('nothing is composed')),
