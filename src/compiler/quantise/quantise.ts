@@ -50,7 +50,7 @@ const MOVING = new Set([...PASSING, 'Concat']);
 
 /**
  * ONNX Runtime's fast integer convolutions take multiples of 4 input channels, and give at least 16
- * (docs/research/0169).
+ * (decision 0204).
  */
 const INPUT_CHANNELS = 4;
 
@@ -318,7 +318,7 @@ class Quantiser<T> {
 const stepOf = ({ scale, zeroPoint }: TensorEntry): Step => ({ scale, zero: zeroPoint });
 
 /**
- * Quantises the convolutions of a float32 network with the scales of `table` (docs/research/0108), and additions, pooling,
+ * Quantises the convolutions of a float32 network with the scales of `table` (decision 0204), and additions, pooling,
  * resizing and concatenation between them; a ReLU is the lower end of an 8-bit range. Inputs and outputs stay floats, and
  * `graph` as it is: `target` makes what the network becomes. Throws a RangeError if table and network do not match, or for
  * what the target does not support.
