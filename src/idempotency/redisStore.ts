@@ -112,7 +112,7 @@ redis.call('PEXPIRE', KEYS[2], ttl)
 return {redis.call('ZCARD', KEYS[1]), sum()}`);
 
 /** Version of the stored form. It is part of the keys, so that nodes of different versions share nothing. */
-const format = 2;
+const format = 3;
 
 /** Keys are hashes: Redis holds results, but neither accounts nor Idempotency-Keys. */
 const resultPrefix = `cutout:kept:${format}:`;
