@@ -76,7 +76,7 @@ export function runtimeCommand(dependencies: RuntimeCommandDependencies): Comman
       if (platform !== 'linux x64')
         throw new UserError(`The runtime cuda is for Linux on x86-64; this machine is ${platform}.`);
       out.write(
-        'The runtime cuda (1.2 GB, 2.1 GB unpacked) needs a GPU of compute capability 7.5 or newer and the NVIDIA driver 580 or newer. By installing it you accept the licences of NVIDIA for CUDA and cuDNN.\n',
+        'The runtime cuda (1.2 GB, 1.7 GB unpacked) needs a GPU of compute capability 7.5 or newer and the NVIDIA driver 580 or newer. By installing it you accept the licences of NVIDIA for CUDA and cuDNN.\n',
       );
       await install(dependencies);
       out.write('The runtime cuda is installed. CUTOUT_DEVICE=cuda uses it; `cutout doctor` checks it.\n');
