@@ -16,7 +16,7 @@ interface AccountsCommandDependencies {
 }
 
 /** What the commands do with the stores: they are opened for one command and closed when it ends. */
-class Books {
+class StoreAccess {
   readonly out: AccountsCommandDependencies['out'];
   readonly #open: () => Promise<Stores>;
 
@@ -62,17 +62,17 @@ function wholeArgument(text: string): number {
   return Number(text);
 }
 
-function accountsCommand(books: Books): Command {
+function accountsCommand(access: StoreAccess): Command {
   const accounts = new Command('accounts').description('accounts: list, create');
   accounts
     .command('list')
     .description('list all accounts with their balances')
     .addOption(formOption())
     .action(({ format }: { format: Form }) =>
-      books.using(async (stores) => {
+      access.using(async (stores) => {
         const newestFirst = await stores.ledger.listBalances();
         const rows = newestFirst.toReversed().map((row) => accountRow(row, row.credits, row.freeCalls));
-        books.out.write(render(rows, format));
+        access.out.write(render(rows, format));
       }),
     );
   accounts
@@ -81,17 +81,17 @@ function accountsCommand(books: Books): Command {
     .argument('<name>', 'display name; need not be unique')
     .option('--credits <amount>', 'initial credits', amountArgument)
     .action((name: string, { credits = quarters(0) }: { credits?: QuarterCredits }) =>
-      books.using(async (stores) => {
+      access.using(async (stores) => {
         if (credits < 0)
           throw new StoreError('STORE_BALANCE', 'The initial credits of an account must be 0 or more.');
         const { account, key } = await createAccountWithKey(by(stores), { name, credits });
-        books.out.write(`account ${account.id}\nkey     ${key.key}\n`);
+        access.out.write(`account ${account.id}\nkey     ${key.key}\n`);
       }),
     );
   return accounts;
 }
 
-function keysCommand(books: Books): Command {
+function keysCommand(access: StoreAccess): Command {
   const keys = new Command('keys').description('API keys: list, create, revoke');
   keys
     .command('list')
@@ -99,9 +99,9 @@ function keysCommand(books: Books): Command {
     .argument('<account>')
     .addOption(formOption())
     .action((account: string, { format }: { format: Form }) =>
-      books.using(async (stores) => {
+      access.using(async (stores) => {
         const { id } = await stores.accounts.resolve(account);
-        books.out.write(render((await stores.accounts.keys(id)).map(keyRow), format));
+        access.out.write(render((await stores.accounts.keys(id)).map(keyRow), format));
       }),
     );
   keys
@@ -110,10 +110,10 @@ function keysCommand(books: Books): Command {
     .argument('<account>')
     .option('--label <text>', 'what it is for', '')
     .action((account: string, { label }: { label: string }) =>
-      books.using(async (stores) => {
+      access.using(async (stores) => {
         const owner = await stores.accounts.resolve(account);
         const { id, key } = await createKey(by(stores), owner.id, label);
-        books.out.write(`id  ${id}\nkey ${key}\n`);
+        access.out.write(`id  ${id}\nkey ${key}\n`);
       }),
     );
   keys
@@ -121,17 +121,17 @@ function keysCommand(books: Books): Command {
     .description('revoke a key; a running server refuses it at once')
     .argument('<key-id>', 'from `cutout keys list`')
     .action((id: string) =>
-      books.using(async (stores) => {
+      access.using(async (stores) => {
         if (!(await revokeKey(by(stores), id))) {
           throw new StoreError('STORE_UNKNOWN_KEY', `There is no active key ${id}.`);
         }
-        books.out.write(`Key ${id} is revoked.\n`);
+        access.out.write(`Key ${id} is revoked.\n`);
       }),
     );
   return keys;
 }
 
-function grantCommand(books: Books): Command {
+function grantCommand(access: StoreAccess): Command {
   return new Command('grant')
     .description('give credits to an account')
     .argument('<account>')
@@ -144,11 +144,11 @@ function grantCommand(books: Books): Command {
           'STORE_BALANCE',
           'A grant must be more than 0 credits; to take credits away, use `credits adjust`.',
         );
-      return books.post(account, { kind: 'grant', amount, ...options });
+      return access.post(account, { kind: 'grant', amount, ...options });
     });
 }
 
-function adjustCommand(books: Books): Command {
+function adjustCommand(access: StoreAccess): Command {
   return new Command('adjust')
     .description('correct a balance, up or down, never below 0; a reason is required')
     .argument('<account>')
@@ -157,27 +157,27 @@ function adjustCommand(books: Books): Command {
     .option('--reference <text>', 'external reference; the same one is booked once')
     .action((account: string, amount: QuarterCredits, options: { reference?: string; note: string }) => {
       if (amount === 0) throw new StoreError('STORE_BALANCE', 'An adjustment of 0 credits changes nothing.');
-      return books.post(account, { kind: 'adjust', amount, ...options });
+      return access.post(account, { kind: 'adjust', amount, ...options });
     });
 }
 
-function refundCommand(books: Books): Command {
+function refundCommand(access: StoreAccess): Command {
   return new Command('refund')
     .description('refund the charge of one call')
     .argument('<account>')
     .argument('<reservation>', 'id of the reserve entry in the statement', wholeArgument)
     .option('--note <text>', 'why')
     .action((account: string, reservation: number, { note }: { note?: string }) =>
-      books.using(async (stores) => {
+      access.using(async (stores) => {
         const { id } = await stores.accounts.resolve(account);
         const done = await refundCharge(by(stores), { accountId: id, reservation, note });
         const balance = formatCredits((await stores.ledger.balance(id)).credits);
-        books.out.write(`${done ? 'Done' : 'Already refunded'}: the balance of ${id} is ${balance}.\n`);
+        access.out.write(`${done ? 'Done' : 'Already refunded'}: the balance of ${id} is ${balance}.\n`);
       }),
     );
 }
 
-function statementCommand(books: Books): Command {
+function statementCommand(access: StoreAccess): Command {
   return new Command('statement')
     .description('list every entry of an account, oldest first')
     .argument('<account>')
@@ -185,32 +185,32 @@ function statementCommand(books: Books): Command {
     .option('--to <day>', 'UTC day at which the period ends, exclusive', dayArgument)
     .addOption(formOption())
     .action((account: string, options: { from?: number; to?: number; format: Form }) =>
-      books.using(async (stores) => {
+      access.using(async (stores) => {
         const { id } = await stores.accounts.resolve(account);
         const entries = await stores.ledger.statement(id, options);
-        books.out.write(render(entries.map(entryRow), options.format));
+        access.out.write(render(entries.map(entryRow), options.format));
       }),
     );
 }
 
-function verifyCommand(books: Books): Command {
+function verifyCommand(access: StoreAccess): Command {
   return new Command('verify').description('recompute every balance from its entries').action(() =>
-    books.using(async ({ ledger }) => {
+    access.using(async ({ ledger }) => {
       const wrong = await ledger.verify();
       if (wrong.length > 0) throw new StoreError('STORE_CONTRADICTION', wrong.join('\n'));
-      books.out.write('The ledger is consistent.\n');
+      access.out.write('The ledger is consistent.\n');
     }),
   );
 }
 
-function creditsCommand(books: Books): Command {
+function creditsCommand(access: StoreAccess): Command {
   const credits = new Command('credits').description('credits: grant, adjust, refund, statement, verify');
   for (const command of [grantCommand, adjustCommand, refundCommand, statementCommand, verifyCommand])
-    credits.addCommand(command(books));
+    credits.addCommand(command(access));
   return credits;
 }
 
-function usageCommand(books: Books): Command {
+function usageCommand(access: StoreAccess): Command {
   return new Command('usage')
     .description('charged calls by day, account and payment')
     .argument('[account]', 'one account (default: all)')
@@ -218,10 +218,10 @@ function usageCommand(books: Books): Command {
     .option('--to <day>', 'UTC day at which the period ends, exclusive', dayArgument)
     .addOption(formOption())
     .action((account: string | undefined, options: { from?: number; to?: number; format: Form }) =>
-      books.using(async (stores) => {
+      access.using(async (stores) => {
         const owner = account === undefined ? undefined : await stores.accounts.resolve(account);
         const rows = await stores.ledger.usage(options, owner?.id);
-        books.out.write(render(rows.map(usageRow), options.format));
+        access.out.write(render(rows.map(usageRow), options.format));
       }),
     );
 }
@@ -231,6 +231,6 @@ function usageCommand(books: Books): Command {
  * id, or by its name if that is unique. Actions reject with StoreError, one sentence for the operator.
  */
 export function accountsCommands(dependencies: AccountsCommandDependencies): Command[] {
-  const books = new Books(dependencies);
-  return [accountsCommand, keysCommand, creditsCommand, usageCommand].map((command) => command(books));
+  const access = new StoreAccess(dependencies);
+  return [accountsCommand, keysCommand, creditsCommand, usageCommand].map((command) => command(access));
 }

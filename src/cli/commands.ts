@@ -177,7 +177,7 @@ function doctorCommand(config: Config): Command {
 async function groupCommands(config: Config): Promise<Command[]> {
   const groups = [
     ['models', 'networks: list, pull, verify, prepare, compare, add, remove', models],
-    ['runtime', 'libraries for a GPU: install, list, remove', runtime],
+    ['runtime', 'libraries for a GPU: install', runtime],
   ] as const;
   return Promise.all(
     groups.map(async ([name, description, load]) => {

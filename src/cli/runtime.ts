@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { Argument, Command } from 'commander';
 import { UserError } from '../errors.ts';
 import { makeFolder } from '../folder.ts';
-import { findRuntime, installedRequirements, requirementsFile, runtimeFolder } from '../runtime/installed.ts';
+import { requirementsFile, runtimeFolder } from '../runtime/installed.ts';
 
 interface RuntimeCommandDependencies {
   readonly runtimesDir: string;
@@ -14,18 +14,18 @@ interface RuntimeCommandDependencies {
   readonly python?: string;
 }
 
-const stagingOf = (runtimesDir: string) => path.join(runtimesDir, '.staging');
-
 /**
  * Installs the wheels by one call of pip, whose settings (index, proxy, certificates), progress and messages are the
- * operator's own. They become the runtime when all are there. Nothing in the wheels is executed. Rejects with UserError.
+ * operator's own. They become the runtime when all are there. Nothing in the wheels is executed. Resolves with the runtime's folder;
+ * rejects with UserError.
  */
 async function install({
   runtimesDir,
   requirements = requirementsFile,
   python = 'python3',
-}: RuntimeCommandDependencies): Promise<void> {
-  const staging = stagingOf(runtimesDir);
+}: RuntimeCommandDependencies): Promise<string> {
+  const folder = runtimeFolder(runtimesDir);
+  const staging = path.join(runtimesDir, '.staging');
   makeFolder('folder of runtimes', runtimesDir);
   rmSync(staging, { recursive: true, force: true });
   const [target, temporary] = ['target', 'temporary'].map((name) => path.join(staging, name)) as [
@@ -52,59 +52,29 @@ async function install({
         : `pip ended with status ${status ?? 'none'}, and nothing was installed; its message stands above. Run the command again to continue: pip keeps what it has downloaded.`,
     );
   }
-  copyFileSync(requirements, installedRequirements(target));
-  rmSync(runtimeFolder(runtimesDir), { recursive: true, force: true });
-  renameSync(target, runtimeFolder(runtimesDir));
+  rmSync(folder, { recursive: true, force: true });
+  renameSync(target, folder);
   rmSync(staging, { recursive: true, force: true });
+  return folder;
 }
 
-const lines = (text: string) => text.split('\n').filter((line) => /^\w/.test(line));
-
-/** `cutout runtime …`. Actions reject with UserError. */
+/** `cutout runtime install`. Rejects with UserError. */
 export function runtimeCommand(dependencies: RuntimeCommandDependencies): Command {
-  const { runtimesDir, out, requirements = requirementsFile } = dependencies;
+  const { out } = dependencies;
   const command = new Command('runtime');
-  const which = () => new Argument('<name>', 'runtime').choices(['cuda']);
-  const wanted = () => readFileSync(requirements, 'utf8');
-
   command
     .command('install')
     .description('install ONNX Runtime for CUDA, CUDA and cuDNN by pip')
-    .addArgument(which())
+    .addArgument(new Argument('<name>', 'runtime').choices(['cuda']))
     .action(async () => {
       const platform = `${process.platform} ${process.arch}`;
       if (platform !== 'linux x64')
         throw new UserError(`The runtime cuda is for Linux on x86-64; this machine is ${platform}.`);
       out.write(
-        'The runtime cuda (1.2 GB, 2.1 GB unpacked) needs a GPU of compute capability 7.5 or newer and the NVIDIA driver 580 or newer. By installing it you accept the licences of NVIDIA for CUDA and cuDNN.\n',
+        'The runtime cuda (1.2 GB, 1.7 GB unpacked) needs a GPU of compute capability 7.5 or newer and the NVIDIA driver 580 or newer. By installing it you accept the licences of NVIDIA for CUDA and cuDNN.\n',
       );
-      await install(dependencies);
-      out.write('The runtime cuda is installed. CUTOUT_DEVICE=cuda uses it; `cutout doctor` checks it.\n');
+      const folder = await install(dependencies);
+      out.write(`The runtime is in ${folder}. CUTOUT_DEVICE=cuda uses it; \`cutout doctor\` checks it.\n`);
     });
-
-  command
-    .command('list')
-    .description('list the installed runtime and its packages')
-    .action(() => {
-      const found = findRuntime(runtimesDir);
-      if (!found) {
-        out.write(`No runtime is installed in ${runtimesDir}.\n`);
-        return;
-      }
-      const state = found.requirements === wanted() ? '' : ', from another release: install it again';
-      const packages = lines(found.requirements ?? '').map((line) => `${line.replace(/ --hash.*/, '')}\n`);
-      out.write(`cuda in ${found.folder}${state}\n${packages.join('')}`);
-    });
-
-  command
-    .command('remove')
-    .description('delete the installed runtime')
-    .addArgument(which())
-    .action(() => {
-      for (const folder of [runtimeFolder(runtimesDir), stagingOf(runtimesDir)])
-        rmSync(folder, { recursive: true, force: true });
-      out.write(`There is no runtime in ${runtimesDir} now.\n`);
-    });
-
   return command;
 }

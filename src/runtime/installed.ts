@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { UserError } from '../errors.ts';
@@ -23,18 +23,12 @@ const libraries = [
 ];
 
 interface InstalledRuntime {
-  readonly folder: string;
-  /** The requirements that it was installed from; undefined if an older release of Cutout installed it. */
-  readonly requirements: string | undefined;
   /** Paths for EngineOptions. */
   readonly runtimePath: string;
   readonly libraries: readonly string[];
 }
 
 export const runtimeFolder = (runtimesDir: string): string => path.join(runtimesDir, 'cuda');
-
-/** The copy of the requirements file that stands in an installed runtime. */
-export const installedRequirements = (folder: string): string => path.join(folder, 'requirements.txt');
 
 /**
  * The runtime that `cutout runtime install cuda` made; undefined if there is none. Throws UserError if one of its
@@ -49,11 +43,5 @@ export function findRuntime(runtimesDir: string): InstalledRuntime | undefined {
     throw new UserError(
       `The runtime in ${folder} is damaged: ${missing} is missing. Run \`cutout runtime install cuda\` to install it again.`,
     );
-  const file = installedRequirements(folder);
-  return {
-    folder,
-    requirements: existsSync(file) ? readFileSync(file, 'utf8') : undefined,
-    runtimePath: inFolder(onnxruntime),
-    libraries: libraries.map(inFolder),
-  };
+  return { runtimePath: inFolder(onnxruntime), libraries: libraries.map(inFolder) };
 }

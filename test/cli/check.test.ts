@@ -180,8 +180,8 @@ test.serial('every kind of difference is found, and no other', async (t) => {
       'format=webp: Content-Type',
       'format=webp: format',
       'format=webp: channels',
-      'roi=0% 0% 50% 100%: picture',
-      'scale=50% position=0% 0%: picture',
+      'roi=0% 0% 50% 100%: image',
+      'scale=50% position=0% 0%: image',
       'type=product: format',
       'type=product: channels',
       'type=product: unreadable',
@@ -198,7 +198,7 @@ test.serial('every kind of difference is found, and no other', async (t) => {
   t.regex(shown.out, /^ {2}! X-Type: present \/ absent$/m);
   t.regex(
     shown.out,
-    /^roi=0% 0% 50% 100%: .*\n(?: {2}.*\n)* {2}! picture: this one \/ differs by \d+ of 255$/m,
+    /^roi=0% 0% 50% 100%: .*\n(?: {2}.*\n)* {2}! image: this one \/ differs by \d+ of 255$/m,
   );
   t.regex(shown.out, /\nDifferences that a client can notice \(here \/ there\): [1-9]\d*\n$/);
 });

@@ -59,7 +59,12 @@ test('the archive has what an installed Cutout needs, and nothing of the tests, 
       'models/isnet/int8.json',
       'models/types/head.json',
     ],
-    ...['scripts/setup/process.js', 'scripts/setup/requirements.js', 'node_modules/koa/package.json'],
+    ...[
+      'scripts/setup/process.js',
+      'scripts/setup/requirements.js',
+      'scripts/setup/cuda.txt',
+      'node_modules/koa/package.json',
+    ],
   ].map((file) => `package/app/${file}`);
   const papers = ['package.json', 'LICENSE', 'README.md', 'CHANGELOG.md'].map((file) => `package/${file}`);
   const needed = [...papers, ...inApp];
@@ -68,7 +73,7 @@ test('the archive has what an installed Cutout needs, and nothing of the tests, 
   for (const name of ['cutout.node', ...beside]) needed.push(`${binaries}/${name}`);
   for (const file of needed) t.true(files.includes(file), file);
   const unneeded =
-    /^package\/app\/(test|bench|tools|deploy|docs|native|binding|web|src|data|scripts\/(?!setup\/(process|requirements)\.js)|build\/(?!binaries|commit|ts\/src\/|web\/))|\.(ts|tsx|cc|h|map)$|cutout_(test|faults)/;
+    /^package\/app\/(test|bench|tools|deploy|docs|native|binding|web|src|data|scripts\/(?!setup\/(process\.js|requirements\.js|cuda\.txt)$)|build\/(?!binaries|commit|ts\/src\/|web\/))|\.(ts|tsx|cc|h|map)$|cutout_(test|faults)/;
   t.deepEqual(
     own.filter((file) => unneeded.test(file)),
     [],

@@ -15,7 +15,7 @@ export interface Answer {
   readonly seconds: number;
   /** Facts by their names in the report. */
   readonly facts: Fields;
-  readonly picture?: Raster;
+  readonly image?: Raster;
 }
 
 /** Facts that services may decide themselves; a client can notice all others. */
@@ -88,13 +88,13 @@ async function resultOf(
   type: string,
   body: Buffer,
   limits: ProbeLimits,
-): Promise<Pick<Answer, 'facts' | 'picture'>> {
+): Promise<Pick<Answer, 'facts' | 'image'>> {
   if (type === 'application/json') return { facts: { keys: parse(body).keys } };
   if (type === 'application/zip') return { facts: { entries: entriesOf(body) } };
   const found = await probe(body, limits);
   const channels = found.hasAlpha ? `${found.colour} and alpha` : found.colour;
-  const picture = await decode(body, found, found, { timeoutSeconds });
-  return { facts: { format: found.format, channels }, picture };
+  const image = await decode(body, found, found, { timeoutSeconds });
+  return { facts: { format: found.format, channels }, image };
 }
 
 /** Sends a request. No answer is one of status 0 that says why; rejects with the reason of an aborted `signal`. */

@@ -38,7 +38,7 @@ interface Row {
   readonly here: Answer;
   readonly there: Answer;
   readonly differences: readonly Difference[];
-  /** Mean difference of the pictures, of 255. */
+  /** Mean difference of the images, of 255. */
   readonly mean?: number | undefined;
 }
 
@@ -80,11 +80,11 @@ function assertUsable({ endpoint, variable }: Service, { status, facts }: Answer
 function describeRow({ request, here, there, differences, mean }: Row): string {
   const statuses = [...new Set([here.status, there.status])].join(' / ');
   const seconds = `${here.seconds.toFixed(2)} / ${there.seconds.toFixed(2)} s`;
-  const pictures = mean === undefined ? '' : `, mean difference ${mean.toFixed(1)} of 255`;
+  const images = mean === undefined ? '' : `, mean difference ${mean.toFixed(1)} of 255`;
   const lines = differences.map(
     (each) => `  ${each.matters ? '!' : ' '} ${each.what}: ${each.here} / ${each.there}\n`,
   );
-  return `${request}: ${statuses}, ${seconds}${pictures}\n${lines.join('')}`;
+  return `${request}: ${statuses}, ${seconds}${images}\n${lines.join('')}`;
 }
 
 type Send = (service: Service, request: CheckRequest) => Promise<Answer>;
@@ -124,12 +124,12 @@ export async function check(
   { out, err, signal }: Streams,
 ): Promise<boolean> {
   const requests = requestsFor(full);
-  const count = (kind: CheckRequest['asked']) => requests.filter(({ asked }) => asked === kind).length;
+  const count = (kind: CheckRequest['expects']) => requests.filter(({ expects }) => expects === kind).length;
   err.write(
     `At most ${count('preview')} previews and ${count('full')} results of full size may be charged by each service; ${count('refused')} requests should be refused, which costs nothing.\n`,
   );
   if (dryRun) {
-    out.write(requests.map(({ name, asked }) => `${name}: ${asked}\n`).join(''));
+    out.write(requests.map(({ name, expects }) => `${name}: ${expects}\n`).join(''));
     return true;
   }
   const services = [
@@ -140,7 +140,7 @@ export async function check(
   const photo = file === undefined ? await sampleImage() : await readPhoto(file);
   const background = await sampleBackground();
   const send: Send = ({ endpoint, key }, request) => {
-    const isAccount = request.asked === 'account';
+    const isAccount = request.expects === 'account';
     const { headers, body } = isAccount ? {} : bodyOf(request, photo, background, field);
     const url = isAccount ? new URL('account', endpoint) : endpoint;
     const Accept = request.accept ?? 'image/*, application/zip';
@@ -159,7 +159,7 @@ export async function check(
   const noticed = rows.flatMap(({ differences }) => differences).filter(({ matters }) => matters).length;
   out.write(
     json
-      ? `${JSON.stringify({ requests: rows }, (name, value) => (name === 'picture' ? undefined : value), 2)}\n`
+      ? `${JSON.stringify({ requests: rows }, (name, value) => (name === 'image' ? undefined : value), 2)}\n`
       : `Differences that a client can notice (here / there): ${noticed}\n`,
   );
   return noticed === 0;

@@ -18,7 +18,7 @@ const anotherSide = 0.1;
 
 const isTransparent = ({ data }: Raster) => data.some((value, index) => (index & 3) === 3 && value < 255);
 
-/** The mean difference of two pictures of one size in levels of 255: of alpha, or of the colours if both are opaque. */
+/** The mean difference of two images of one size in levels of 255: of alpha, or of the colours if both are opaque. */
 function meanDifference(one: Raster, other: Raster): number {
   const ofAlpha = isTransparent(one) || isTransparent(other);
   let sum = 0;
@@ -31,7 +31,7 @@ const farApart = (one: number, other: number) => Math.abs(one - other) > another
 
 const sizeOf = ({ width, height }: Raster) => `${width}x${height}`;
 
-/** What differs between two answers, and the mean difference of their pictures. `isSame`: they show one subject. */
+/** What differs between two answers, and the mean difference of their images. `isSame`: they show one subject. */
 export function compare(
   { fields }: CheckRequest,
   here: Answer,
@@ -54,7 +54,7 @@ export function compare(
     const isSize = isCropped && ['X-Width', 'X-Height'].includes(what);
     say(what, one, other, !isOther && !isSize && !isFree);
   }
-  const [one, other] = [here.picture, there.picture];
+  const [one, other] = [here.image, there.image];
   if (!one || !other) return { differences };
   const isFar = farApart(one.width, other.width) || farApart(one.height, other.height);
   say('size', sizeOf(one), sizeOf(other), !isCropped || (isSame && isFar));
@@ -63,6 +63,6 @@ export function compare(
   // Shadows may be drawn differently.
   const matters = isSame && !('add_shadow' in fields);
   if (mean > anotherResult && here.facts['channels'] === there.facts['channels'])
-    say('picture', 'this one', `differs by ${mean.toFixed(0)} of 255`, matters);
+    say('image', 'this one', `differs by ${mean.toFixed(0)} of 255`, matters);
   return { differences, mean };
 }

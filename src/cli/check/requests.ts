@@ -4,7 +4,7 @@ export type Fields = Readonly<Record<string, string>>;
 export interface CheckRequest {
   readonly name: string;
   /** What the answer may cost: a small result, a large one, or nothing, because it should be refused. */
-  readonly asked: 'preview' | 'full' | 'refused' | 'account';
+  readonly expects: 'preview' | 'full' | 'refused' | 'account';
   readonly fields: Fields;
   /** How the photo is sent; `twice` as a file and as Base64. */
   readonly photo?: 'none' | 'twice' | 'text' | 'json' | 'urlencoded';
@@ -18,7 +18,7 @@ type More = Omit<Partial<CheckRequest>, 'name' | 'fields'>;
 
 const named = (name: string, more: More = {}, fields: Fields = {}): CheckRequest => ({
   name,
-  asked: 'preview',
+  expects: 'preview',
   fields,
   ...more,
 });
@@ -29,7 +29,7 @@ const option = (fields: Fields, more?: More): CheckRequest => {
   return named(pairs.join(' '), more, fields);
 };
 
-const refused = (fields: Fields): CheckRequest => option(fields, { asked: 'refused' });
+const refused = (fields: Fields): CheckRequest => option(fields, { expects: 'refused' });
 
 /** The request without any option, whose mattes show whether the effects of options can be compared. */
 export const plain: CheckRequest = named('plain');
@@ -37,7 +37,7 @@ export const plain: CheckRequest = named('plain');
 /** All requests, the plain one first; `full` adds those that cost a whole credit. */
 export const requestsFor = (full: boolean): readonly CheckRequest[] => [
   plain,
-  named('account', { asked: 'account', accept: 'application/json' }),
+  named('account', { expects: 'account', accept: 'application/json' }),
   option({ format: 'jpg' }),
   option({ format: 'webp' }),
   option({ format: 'zip' }),
@@ -53,10 +53,10 @@ export const requestsFor = (full: boolean): readonly CheckRequest[] => [
   option({ scale: '50%', position: '0% 0%' }),
   option({ type: 'product' }),
   option({ add_shadow: 'true' }),
-  ...(full ? ['auto', 'full'].map((size) => option({ size }, { asked: 'full' })) : []),
-  named('no image', { asked: 'refused', photo: 'none' }, { size: 'preview' }),
-  named('two images', { asked: 'refused', photo: 'twice' }),
-  named('a text as image', { asked: 'refused', photo: 'text' }),
+  ...(full ? ['auto', 'full'].map((size) => option({ size }, { expects: 'full' })) : []),
+  named('no image', { expects: 'refused', photo: 'none' }, { size: 'preview' }),
+  named('two images', { expects: 'refused', photo: 'twice' }),
+  named('a text as image', { expects: 'refused', photo: 'text' }),
   refused({ size: 'huge' }),
   refused({ format: 'gif' }),
   refused({ channels: 'blue' }),
@@ -66,8 +66,8 @@ export const requestsFor = (full: boolean): readonly CheckRequest[] => [
   refused({ scale: '5%' }),
   refused({ position: 'left' }),
   refused({ bg_color: 'nocolour' }),
-  named('two backgrounds', { asked: 'refused', background: true }, { bg_color: 'fff' }),
-  named('wrong key', { asked: 'refused', wrongKey: true }),
+  named('two backgrounds', { expects: 'refused', background: true }, { bg_color: 'fff' }),
+  named('wrong key', { expects: 'refused', wrongKey: true }),
 ];
 
 const blob = (bytes: Buffer) => new Blob([Uint8Array.from(bytes)]);
