@@ -35,7 +35,7 @@ export const command: BenchCommand = {
       .option('--fixed <ms>', 'without a table: milliseconds of a run, whatever its batch', values.number, 4)
       .option('--item <ms>', 'without a table: milliseconds more for each image', values.number, 1)
       .option('--largest <n>', 'without a table: largest batch; the others are its halves', values.whole, 8)
-      .option('--delay <ms>', 'CUTOUT_BATCH_DELAY', values.number, 2)
+      .option('--delay <ms>', 'milliseconds that an idle device waits', values.number, 2)
       .option('--deadline <ms>', 'of each run', values.number, 100)
       .option('--devices <list>', 'numbers of devices', values.wholes, [1, 2, 4, 8])
       .option('--runs <n>', 'runs at each load', values.whole, 20_000),

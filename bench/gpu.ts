@@ -115,10 +115,10 @@ async function networkArguments({ network, device, provider }: Options): Promise
 }
 
 /** Those that name the libraries: of the installed runtime, else the npm package's, with which Cutout's own kernels run. */
-async function libraryArguments({ device }: Options): Promise<string[]> {
+function libraryArguments({ device }: Options): string[] {
   if (device === 'host') return ['--runtime', defaultRuntimePath()];
   const data = process.env['CUTOUT_DATA_DIR'] ?? path.join(root, 'data');
-  const installed = await findRuntime(process.env['CUTOUT_RUNTIMES_DIR'] ?? path.join(data, 'runtimes'));
+  const installed = findRuntime(process.env['CUTOUT_RUNTIMES_DIR'] ?? path.join(data, 'runtimes'));
   const named = process.env['CUTOUT_RUNTIME'] ?? installed?.runtimePath ?? defaultRuntimePath();
   const libraries = named === installed?.runtimePath ? installed.libraries : [];
   return ['--runtime', named, ...libraries.flatMap((file) => ['--library', file])];
@@ -127,7 +127,7 @@ async function libraryArguments({ device }: Options): Promise<string[]> {
 /** Runs the program. Rejects with BenchFailure: its sentence and its exit status. */
 async function check(options: Options, progress: Context['progress']): Promise<Checked> {
   const { device, provider, batch, cases, seconds } = options;
-  const libraries = await libraryArguments(options);
+  const libraries = libraryArguments(options);
   // Without a GPU the program says so; nothing is prepared for one.
   const checksNetwork = device === 'host' || loadAddon().gpuCount() > 0;
   const network = checksNetwork ? await networkArguments(options) : [];

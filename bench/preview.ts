@@ -23,7 +23,7 @@ export const command: BenchCommand = {
 const GOAL = 0.5;
 
 /**
- * A photograph with an ambiguous matte at the small size runs twice (docs/research/0098), so photographs
+ * A photograph with an ambiguous matte at the small size runs twice (decision 0098), so photographs
  * are measured individually: give a folder of typical ones.
  */
 export async function run(options: PreviewOptions, { progress }: Context): Promise<Outcome> {

@@ -1,11 +1,10 @@
 import { Command } from 'commander';
-import { printSafely } from './cli/printable.ts';
+import { printSafely } from './cli/output.ts';
 import { type Config, InvalidSettings, loadConfig, withModel } from './config/readConfig.ts';
 import { EngineError } from './engine/types.ts';
 import { UserError } from './errors.ts';
 import { accessSentence } from './folder.ts';
 import { ModelError } from './models/error.ts';
-import { RuntimeError } from './runtime/error.ts';
 import { release, version } from './server/installation.ts';
 import { StoreError } from './store/error.ts';
 
@@ -17,7 +16,6 @@ const isForPeople = (error: unknown): error is Error =>
   error instanceof UserError ||
   error instanceof ModelError ||
   error instanceof StoreError ||
-  error instanceof RuntimeError ||
   (error instanceof EngineError && error.code !== 'ENGINE_INTERNAL');
 
 /** `cutout config` lists all settings before it fails for those that are wrong. */

@@ -16,6 +16,7 @@ npm prune --omit=dev --no-audit --no-fund --silent
 mkdir -p "$out/build/native/Release" "$out/build/ts" "$out/deploy"
 cp -r bin models package.json LICENSE node_modules "$out"
 cp -r deploy/image "$out/deploy/image"
+install -D -m 644 scripts/setup/cuda.txt "$out/scripts/setup/cuda.txt"
 cp -r build/ts/src "$out/build/ts/src"
 cp -r build/web "$out/build/web"
 cp build/native/Release/cutout.node "$out/build/native/Release"

@@ -10,7 +10,6 @@
 #include "cuda/kernels/filter.h"
 #include "cuda/kernels/foreground_colours.h"
 #include "cuda/kernels/full_size.h"
-#include "cuda/kernels/fusion.h"
 #include "cuda/kernels/local_model.h"
 #include "cuda/kernels/mask_constraint.h"
 #include "cuda/kernels/probability.h"
@@ -66,13 +65,6 @@ struct Launchers {
   static int filter_components(float* p, int width, Box area, int* scratch, void* stream) {
     Executor on(stream);
     cuda::filter_components(on, p, width, area, scratch);
-    return on.result();
-  }
-
-  static int fuse(float* first, const float* second, int width, int height, void* scratch,
-                  void* stream) {
-    Executor on(stream);
-    cuda::fuse(on, first, second, width, height, scratch);
     return on.result();
   }
 
@@ -179,7 +171,6 @@ Table make_table() {
   table.constrain = Launch::constrain;
   table.restore_marked = Launch::restore_marked;
   table.filter_components = Launch::filter_components;
-  table.fuse = Launch::fuse;
   table.resize_plane = Launch::resize_plane;
   table.sample_colours = Launch::sample_colours;
   table.reduce = Launch::reduce;

@@ -11,7 +11,7 @@
 namespace cutout::cuda {
 
 /// Changes with every change of Table or of a type in it.
-inline constexpr int kTableVersion = 6;
+inline constexpr int kTableVersion = 7;
 
 // Memory of these types is the device's.
 
@@ -138,8 +138,6 @@ struct Table {
   int (*restore_marked)(float* p, const float* constrained, int width, int height,
                         const std::uint8_t* marked, void* stream);
   int (*filter_components)(float* p, int width, Box area, int* scratch, void* stream);
-  int (*fuse)(float* first, const float* second, int width, int height, void* scratch,
-              void* stream);
   int (*resize_plane)(const float* plane, int width, FilterTaps rows, FilterTaps columns,
                       float* scratch, float* out, void* stream);
   int (*sample_colours)(GuidePlanes guide, const float* p, float* pyramid, float* scratch,

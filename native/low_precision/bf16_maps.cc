@@ -54,42 +54,6 @@ CUTOUT_SIMD void round_sums(const float* sums, float lower_bound, int count, Bf1
   for (int i = 0; i < count; ++i) output[i] = bf16_of(std::max(sums[i], lower_bound));
 }
 
-/// One function each, so that the loops are vectorised.
-template <Activation kActivation>
-CUTOUT_INLINE void activate(const Bf16* values, int count, Bf16* output) {
-  for (int i = 0; i < count; ++i) output[i] = bf16_of(activated(kActivation, float_of(values[i])));
-}
-CUTOUT_SIMD void relu(const Bf16* values, int count, Bf16* output) {
-  activate<Activation::kRelu>(values, count, output);
-}
-CUTOUT_SIMD void relu6(const Bf16* values, int count, Bf16* output) {
-  activate<Activation::kRelu6>(values, count, output);
-}
-CUTOUT_SIMD void hard_swish(const Bf16* values, int count, Bf16* output) {
-  activate<Activation::kHardSwish>(values, count, output);
-}
-CUTOUT_SIMD void hard_sigmoid(const Bf16* values, int count, Bf16* output) {
-  activate<Activation::kHardSigmoid>(values, count, output);
-}
-void sigmoid(const Bf16* values, int count, Bf16* output) {
-  activate<Activation::kSigmoid>(values, count, output);
-}
-void unchanged(const Bf16* values, int count, Bf16* output) { std::copy_n(values, count, output); }
-constexpr std::array kActivate{unchanged, relu, relu6, hard_swish, hard_sigmoid, sigmoid};
-static_assert(kActivate.size() == kActivations);
-
-Neighbours neighbours_of(const Resize& resize, int at, int length) {
-  switch (resize.grid) {
-    case Resize::Grid::kCorners:
-      return neighbours_from_corner(at, resize.factor, length);
-    case Resize::Grid::kReduced:
-      return neighbours_reduced(at, resize.factor);
-    case Resize::Grid::kCentres:
-      break;
-  }
-  return neighbours(at, resize.factor, length);
-}
-
 }  // namespace
 
 void bf16_of_planes(std::span<const float> planes, int channels, const Map& output, int first,
@@ -117,22 +81,12 @@ void max_pool_bf16(const MaxPool& pool, const Map& input, const Map& output, int
 
 void resize_bf16(const Resize& resize, const Map& input, const Map& output, int first, int last) {
   for (int y = first; y < last; ++y) {
-    const Neighbours v = neighbours_of(resize, y, input.height);
+    const Neighbours v = neighbours(y, resize.factor, input.height);
     for (int x = 0; x < output.width; ++x) {
-      const Neighbours u = neighbours_of(resize, x, input.width);
+      const Neighbours u = neighbours(x, resize.factor, input.width);
       blend(at(input, u.first, v.first), at(input, u.second, v.first), at(input, u.first, v.second),
             at(input, u.second, v.second), u.fraction(), v.fraction(), output.channels,
             at(output, x, y));
-    }
-  }
-}
-
-void activate_bf16(Activation activation, const Map& input, const Map& output, int first,
-                   int last) {
-  for (int y = first; y < last; ++y) {
-    for (int x = 0; x < output.width; ++x) {
-      kActivate[static_cast<std::size_t>(activation)](at(input, x, y), output.channels,
-                                                      at(output, x, y));
     }
   }
 }

@@ -15,8 +15,6 @@ void bf16_of_planes(std::span<const float> planes, int channels, const Map& outp
                     int last);
 void max_pool_bf16(const MaxPool& pool, const Map& input, const Map& output, int first, int last);
 void resize_bf16(const Resize& resize, const Map& input, const Map& output, int first, int last);
-/// `activation` of every value.
-void activate_bf16(Activation activation, const Map& input, const Map& output, int first, int last);
 /// Sum of maps.
 void combine_bf16(std::span<const Map> inputs, bool relu, const Map& output, int first, int last);
 /// The first channels to planes of floats.

@@ -20,32 +20,19 @@ namespace cutout::low_precision {
 struct FinisherBf16 {
   __m512 bias;
   __m512 lower_bound;
-  __m512 upper_bound;
-  bool hard_swish;
   bool floats;
 };
 
 CUTOUT_AVX512_BF16 inline FinisherBf16 finisher_bf16(const ConvTask& task, int group) {
   const std::size_t at = static_cast<std::size_t>(group) * kLanes;
-  const Activation activation = task.conv->activation;
-  const bool cut = activation == Activation::kRelu || activation == Activation::kRelu6;
   return {_mm512_loadu_ps(task.conv->float_bias.data() + at),
-          _mm512_set1_ps(cut ? 0.0F : -INFINITY),
-          _mm512_set1_ps(activation == Activation::kRelu6 ? 6.0F : INFINITY),
-          activation == Activation::kHardSwish, task.floats};
+          _mm512_set1_ps(task.conv->relu ? 0.0F : -INFINITY), task.floats};
 }
 
 /// Stores the outputs of one pixel.
 CUTOUT_AVX512_BF16 inline void finish_bf16(__m512 sums, const FinisherBf16& finisher,
                                            std::uint8_t* output) {
-  const __m512 biased = _mm512_add_ps(sums, finisher.bias);
-  __m512 value = _mm512_min_ps(_mm512_max_ps(biased, finisher.lower_bound), finisher.upper_bound);
-  if (finisher.hard_swish) {
-    const __m512 line =
-        _mm512_add_ps(_mm512_mul_ps(biased, _mm512_set1_ps(kSixth)), _mm512_set1_ps(0.5F));
-    value = _mm512_mul_ps(
-        biased, _mm512_min_ps(_mm512_max_ps(line, _mm512_setzero_ps()), _mm512_set1_ps(1.0F)));
-  }
+  const __m512 value = _mm512_max_ps(_mm512_add_ps(sums, finisher.bias), finisher.lower_bound);
   if (finisher.floats) {
     _mm512_storeu_ps(output, value);
     return;

@@ -17,7 +17,7 @@ namespace cutout::low_precision {
 class MatMul {
  public:
   /// `columns` are those of each matrix, `inputs` the rows of all. `weights` are the matrices as
-  /// src/models/lowPrecision/pack.ts packs them (packBf16 of a 1x1 kernel), one behind the other;
+  /// src/compiler/lowPrecision/pack.ts packs them (packBf16 of a 1x1 kernel), one behind the other;
   /// of columns that are no whole groups of kLanes with zeros behind them, as in `bias`. Both are
   /// borrowed for as long as the matmul lives. kModel for anything that does not fit together.
   static Status make(std::int64_t inputs, std::span<const std::int64_t> columns, bool gelu,

@@ -126,14 +126,12 @@ Status Plan::lay_out(const Program& program, int width, int height, Waiting wait
     int w = first != nullptr ? first->width : width;
     int h = first != nullptr ? first->height : height;
     switch (operation.kind) {
-      case Kind::kConv:
-      case Kind::kDepthwise: {
+      case Kind::kConv: {
         const Conv& conv = operation.conv;
         const int input = operation.inputs.front();
         // A kernel may read what lies behind a chunk's inputs: neighbouring pixels of the map, but
         // not, as bf16, parts of a concatenation that are not written yet.
-        if (operation.kind == Kind::kConv && (conv.reads_rows() || conv.bf16) &&
-            conv.pixel_bytes() % kChunkInputs != 0) {
+        if ((conv.reads_rows() || conv.bf16) && conv.pixel_bytes() % kChunkInputs != 0) {
           apart[static_cast<std::size_t>(input)] = true;
         }
         border[static_cast<std::size_t>(input)] =
@@ -169,22 +167,6 @@ Status Plan::lay_out(const Program& program, int width, int height, Waiting wait
         h *= operation.resize.factor;
         w *= operation.resize.factor;
         break;
-      case Kind::kResample: {
-        const int factor = operation.resize.factor;
-        const bool reduced = operation.resize.grid == Resize::Grid::kReduced;
-        h = reduced ? h / factor : h * factor;
-        w = reduced ? w / factor : w * factor;
-        break;
-      }
-      case Kind::kMean:
-        h = 1;
-        w = 1;
-        break;
-      case Kind::kGate: {
-        const Place& gate = place(operation.inputs.back());
-        if (gate.width != 1 || gate.height != 1) return misfit;
-        break;
-      }
       case Kind::kAdd:
       case Kind::kCombine:
       case Kind::kConcat:

@@ -70,7 +70,7 @@ class Reader {
 };
 
 /// Inputs that lie side by side are multiplied together: whole rows of the kernel where the taps
-/// touch, else tap by tap. src/models/lowPrecision/pack.ts packs the weights in the same order.
+/// touch, else tap by tap. src/compiler/lowPrecision/pack.ts packs the weights in the same order.
 std::vector<Chunk> chunks_of(const Conv& conv) {
   std::vector<Chunk> chunks;
   // With whole chunks a tap both orders are the same, and taps may lie apart.
@@ -119,8 +119,10 @@ std::int64_t largest_sum(const Conv& conv) {
   return largest;
 }
 
-/// The window of a convolution.
-void read_window(Reader& reader, Conv& conv) {
+Conv read_conv(Reader& reader, const Value& input, const Value& output) {
+  Conv conv;
+  conv.channel = reader.number(0, input.channels - 1, "a convolution's first channel");
+  conv.channels = reader.number(1, input.channels - conv.channel, "a convolution's channels");
   conv.kernel_height = reader.number(1, kMaxSide, "a kernel's height");
   conv.kernel_width = reader.number(1, kMaxSide, "a kernel's width");
   conv.stride = reader.number(1, kMaxStride, "a stride");
@@ -129,24 +131,11 @@ void read_window(Reader& reader, Conv& conv) {
   conv.left = reader.number(0, kMaxSide, "a border");
   conv.bottom = reader.number(0, kMaxSide, "a border");
   conv.right = reader.number(0, kMaxSide, "a border");
-}
-
-/// One of the first `count`.
-Activation read_activation(Reader& reader, int count) {
-  return static_cast<Activation>(reader.number(0, count - 1, "an activation"));
-}
-
-Conv read_conv(Reader& reader, const Value& input, const Value& output) {
-  Conv conv;
-  conv.channel = reader.number(0, input.channels - 1, "a convolution's first channel");
-  conv.channels = reader.number(1, input.channels - conv.channel, "a convolution's channels");
-  read_window(reader, conv);
   conv.wide = reader.number(1, 2, "the panels of a convolution") == 2;
-  conv.bf16 = input.type == Type::kBf16;
-  conv.activation = read_activation(reader, conv.bf16 ? kFusedActivations : 2);
-  conv.relu = conv.activation == Activation::kRelu;
+  conv.relu = reader.number(0, 1, "a convolution's relu") == 1;
   conv.outputs = output.channels;
   conv.zero = output.zero;
+  conv.bf16 = input.type == Type::kBf16;
   if (conv.outputs % kLanes != 0) throw Malformed{"the channels of a convolution"};
   if (conv.pixel_bytes() % 4 != 0 || input.type == Type::kFloats || (conv.bf16 && conv.wide)) {
     throw Malformed{"the input of a convolution"};
@@ -168,27 +157,6 @@ Conv read_conv(Reader& reader, const Value& input, const Value& output) {
   conv.scales = reader.floats(outputs);
   conv.largest_sum = largest_sum(conv);
   return conv;
-}
-
-Conv read_depthwise(Reader& reader, const Value& output) {
-  Conv conv;
-  read_window(reader, conv);
-  conv.activation = read_activation(reader, kFusedActivations);
-  conv.bf16 = true;
-  conv.outputs = output.channels;
-  conv.channels = output.channels;
-  if (conv.outputs % kLanes != 0) throw Malformed{"the channels of a convolution"};
-  const auto outputs = static_cast<std::size_t>(conv.outputs);
-  const auto taps = static_cast<std::size_t>(conv.kernel_height * conv.kernel_width);
-  conv.float_weights = reader.floats(taps * outputs);
-  conv.float_bias = reader.floats(outputs);
-  return conv;
-}
-
-int read_factor(Reader& reader) {
-  const int factor = reader.number(1, 512, "a factor of size");
-  if (!std::has_single_bit(static_cast<unsigned>(factor))) throw Malformed{"a factor of size"};
-  return factor;
 }
 
 /// What the inputs and the output of an operation have to be.
@@ -248,18 +216,6 @@ void check_types(const Operation& operation, const std::vector<Value>& inputs,
     case Kind::kSumOutput:
       good = inputs.size() == 1 && all(Type::kQuantised);
       break;
-    case Kind::kDepthwise:
-    case Kind::kActivate:
-    case Kind::kResample:
-    case Kind::kMean:
-    case Kind::kNormalise:
-      good =
-          inputs.size() == 1 && all(Type::kBf16) && output.type == Type::kBf16 && same_channels();
-      break;
-    case Kind::kGate:
-      good =
-          inputs.size() == 2 && all(Type::kBf16) && output.type == Type::kBf16 && same_channels();
-      break;
   }
   if (!good) throw Malformed{"the values of an operation"};
 }
@@ -297,29 +253,11 @@ Operation read_operation(Reader& reader, const Program& made, const std::vector<
       operation.pool.round_up = reader.number(0, 1, "a window's rounding") == 1;
       break;
     case Kind::kResize:
-      operation.resize.factor = read_factor(reader);
+      operation.resize.factor = reader.number(1, 512, "a factor of size");
+      if (!std::has_single_bit(static_cast<unsigned>(operation.resize.factor))) {
+        throw Malformed{"a factor of size"};
+      }
       break;
-    case Kind::kResample:
-      operation.resize.factor = read_factor(reader);
-      operation.resize.grid =
-          reader.number(0, 1, "a grid") == 0 ? Resize::Grid::kCorners : Resize::Grid::kReduced;
-      break;
-    case Kind::kDepthwise:
-      operation.conv = read_depthwise(reader, output);
-      break;
-    case Kind::kActivate:
-      operation.activation = read_activation(reader, kActivations);
-      break;
-    case Kind::kNormalise: {
-      Normalise& normalise = operation.normalise;
-      normalise.first = reader.number(0, output.channels - 1, "the first normalised channel");
-      operation.activation = read_activation(reader, 2);
-      normalise.epsilon = reader.floats(1).front();
-      const auto channels = static_cast<std::size_t>(output.channels - normalise.first);
-      normalise.scales = reader.floats(channels);
-      normalise.biases = reader.floats(channels);
-      break;
-    }
     case Kind::kAdd: {
       const std::span<const float> parts = reader.floats(3);
       operation.add = {parts[0], parts[1], parts[2]};
@@ -327,8 +265,6 @@ Operation read_operation(Reader& reader, const Program& made, const std::vector<
     }
     case Kind::kConcat:
     case Kind::kSplitBytes:
-    case Kind::kMean:
-    case Kind::kGate:
       break;
     case Kind::kCombine:
       operation.combine.relu = reader.number(0, 1, "a relu") == 1;

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/status.h"
-#include "low_precision/activation.h"
 
 namespace cutout::low_precision {
 
@@ -50,13 +49,10 @@ struct Conv {
   std::span<const float> float_bias;
   /// Bound of the magnitude of an output's sums of one panel, with any inputs; of 8 bits.
   std::int64_t largest_sum = 0;
-  /// Of a kDepthwise: [row of the kernel][column][channel]. Borrowed.
-  std::span<const float> float_weights;
   int zero = 0;       // of the output
   int channel = 0;    // of the input: the first it reads
   int channels = 0;   // of the input it reads
-  bool relu = false;  // of an output of floats; quantised values are cut off at 0 anyway
-  Activation activation = Activation::kNone;  // of one in bf16, kRelu included
+  bool relu = false;  // of an output of floats or bf16; quantised values are cut off at 0 anyway
 
   /// Bytes of an input.
   [[nodiscard]] int element() const { return bf16 ? 2 : 1; }
@@ -74,14 +70,7 @@ struct MaxPool {
 };
 
 struct Resize {
-  /// Where the output's samples lie.
-  enum class Grid {
-    kCentres,  // pixels' centres, enlarged
-    kCorners,  // the first sample on the first pixel, enlarged
-    kReduced,  // pixels' centres, reduced
-  };
   int factor = 1;  // a power of two
-  Grid grid = Grid::kCentres;
 };
 
 struct Add {
@@ -93,14 +82,6 @@ struct Add {
 /// A sum of maps of floats, as floats or quantised.
 struct Combine {
   bool relu = false;
-};
-
-/// Normalisation of the channels from `first` on by their mean and variance in the map.
-struct Normalise {
-  int first = 0;
-  float epsilon = 0;
-  std::span<const float> scales;  // of the channels from `first` on. Borrowed.
-  std::span<const float> biases;  // likewise
 };
 
 enum class Kind {
@@ -115,27 +96,19 @@ enum class Kind {
   kOutput,
   kSumOutput,
   kPlanes,
-  kDepthwise,
-  kActivate,
-  kResample,
-  kMean,
-  kGate,
-  kNormalise,
 };
-inline constexpr int kKinds = 17;
+inline constexpr int kKinds = 11;
 
 /// Values are numbered; each is written by one operation.
 struct Operation {
   Kind kind = Kind::kConv;
   std::vector<int> inputs;  // values
   int output = -1;          // value; of an outward operation the output's number
-  Conv conv;                // kConv, kDepthwise
+  Conv conv;
   MaxPool pool;
   Resize resize;
   Add add;
   Combine combine;
-  Activation activation = Activation::kNone;  // kActivate, kNormalise
-  Normalise normalise;
   std::span<const float> scales;  // kInput, kCombine, kSumOutput: one; kOutput: one a channel
   float low = 0;                  // kSumOutput: what 0 stands for
   int channels = 0;               // kPlanes
@@ -187,25 +160,17 @@ struct Value {
 /// | kOutput     | (q - zero) * scale of the channel, or the floats, as planes                   |
 /// | kSumOutput  | sum of the channels * scale + low                                             |
 /// | kPlanes     | the first channels of a map of floats or bf16                                 |
-/// | kDepthwise  | sum(x * weight) + bias of each channel alone, weights as floats, activated    |
-/// | kActivate   | a function of every value                                                     |
-/// | kResample   | bilinear; enlarged from the corner or reduced at pixel centres                |
-/// | kMean       | of every channel, one pixel                                                   |
-/// | kGate       | every channel * the same channel of one pixel                                 |
-/// | kNormalise  | (x - mean) / sqrt(variance + epsilon) * scale + bias of the channels from     |
-/// |             | `first` on, the others as they are; activated                                 |
 ///
 /// A convolution of a kSplitBytes reads either the high bytes or the low bytes. Its input scale is
 /// 256 units for the high bytes and one unit for the low bytes; it is 1 for every other input.
 ///
 /// A program may be in bf16 instead: no value is quantised, inputs and weights of its convolutions
 /// are bf16, sums are floats, and every result that is stored as bf16 is rounded to the nearest, to
-/// even. kConv is then sum + bias, activated; kCombine also sums maps of bf16. kDepthwise and what
-/// follows it in the table is for maps of bf16 only.
+/// even. kConv is then sum + bias, negative ones 0 with relu; kCombine also sums maps of bf16.
 class Program {
  public:
-  /// Reads what src/models/lowPrecision/program.ts writes. `code` are the operations, `floats` and
-  /// `ints` the constants that they name by their place, `weights` the packed weights; all are
+  /// Reads what src/compiler/lowPrecision/program.ts writes. `code` are the operations, `floats`
+  /// and `ints` the constants that they name by their place, `weights` the packed weights; all are
   /// borrowed for as long as the program lives. kModel for anything that does not fit together.
   static Status read(std::span<const std::int64_t> code, std::span<const float> floats,
                      std::span<const std::int32_t> ints, std::span<const std::int8_t> weights,

@@ -44,7 +44,7 @@ void scale_rows(const OutputRows& rows, const float* factors);
 std::size_t packed_values(int inputs, int outputs);
 
 /// Packs rows as the weights of a product with `columns` inputs and an output for each row, as
-/// src/models/lowPrecision/pack.ts does; what is behind them is 0.
+/// src/compiler/lowPrecision/pack.ts does; what is behind them is 0.
 void pack_rows_as_outputs(const FloatRows& from, Bf16* to);
 
 /// Packs rows as the weights of a product with an input for each row and `columns` outputs.

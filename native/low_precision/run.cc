@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "low_precision/bf16_channels.h"
 #include "low_precision/bf16_maps.h"
-#include "low_precision/depthwise.h"
 #include "low_precision/maps.h"
 
 namespace cutout::low_precision {
@@ -161,8 +159,7 @@ class Runner {
         });
         break;
       }
-      case Kind::kResize:
-      case Kind::kResample: {
+      case Kind::kResize: {
         const Map input = map(operation.inputs.front());
         const Map output = map(operation.output);
         rows(output.height, 2 * bytes_of(output), [&](int first, int last) {
@@ -226,58 +223,7 @@ class Runner {
         });
         break;
       }
-      case Kind::kDepthwise: {
-        const Map input = map(operation.inputs.front());
-        const Map output = map(operation.output);
-        const double bytes = bytes_of(output) * operation.conv.kernel_height;
-        rows(output.height, bytes, [&](int first, int last) {
-          depthwise_bf16(operation.conv, input, output, first, last);
-        });
-        break;
-      }
-      case Kind::kActivate: {
-        const Map input = map(operation.inputs.front());
-        const Map output = map(operation.output);
-        rows(output.height, 2 * bytes_of(output), [&](int first, int last) {
-          activate_bf16(operation.activation, input, output, first, last);
-        });
-        break;
-      }
-      case Kind::kMean: {
-        const Map input = map(operation.inputs.front());
-        write_means(input, sums_of(input), map(operation.output));
-        break;
-      }
-      case Kind::kGate:
-        scale(operation, gating(map(operation.inputs.back())));
-        break;
-      case Kind::kNormalise: {
-        const Map input = map(operation.inputs.front());
-        scale(operation, normalising(operation.normalise, input, sums_of(input)));
-        break;
-      }
     }
-  }
-
-  /// The parts, and with them the order of the additions, depend on the size only.
-  ChannelSums sums_of(const Map& input) {
-    const auto parts =
-        static_cast<std::size_t>(parts_for(2 * bytes_of(input), kMinPartBytes, input.height));
-    std::vector<ChannelSums> sums(parts, ChannelSums(static_cast<std::size_t>(input.channels)));
-    each(parts, [&](std::size_t part) {
-      add_rows(input, begin_of(input.height, part, parts), begin_of(input.height, part + 1, parts),
-               sums[part]);
-    });
-    for (std::size_t part = 1; part < parts; ++part) sums.front() += sums[part];
-    return std::move(sums.front());
-  }
-
-  void scale(const Operation& operation, const ChannelScales& scales) {
-    const Map input = map(operation.inputs.front());
-    const Map output = map(operation.output);
-    rows(output.height, 2 * bytes_of(output), [&](int first, int last) {
-      scale_channels(scales, operation.activation, input, output, first, last);
-    });
   }
 
   [[nodiscard]] std::span<float> output_of(const Operation& operation) const {

@@ -49,7 +49,7 @@ bool multiplies_bf16(ConvKernel kernel) {
   conv.outputs = kOutputs;
   conv.bf16 = true;
   conv.channels = kInputs;
-  conv.activation = Activation::kRelu;
+  conv.relu = true;
   for (int c = 0; c < kInputs; c += kChunkValues) {
     conv.chunks.push_back({0, 0, 2 * c, 2 * std::min(kChunkValues, kInputs - c)});
   }

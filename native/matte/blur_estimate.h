@@ -6,7 +6,7 @@
 
 namespace cutout {
 
-/// Range of the estimated blur, in network pixels (docs/research/0166).
+/// Range of the estimated blur, in network pixels (decision 0166).
 inline constexpr float kMinBlur = 1.3F;
 inline constexpr float kMaxBlur = 2.0F;
 

@@ -19,11 +19,11 @@ struct ColourSampling {
 /// Sampling-based matting (Wang 2007, Gastal 2010) of a network's output: where colour samples of
 /// certain foreground and background explain a network pixel's colour, its alpha moves to what they
 /// say. For networks trained on masks, which draw hair too solid and edges too wide
-/// (docs/research/0179).
+/// (decision 0179).
 ///
 /// Foreground samples are the network pixels with only p > 0.98 within radius 3, background samples
 /// those with only p < 0.02 within radius 2. Network pixels with only p > 0.7 within radius 20 are
-/// foreground samples too, if there are any of the others (docs/research/0187). F and B are the
+/// foreground samples too, if there are any of the others (decision 0187). F and B are the
 /// mean colours of the nearest samples, f and b their variances (pyramid.h). For all other network
 /// pixels:
 ///   t = (I - B).(F - B) / |F - B|^2, in 0..1;   e = I - B - (F - B) (I - B).(F - B) / |F - B|^2

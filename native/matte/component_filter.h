@@ -31,7 +31,7 @@ struct ComponentSummary {
 ///
 /// A hole is a connected set (four neighbours) of network pixels with p <= 0.98. It becomes 1 when
 /// p is nowhere in it below 0.9 and it has at most 1/50 of the network pixels of the component
-/// around it. Everything deeper is kept: openings, gaps in fur, glass, veils (docs/research/0096).
+/// around it. Everything deeper is kept: openings, gaps in fur, glass, veils (decision 0096).
 ///
 /// Nothing changes when no network pixel reaches 1/2: there is no subject then.
 ///

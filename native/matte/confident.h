@@ -10,7 +10,7 @@ namespace cutout {
 /// Whether a network's output is confident rather than ambiguous: inside the area at most 3 network
 /// pixels have 0.1 < p < 0.9 for every 5 with p >= 1/2. False when none reaches 1/2. Edges, hair
 /// and fur stay well below this bound; an output above it has usually lost its subject because the
-/// network's input was too small (docs/research/0098).
+/// network's input was too small (decision 0098).
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|

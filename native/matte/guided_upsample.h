@@ -23,7 +23,7 @@ namespace cutout {
 ///  1. Deblur the output where the guide's colours explain it (deblur.h).
 ///  2. Estimate the colours of foreground F and background B (foreground_colours.h) for the
 ///     deblurred alpha, moved towards the sampled one by the sample confidence
-///     (docs/research/0184).
+///     (decision 0184).
 ///
 /// At the image's size, for pixels beside uncertain network pixels only; everywhere else alpha is 0
 /// or 1:
@@ -33,7 +33,7 @@ namespace cutout {
 ///     interpolated linearly.
 ///  4. alpha1 = q + confidence (A - q), q the deblurred alpha by the spline of cubic_taps.h.
 ///  5. Explain r = I - alpha1 F - (1 - alpha1) B by alpha, F and B together, in the sense of least
-///     squares (docs/research/0157), where e is the part of r across F - B:
+///     squares (decision 0157), where e is the part of r across F - B:
 ///     u = 0.003 confidence / (0.003 + e^2)
 ///     alpha = alpha1 + u r.(F - B) / (alpha1^2 + (1 - alpha1)^2 + u |F - B|^2)
 ///  6. colour = F + alpha (I - alpha F - (1 - alpha) B) / (alpha^2 + (1 - alpha)^2)

@@ -208,7 +208,7 @@ struct Network::Session {
   }
 
   void fix_shape(const NetworkOptions& options, Ort::SessionOptions& settings) const {
-    // The names of src/models/onnx/{batch,size}.ts.
+    // The names of src/compiler/onnx/{batch,size}.ts.
     const std::pair<const char*, std::int64_t> sides[] = {
         {"batch", batch}, {"height", options.height}, {"width", options.width}};
     for (const auto& [name, value] : sides) {

@@ -96,8 +96,6 @@ class Backend {
   virtual Status to_probability(const TensorView& values, NetworkOutput output) = 0;
   /// matte/confident.h
   virtual Status is_confident(const TensorView& probability, const Box& area, bool& confident) = 0;
-  /// matte/fusion.h, in place of the first; a second of another size is resized (image/plane.h).
-  virtual Status fuse(const TensorView& first, const TensorView& second) = 0;
 
   // solve
 

@@ -3,11 +3,9 @@
 #include <algorithm>
 
 #include "core/large_memory.h"
-#include "image/plane.h"
 #include "image/resample.h"
 #include "matte/component_filter.h"
 #include "matte/confident.h"
-#include "matte/fusion.h"
 #include "pipeline/probability.h"
 #include "pipeline/refinement.h"
 
@@ -65,22 +63,6 @@ Status CpuBackend::to_probability(const TensorView& values, NetworkOutput output
 
 Status CpuBackend::is_confident(const TensorView& probability, const Box& area, bool& confident) {
   confident = cutout::is_confident(host_floats(probability), probability.width, area, pool_);
-  return {};
-}
-
-Status CpuBackend::fuse(const TensorView& first, const TensorView& second) {
-  const auto fuse_with = [&](std::span<const float> other) {
-    fuse_outputs(host_floats(first), other, first.width, first.height, pool_);
-  };
-  if (second.width == first.width && second.height == first.height) {
-    fuse_with(host_floats(second));
-    return {};
-  }
-  const auto memory = make_large_array<float>(first.size());
-  const std::span<float> resized{memory.get(), first.size()};
-  resize_plane(host_floats(second), second.width, second.height, first.width, first.height, resized,
-               pool_);
-  fuse_with(resized);
   return {};
 }
 

@@ -9,7 +9,6 @@
 #include "cuda/kernels/component_filter.h"
 #include "cuda/kernels/deblur.h"
 #include "cuda/kernels/foreground_colours.h"
-#include "cuda/kernels/fusion.h"
 #include "cuda/kernels/mask_constraint.h"
 #include "image/resample.h"
 #include "image/taps.h"
@@ -405,22 +404,6 @@ Status DeviceBackend::is_confident(const TensorView& probability, const Box& are
   CUTOUT_RETURN_IF_ERROR(call.finish());
   confident = few_are_ambiguous(counts.foreground, counts.ambiguous);
   return {};
-}
-
-Status DeviceBackend::fuse(const TensorView& first, const TensorView& second) {
-  const bool resized = second.width != first.width || second.height != first.height;
-  const BothTaps taps = resized ? plane_taps(second, first.width, first.height) : BothTaps{};
-  DeviceCall call(device_);
-  const float* other = floats(second);
-  if (resized) {
-    float* const at_size = call.scratch<float>(first.size());
-    queue_resized(call, second, taps, at_size);
-    other = at_size;
-  }
-  auto* const scratch = call.scratch<std::byte>(cuda::fusion_scratch(first.width, first.height));
-  call.run<&Table::fuse>(floats(first), other, first.width, first.height,
-                         static_cast<void*>(scratch));
-  return call.finish();
 }
 
 Status DeviceBackend::find_subject(const TensorView& probability, const Box& area,

@@ -25,7 +25,6 @@ class DeviceBackend final : public Backend {
                     const TensorView& input) override;
   Status to_probability(const TensorView& values, NetworkOutput output) override;
   Status is_confident(const TensorView& probability, const Box& area, bool& confident) override;
-  Status fuse(const TensorView& first, const TensorView& second) override;
   Status find_subject(const TensorView& probability, const Box& area,
                       const std::optional<PlacedMask>& mask) override;
   Status reduce(JobImage& image, int width, int height) override;

@@ -164,7 +164,7 @@ class Engine {
 
   void select(std::uint64_t id, SelectJob job, Deadline deadline, Done<SelectResult> done);
 
-  /// The matte of a loaded network; with a name in `second`, fused with that one's output.
+  /// The matte of a loaded network; with a name in `second`, that one answers the same image too.
   void matte(std::uint64_t id, ImageView pixels, const MattePlan& plan, const std::string& network,
              const std::optional<std::string>& second, Deadline deadline, Done<MatteResult> done);
 

@@ -84,9 +84,7 @@ bool is_supported(const Operation& operation, const std::vector<low_precision::V
       const Conv& conv = operation.conv;
       const bool image = conv.channels == 4 && type(operation.output) == Type::kBf16;
       return half && (image || conv.channels % 16 == 0) && conv.channel % 8 == 0 &&
-             conv.kernel_height * conv.kernel_width <= cuda::kMostTaps &&
-             (conv.activation == low_precision::Activation::kNone ||
-              conv.activation == low_precision::Activation::kRelu);
+             conv.kernel_height * conv.kernel_width <= cuda::kMostTaps;
     }
     case Kind::kCombine:
       return half && operation.inputs.size() == 2 && type(operation.output) == Type::kBf16;

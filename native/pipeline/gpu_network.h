@@ -14,7 +14,7 @@
 namespace cutout {
 
 struct GpuNetworkOptions {
-  /// Written by src/models/lowPrecision/gpu.ts.
+  /// Written by src/compiler/lowPrecision/gpu.ts.
   std::string path;
   int width = 0;  // input size in pixels
   int height = 0;

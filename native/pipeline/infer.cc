@@ -23,42 +23,49 @@ Status run_network(LoadedNetwork& loaded, const NetworkInput& input, bool usual_
   return context.token.check();
 }
 
-Status fuse_second(LoadedNetwork& second, const StageContext& context, const Prepared& prepared,
-                   Inferred& inferred) {
-  const NetworkInput& spec = second.spec.input;
-  CUTOUT_RETURN_IF_ERROR(context.backend.fill_input(
-      *prepared.image, prepared.part, spec,
-      second.network->input_tensor(context.slot, spec.width, spec.height)));
-  CUTOUT_RETURN_IF_ERROR(context.token.check());
-  TensorView other;
-  CUTOUT_RETURN_IF_ERROR(run_network(second, spec, true, context, other, inferred.waited));
-  CUTOUT_RETURN_IF_ERROR(context.backend.fuse(inferred.probability, other));
-  return context.token.check();
-}
-
+/// The plan's prediction in place of the first network's.
 Status reuse(const KeptOutput& kept, Backend& backend, Inferred& inferred) {
   CUTOUT_RETURN_IF_ERROR(backend.allocate(1, kept.height, kept.width, inferred.kept));
-  inferred.probability = inferred.kept.view;
-  return backend.upload(kept.values, inferred.probability);
+  inferred.answer.probability = inferred.kept.view;
+  return backend.upload(kept.values, inferred.kept.view);
 }
 
 }  // namespace
 
 Status infer(const MatteJob& job, const StageContext& context, const Prepared& prepared,
              Inferred& inferred) {
+  Prediction& answer = inferred.answer;
+  answer = {{}, prepared.input, prepared.spec, job.network.spec.trained_on};
   if (prepared.reused) return reuse(*job.plan.kept, context.backend, inferred);
   CUTOUT_RETURN_IF_ERROR(run_network(job.network, prepared.spec, prepared.usual_size, context,
-                                     inferred.probability, inferred.waited));
+                                     answer.probability, inferred.waited));
   ++inferred.runs;
   inferred.ambiguous = false;
   if (!prepared.usual_size) {
     bool confident = false;
     CUTOUT_RETURN_IF_ERROR(context.backend.is_confident(
-        inferred.probability, prediction_area(prepared, inferred.probability), confident));
+        answer.probability, prediction_area(prepared, answer.probability), confident));
     inferred.ambiguous = !confident;
   }
-  if (inferred.ambiguous || !job.second) return {};
-  return fuse_second(*job.second, context, prepared, inferred);
+  return {};
+}
+
+Status infer_second(const MatteJob& job, const StageContext& context, const Prepared& prepared,
+                    Prediction& answer, Clock::duration& waited) {
+  LoadedNetwork& second = job.second.value();
+  const NetworkInput& spec = second.spec.input;
+  answer = {{},
+            second.network->input_tensor(context.slot, spec.width, spec.height),
+            spec,
+            second.spec.trained_on};
+  CUTOUT_RETURN_IF_ERROR(
+      context.backend.fill_input(*prepared.image, prepared.part, spec, *answer.input));
+  CUTOUT_RETURN_IF_ERROR(context.token.check());
+  return run_network(second, spec, true, context, answer.probability, waited);
+}
+
+const Prediction& choose_answer(const Prediction& first, const Prediction& /*second*/) {
+  return first;
 }
 
 Box prediction_area(const Prepared& prepared, const TensorView& probability) {

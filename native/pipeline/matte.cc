@@ -34,7 +34,7 @@ Status download(Backend& backend, const TensorView& tensor, std::vector<float>& 
 
 Status classify(const StageContext& context, const Prepared& prepared, const Inferred& inferred,
                 DetectorRun& detector, const Head& head, Subject& subject) {
-  const TensorView& probability = inferred.probability;
+  const TensorView& probability = inferred.answer.probability;
   std::vector<float> alpha;
   CUTOUT_RETURN_IF_ERROR(download(context.backend, probability, alpha));
   const Box area = prediction_area(prepared, probability);
@@ -61,10 +61,28 @@ void start_detector(const MatteJob& job, const StageContext& context, const Prep
 
 Status keep_output(const StageContext& context, const Prepared& prepared, const Inferred& inferred,
                    MatteResult& result) {
-  result.output_width = inferred.probability.width;
-  result.output_height = inferred.probability.height;
+  const TensorView& probability = inferred.answer.probability;
+  result.output_width = probability.width;
+  result.output_height = probability.height;
   result.output_view = prepared.view;
-  return download(context.backend, inferred.probability, result.output);
+  return download(context.backend, probability, result.output);
+}
+
+/// The networks' answer: the first network's, at the usual size where its answer at a smaller one
+/// is ambiguous, and that of the second network beside it where the job has one.
+Status answer(const MatteJob& job, const StageContext& context, Prepared& prepared,
+              std::optional<DetectorRun>& detector, Inferred& inferred) {
+  CUTOUT_RETURN_IF_ERROR(infer(job, context, prepared, inferred));
+  if (inferred.ambiguous) {
+    if (detector) detector->complete();  // it reads the slot's input, which is overwritten now
+    CUTOUT_RETURN_IF_ERROR(prepare_at_usual_size(job, context, prepared));
+    CUTOUT_RETURN_IF_ERROR(infer(job, context, prepared, inferred));
+  }
+  if (!job.second || prepared.reused) return {};
+  Prediction second;
+  CUTOUT_RETURN_IF_ERROR(infer_second(job, context, prepared, second, inferred.waited));
+  inferred.answer = choose_answer(inferred.answer, second);
+  return {};
 }
 
 }  // namespace
@@ -78,12 +96,7 @@ Status make_matte(const MatteJob& job, const StageContext& context, MatteResult&
   std::optional<DetectorRun> detector;
   if (job.classifier) start_detector(job, context, prepared, detector);
   Inferred inferred;
-  CUTOUT_RETURN_IF_ERROR(infer(job, context, prepared, inferred));
-  if (inferred.ambiguous) {
-    if (detector) detector->complete();  // it reads the slot's input, which is overwritten now
-    CUTOUT_RETURN_IF_ERROR(prepare_at_usual_size(job, context, prepared));
-    CUTOUT_RETURN_IF_ERROR(infer(job, context, prepared, inferred));
-  }
+  CUTOUT_RETURN_IF_ERROR(answer(job, context, prepared, detector, inferred));
   if (prepared.keeps && !prepared.reused) {
     CUTOUT_RETURN_IF_ERROR(keep_output(context, prepared, inferred, result));
   }

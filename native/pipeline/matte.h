@@ -25,7 +25,7 @@ struct MatteResult {
   Box output_view;
   double queue_ms = 0;
   double prepare_ms = 0;
-  double infer_ms = 0;    // of all networks, with the fusion of their outputs
+  double infer_ms = 0;    // of all networks
   double subject_ms = 0;  // for the subject's type after the network's run, waiting included
   double matte_ms = 0;
 };
@@ -43,8 +43,10 @@ struct MatteResult {
 /// Between two stages is a tensor (core/tensor.h); the kernels are those of the context's backend.
 /// A prediction at a smaller size than usual that is ambiguous (matte/confident.h) is discarded,
 /// and the first two stages are passed again at the usual size: the second run waits for a batch
-/// like that of any other job. Where the subject is to be classified, the detector runs beside the
-/// network.
+/// like that of any other job. Where the job has a second network, that answers the same image at
+/// its own usual size, and one of both answers is taken as a whole (choose_answer of infer.h):
+/// what follows works at that network's size, with its input. Where the subject is to be
+/// classified, the detector runs beside the network.
 ///
 /// The token is checked after every step, and on the host by the job's pool (ThreadPool) before
 /// every range of a loop. Solve and write change the pixels, whose content is

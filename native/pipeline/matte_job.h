@@ -29,7 +29,7 @@ struct MatteJob {
   ImageView pixels;  // straight RGBA8 without row padding
   const MattePlan& plan;
   LoadedNetwork& network;
-  std::optional<std::reference_wrapper<LoadedNetwork>> second;           // to fuse with the first
+  std::optional<std::reference_wrapper<LoadedNetwork>> second;           // answers the same image
   std::optional<std::reference_wrapper<const SubjectTypes>> classifier;  // of the subject; a head
   int detector_slot = 0;  // of the classifier; no other job uses it meanwhile
 };

@@ -8,8 +8,9 @@ Status find_subject(const MatteJob& job, const StageContext& context, const Prep
                     const Inferred& inferred) {
   std::optional<PlacedMask> mask;
   if (job.plan.mask) mask = {*job.plan.mask, job.plan.width, job.plan.height, prepared.view};
-  CUTOUT_RETURN_IF_ERROR(context.backend.find_subject(
-      inferred.probability, prediction_area(prepared, inferred.probability), mask));
+  const TensorView& probability = inferred.answer.probability;
+  CUTOUT_RETURN_IF_ERROR(
+      context.backend.find_subject(probability, prediction_area(prepared, probability), mask));
   return context.token.check();
 }
 
@@ -21,10 +22,8 @@ Status solve(const MatteJob& job, const StageContext& context, Prepared& prepare
     CUTOUT_RETURN_IF_ERROR(context.backend.reduce(image, plan.width, plan.height));
     CUTOUT_RETURN_IF_ERROR(context.token.check());
   }
-  const Prediction prediction{inferred.probability, prepared.input, prepared.spec,
-                              job.network.spec.trained_on};
   CUTOUT_RETURN_IF_ERROR(
-      context.backend.solve(image, prepared.view, prediction, plan.refinement, solved));
+      context.backend.solve(image, prepared.view, inferred.answer, plan.refinement, solved));
   return context.token.check();
 }
 

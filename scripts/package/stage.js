@@ -22,6 +22,8 @@ const files = [
   // What bin/cutout.js needs of set-up.
   'scripts/setup/process.js',
   'scripts/setup/requirements.js',
+  // What `cutout runtime install` installs.
+  'scripts/setup/cuda.txt',
 ];
 /** Folders likewise; those of the build are made by set-up. */
 const folders = ['models', 'build/ts/src', 'build/web'];

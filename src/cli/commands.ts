@@ -114,35 +114,32 @@ export async function addCommands(
     .description(
       'send the same requests to this service and to another one of the remove.bg API, and list what differs',
     )
-    .argument(
-      '[photos...]',
-      'JPEG, PNG or WebP; the others than the first only plainly (default: a drawn image)',
-    )
+    .argument('[photo]', 'JPEG, PNG or WebP (default: a drawn image)')
     .requiredOption(
       '--against <address>',
       'the other service, with its key in CUTOUT_AGAINST_KEY: the address before /v1.0, or the whole one of its removebg',
     )
     .option(
       '--server <address>',
-      'a running Cutout, with the key in CUTOUT_API_KEY (default: one is started for the check)',
+      'a running Cutout, with the key in CUTOUT_API_KEY',
+      `http://127.0.0.1:${config.http.port}`,
     )
     .option('--full', 'also ask for results that cost a whole credit', false)
     .option('--field <name=value>', 'field that is added to every request; may be repeated', addField, {})
     .option('--timeout <seconds>', 'longest time for one answer', positive, 120)
     .option('--dry-run', 'list the requests and send none', false)
     .option('--json', 'as JSON', false)
-    .option(...pull, false)
     .addHelpText(
       'after',
       '\nBoth services charge for results at their prices. Exit status: 0 no difference that a client can notice, 1 some,\n2 nothing could be compared.',
     )
-    .action(async (photos: string[], options: CheckOptions) => {
+    .action(async (photo: string | undefined, options: CheckOptions) => {
       const stopping = new AbortController();
       onStopSignal(() => stopping.abort(new UserError('Stopped.')));
       // Stays if the check cannot be made.
       process.exitCode = 2;
       const { check } = await import('./check/check.ts');
-      const same = await check(photos, options, config, {
+      const same = await check(photo, options, config, {
         out: stdout,
         err: stderr,
         signal: stopping.signal,
@@ -194,7 +191,7 @@ export async function addCommands(
     .option('--json', 'as JSON', false)
     .option('--measure', 'also load the network in every precision and measure it; may take minutes', false)
     .action(async (options: { json: boolean; measure: boolean }) => {
-      const { doctor } = await import('./doctor.ts');
+      const { doctor } = await import('./doctor/doctor.ts');
       if (!(await doctor(config, options, { out: stdout, err: stderr }))) process.exitCode = 1;
     });
 }

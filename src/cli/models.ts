@@ -1,11 +1,12 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { FORMS, type Form } from '../compiler/form.ts';
 import type { Config } from '../config/readConfig.ts';
 import type { Provider } from '../engine/types.ts';
 import { UserError } from '../errors.ts';
 import { type CatalogueEntry, catalogueWith, findNetwork, listCatalogue } from '../models/catalogue.ts';
 import { ModelError } from '../models/error.ts';
 import { NORMALISATIONS } from '../models/guess.ts';
-import { FORMS, type Form, networkFiles } from '../models/layout.ts';
+import { networkFiles } from '../models/layout.ts';
 import type { Observer } from '../models/observer.ts';
 import {
   choosePrecision,
@@ -24,13 +25,12 @@ import {
 } from '../models/pull.ts';
 import { verifyPrepared, verifySource } from '../models/verify.ts';
 import { onStopSignal } from '../ops/stop.ts';
-import { megabytes } from './figures.ts';
 import { type AddOptions, addNetwork, askOnTerminal, parseSize } from './modelsAdd.ts';
 import { compareNetworks } from './modelsCompare.ts';
 import { listNetworks, listTable, preparedIn } from './modelsList.ts';
 import { type Open, openOnDevice } from './modelsOnDevice.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
-import { table } from './table.ts';
+import { megabytes, table } from './output.ts';
 
 interface ModelsCommandDependencies {
   readonly config: Config;

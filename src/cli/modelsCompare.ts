@@ -15,7 +15,6 @@ import { rememberRun } from '../models/measured.ts';
 import { RequestTelemetry } from '../ops/telemetry.ts';
 import { configureLocalImages } from '../server/images.ts';
 import { openCutout } from '../server/openCutout.ts';
-import { median } from './figures.ts';
 import {
   type ComparedNetwork,
   type ComparedPhoto,
@@ -23,6 +22,7 @@ import {
   comparisonPage,
 } from './modelsPage.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
+import { median } from './output.ts';
 import { photoFault, reasonOf } from './photoFault.ts';
 import { readInput } from './run/files.ts';
 

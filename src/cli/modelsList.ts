@@ -1,11 +1,12 @@
+import { FORMS, type Form } from '../compiler/form.ts';
 import type { Provider } from '../engine/types.ts';
 import { exists } from '../files.ts';
 import { type Catalogue, type CatalogueEntry, isAdded, listCatalogue } from '../models/catalogue.ts';
-import { FORMS, type Form, networkFiles } from '../models/layout.ts';
+import { networkFiles } from '../models/layout.ts';
 import type { Manifest } from '../models/manifest.ts';
 import { measuredRun } from '../models/measured.ts';
 import { readRecord } from '../models/verify.ts';
-import { table } from './table.ts';
+import { table } from './output.ts';
 
 /** Forms whose prepared files exist; their contents are not checked. */
 export async function preparedIn(modelsDir: string, { manifest }: CatalogueEntry): Promise<Form[]> {

@@ -1,5 +1,5 @@
 import type { Thumbnail } from '../image/thumbnail.ts';
-import { megabytes } from './figures.ts';
+import { megabytes } from './output.ts';
 
 /** What one network made of one photo. */
 export type ComparedResult =

@@ -1,7 +1,7 @@
 import type { SingleBar } from 'cli-progress';
 import { openingText } from '../engine/opening.ts';
 import type { Observer, Phase, Progress } from '../models/observer.ts';
-import { newProgressBar } from './progressBar.ts';
+import { newProgressBar } from './output.ts';
 
 /** Where progress is shown: a terminal gets a bar, anything else a line per phase and tenth. */
 export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean };
@@ -21,11 +21,7 @@ const inMegabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
  * An observer that draws on `out`; `name` is what progress is about that names no network. There is one bar, of what
  * changed its phase last. `done` removes it and must be called at the end.
  */
-export function progressOn(
-  out: Output,
-  name: string,
-  titles: Partial<Record<Phase, string>> = {},
-): Observer & { done(): void } {
+export function progressOn(out: Output, name: string): Observer & { done(): void } {
   let bar: SingleBar | undefined;
   /** What the bar is about. */
   let drawn = '';
@@ -81,7 +77,7 @@ export function progressOn(
         tenths.delete(about);
       }
       phases.set(about, phase);
-      const title = `${about}: ${titles[phase] ?? TITLES[phase]}`;
+      const title = `${about}: ${TITLES[phase]}`;
       if (out.isTTY) draw(progress, about, title, changed);
       else print(progress, about, title, changed);
     },

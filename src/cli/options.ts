@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option } from 'commander';
 import { csv, type Row } from '../billing/present.ts';
-import { table } from './table.ts';
+import { table } from './output.ts';
 
 export type Form = 'table' | 'csv' | 'json';
 

@@ -30,7 +30,7 @@ export const engineSettings = {
     'CUTOUT_SECOND_MODEL',
     'off',
     networkName,
-    'Second network, which decides with the first one where they disagree about the subject; the profile fast has none. off: none. auto: u2net beside isnet, none beside others. A name: that network, which must be there.',
+    'Second network, which is loaded with the first one and runs on the same images; the result is that of the first one. The profile fast has none. off: none. auto: u2net beside isnet, none beside others. A name: that network, which must be there.',
   ),
   subjectTypes: setting(
     'CUTOUT_SUBJECT_TYPES',
@@ -108,12 +108,6 @@ export const engineSettings = {
     'auto',
     auto(integer(1, 64)),
     'Images that a GPU computes in one run at most: this number and its halves are prepared. auto is 8 on a GPU and 1 on a CPU, which gains nothing.',
-  ),
-  batchDelay: setting(
-    'CUTOUT_BATCH_DELAY',
-    '2',
-    integer(0, 1000),
-    'Milliseconds that an idle GPU waits for more images of a batch.',
   ),
   idleRelease: setting(
     'CUTOUT_IDLE_RELEASE',

@@ -1,4 +1,4 @@
-import { absolutePath, integer, optional, token, webAddress } from './parsers.ts';
+import { integer, optional, token, webAddress } from './parsers.ts';
 import { requireTogether, type Settings, setting, type Values } from './types.ts';
 
 export const improveSettings = {
@@ -8,17 +8,11 @@ export const improveSettings = {
     integer(0, 1_000_000),
     'Images that an account may submit through /v1.0/improve on one day (UTC). 0 is no limit.',
   ),
-  folder: setting(
-    'CUTOUT_IMPROVE_DIR',
-    '',
-    optional(absolutePath),
-    'Folder of submitted images (default: "improve" in the data folder).',
-  ),
   s3Endpoint: setting(
     'CUTOUT_S3_ENDPOINT',
     '',
     optional(webAddress),
-    'S3 bucket for submitted images, instead of the folder: https://s3.example.com/my-bucket.',
+    'S3 bucket for submitted images, instead of the folder "improve" in the data folder: https://s3.example.com/my-bucket.',
   ),
   s3Region: setting('CUTOUT_S3_REGION', 'us-east-1', token, 'Region of the S3 bucket.'),
   s3AccessKeyId: setting('CUTOUT_S3_ACCESS_KEY_ID', '', optional(token), 'Access key id of the S3 bucket.'),
@@ -28,7 +22,8 @@ export const improveSettings = {
   },
 } as const satisfies Settings;
 
-export type ImproveConfig = Omit<Values<typeof improveSettings>, 'folder'> & {
+export type ImproveConfig = Values<typeof improveSettings> & {
+  /** Folder of submitted images. */
   readonly folder: string;
 };
 

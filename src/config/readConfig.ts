@@ -174,7 +174,7 @@ function withFolders(parsed: Parsed, env: Environment): Omit<Config, 'sources'> 
       modelsDir: engine.modelsDir ?? networksFolder(store.dataDir, env),
       runtimesDir: engine.runtimesDir ?? path.join(store.dataDir, 'runtimes'),
     }),
-    improve: Object.freeze({ ...improve, folder: improve.folder ?? path.join(store.dataDir, 'improve') }),
+    improve: Object.freeze({ ...improve, folder: path.join(store.dataDir, 'improve') }),
   };
 }
 

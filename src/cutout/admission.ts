@@ -202,7 +202,7 @@ export class Admission {
     const { estimate, scheduler } = this.#parts;
     const { accountId: account, deadline = Number.POSITIVE_INFINITY, signal, telemetry } = call;
     const ms = estimate.milliseconds(resources);
-    const heavy = estimate.isHeavy(ms);
+    const heavy = estimate.isHeavy(resources);
     const work = { account, ms, bytes: resources.bytes, heavy, deadline };
     const entered = await telemetry.timed('admission', () => scheduler.acquire(work, signal));
     if (entered.outcome === 'busy') throw overloaded(entered);

@@ -49,7 +49,8 @@ export async function answer(
     telemetry.add({ charged: formatCredits(charged), ...(replayed && { replayed }) });
     if (shared) telemetry.add({ shared, ...resultAttributes(value) });
     const { charge: _, ...result } = value;
-    return { ...result, charged, replayed, tracksDelivery, rate: window, end };
+    const stages = shared ? result.stages : telemetry.stages;
+    return { ...result, stages, charged, replayed, tracksDelivery, rate: window, end };
   } catch (error) {
     await end('unsent');
     throw error;

@@ -15,8 +15,6 @@ export interface Loaded extends Content, SentImages {
 interface LoadParts {
   readonly limits: ProbeLimits;
   readonly watch: JobWatch;
-  /** Name of the second network; results with and without one differ. */
-  readonly second?: string | undefined;
 }
 
 /**
@@ -26,7 +24,7 @@ interface LoadParts {
 export async function load(
   request: CutoutRequest,
   downloads: ImageDownloads,
-  { limits, second, watch }: LoadParts,
+  { limits, watch }: LoadParts,
   signal: AbortSignal,
 ): Promise<Loaded> {
   const { source, mask } = request;
@@ -47,7 +45,7 @@ export async function load(
     image,
     background: background && (await readSource(background, from, 'bg_image_url')),
     ...(mask && { mask: await withMaskErrors(readSource(mask, from)) }),
-    settings: settingsOf(request, second),
+    settings: settingsOf(request),
     header,
     watch,
   };

@@ -68,18 +68,21 @@ export const plainRequest = {
 } as const satisfies Omit<CutoutRequest, 'source'>;
 
 /**
- * The canonical text of everything but the images: equal for requests that mean the same, made with the same second
- * network. A request is plain data with its fields in one order, and the grammars make lengths canonical.
+ * The canonical text of everything but the images: equal for requests that mean the same. A request is plain data with
+ * its fields in one order, and the grammars make lengths canonical.
  */
-export function settingsOf(
-  { source: _source, mask: _mask, background, shadow, position, ...settings }: CutoutRequest,
-  second?: string,
-): string {
+export function settingsOf({
+  source: _source,
+  mask: _mask,
+  background,
+  shadow,
+  position,
+  ...settings
+}: CutoutRequest): string {
   return JSON.stringify([
     settings,
     wantedPosition(settings.scale, position),
     dropShadowOpacities(shadow),
     background.kind === 'colour' ? background : background.kind,
-    ...(second === undefined ? [] : [second]),
   ]);
 }

@@ -29,6 +29,7 @@ const selectionMegapixels = 1.3;
 /** The size of a preview of a screen-sized image: the smallest usual job. */
 export const typicalPreview = (profile: Profile, network: NetworkSize): WorkSize => ({
   source: 2,
+  decoding: 'source',
   network: megapixels(networkInput(profile, 'preview', network)),
   result: sizeLimits.preview / 1e6,
   encoding: 'png',
@@ -81,6 +82,7 @@ export function estimateResources({
     fixedBytes;
   return {
     source: megapixels(image.probe),
+    decoding: image.probe.format === 'heic' ? 'heic source' : 'source',
     network: megapixels(input) + (prompt ? selectionMegapixels : 0),
     result: megapixels(canvas),
     encoding: format === 'webp' && plan.lossless ? 'lossless webp' : format,

@@ -65,7 +65,7 @@ export function loadAddon(file: string = defaultAddonPath): NativeModule {
 
 /**
  * Path of the CPU library: beside the addon of an installed package, else inside the npm package onnxruntime-node. Only
- * the file is used; the package's JavaScript is never loaded (docs/decisions/0001-onnxruntime-at-run-time.md).
+ * the file is used; the package's JavaScript is never loaded (decision 0001).
  * @throws EngineError ENGINE_RUNTIME if the npm package is missing.
  */
 export function defaultRuntimePath(): string {

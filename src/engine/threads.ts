@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-/** Distribution of the machine's cores; docs/decisions/0010-threads.md has the measurements. */
+/** Distribution of the machine's cores; decision 0010 has the measurements. */
 export interface Threads {
   /** Network runs at the same time. */
   readonly workers: number;

@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const expectedAbi = 19;
+export const expectedAbi = 20;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -307,8 +307,7 @@ export interface SubjectMask {
 export interface MattePlan extends Deadline {
   readonly network: string;
   /**
-   * A second loaded network: regions about which the two disagree are given to one of their outputs
-   * (docs/matting.md). It runs at its spec's size. Default: none.
+   * A second loaded network, which runs on the same image at its spec's size (docs/matting.md). Default: none.
    */
   readonly second?: string;
   /** Size of the result in pixels, at most that of the image in both directions. */
@@ -377,7 +376,7 @@ export interface MatteResult {
   /** Waiting for a worker, and for the device with `maxBatch`. */
   readonly queueMs: number;
   readonly prepareMs: number;
-  /** Runs of all networks, and the fusion of their outputs; with `maxBatch`, the time of whole batches. */
+  /** Runs of all networks; with `maxBatch`, the time of whole batches. */
   readonly inferMs: number;
   /** Time for the classification after the network's run, waiting for the detector included. */
   readonly subjectMs: number;

@@ -4,10 +4,17 @@ const encodingGuess = { auto: 8, png: 8, jpg: 8, zip: 8, webp: 55, 'lossless web
 /** What a job's result is encoded as. */
 type Encoding = keyof typeof encodingGuess;
 
+/** Milliseconds that decoding a megapixel takes at first: of HEIC, by WebAssembly on two busy cores, and of anything else. */
+const decodingGuess = { source: 12, 'heic source': 200 } as const;
+
+type Decoding = keyof typeof decodingGuess;
+
 /** Size of a job in megapixels, which, with the encoding of its result, determines its duration. */
 export interface WorkSize {
   /** Megapixels of the source that are decoded or read. */
   readonly source: number;
+  /** What the source is coded as. */
+  readonly decoding: Decoding;
   /** Megapixels of the network's input. */
   readonly network: number;
   /** Megapixels that are refined and composed, or a bound of them. */
@@ -17,8 +24,8 @@ export interface WorkSize {
   readonly encoding: Encoding;
 }
 
-/** Parts of a job whose times are learnt; encoding separately for each format. */
-type Part = 'source' | 'network' | 'result' | Encoding;
+/** Parts of a job whose times are learnt; decoding and encoding separately for each format. */
+type Part = Decoding | 'network' | 'result' | Encoding;
 
 /** Milliseconds of the four parts of a job. */
 interface WorkTimes {
@@ -38,11 +45,16 @@ const stallFactor = 10;
 /** Milliseconds that a part is expected to take at least, where it is decided whether it stalled. */
 const leastExpected = 10;
 
-/** A job is heavy if it takes more than this many times as long as a preview. */
+/** A job is heavy if it takes more than this many times as long as a preview, or decoding it longer than a preview. */
 const heavyFactor = 4;
 
 /** Initial milliseconds per megapixel, measured on two slow cores. */
-const firstGuess: Readonly<Record<Part, number>> = { source: 12, network: 900, result: 32, ...encodingGuess };
+const firstGuess: Readonly<Record<Part, number>> = {
+  ...decodingGuess,
+  network: 900,
+  result: 32,
+  ...encodingGuess,
+};
 
 /** Sums over completed jobs, decaying: of sizes s (megapixels) and times t (milliseconds). */
 interface Sums {
@@ -101,22 +113,26 @@ export class DurationEstimate {
     this.#guess = { ...firstGuess, network: Math.min(network, stallFactor * firstGuess.network) };
   }
 
-  /** Whether a job of this duration would delay previews noticeably. */
-  isHeavy(ms: number): boolean {
-    return this.#preview !== undefined && ms > heavyFactor * this.milliseconds(this.#preview);
+  /** Whether a job of this size would delay previews noticeably. */
+  isHeavy(size: WorkSize): boolean {
+    if (this.#preview === undefined) return false;
+    const preview = this.milliseconds(this.#preview);
+    return (
+      this.milliseconds(size) > heavyFactor * preview || this.#partOf(size.decoding, size.source) > preview
+    );
   }
 
-  milliseconds({ source, network, result, encoding }: WorkSize): number {
+  milliseconds({ source, decoding, network, result, encoding }: WorkSize): number {
     return (
-      this.#partOf('source', source) +
+      this.#partOf(decoding, source) +
       this.#partOf('network', network) +
       this.#partOf('result', result) +
       this.#partOf(encoding, result)
     );
   }
 
-  learn({ source, network, result, encoded = result, encoding }: WorkSize, times: WorkTimes): void {
-    this.#learnPart('source', source, times.source);
+  learn({ source, decoding, network, result, encoded = result, encoding }: WorkSize, times: WorkTimes): void {
+    this.#learnPart(decoding, source, times.source);
     this.#learnPart('network', network, times.network);
     this.#learnPart('result', result, times.result);
     this.#learnPart(encoding, encoded, times.encode);

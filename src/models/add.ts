@@ -7,7 +7,7 @@ import { ModelError } from './error.ts';
 import { type Guesses, guess } from './guess.ts';
 import { UNFINISHED } from './layout.ts';
 import { type Manifest, manifestSchema } from './manifest.ts';
-import { MAX_MODEL_BYTES, readUntrusted } from './onnx/bounded.ts';
+import { MAX_MODEL_BYTES, readUntrusted } from './untrusted.ts';
 
 /** A network's file that an operator wants to add, and what its graph tells. */
 export interface Inspected {

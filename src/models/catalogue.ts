@@ -65,13 +65,16 @@ export async function listCatalogue(catalogue: Catalogue): Promise<CatalogueEntr
   return Promise.all([...found].map(([name, folder]) => readEntry(folder, name)));
 }
 
-/** One network of a catalogue. Rejects with ModelError `model_unknown`, whose message lists the known names. */
+/**
+ * One network of a catalogue. Rejects with ModelError `model_unknown`, whose message lists the known names and says how
+ * another one is added.
+ */
 export async function findNetwork(catalogue: Catalogue, name: string): Promise<CatalogueEntry> {
   const known = await foldersOf(catalogue);
   const folder = known.get(name);
   if (folder !== undefined) return readEntry(folder, name);
   throw new ModelError(
     'model_unknown',
-    `There is no network named "${name}"; there are ${[...known.keys()].join(', ')}.`,
+    `There is no network named "${name}"; there are ${[...known.keys()].join(', ')}. Another one is added from its ONNX file: \`cutout models add FILE\`.`,
   );
 }

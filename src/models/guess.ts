@@ -1,8 +1,22 @@
+import {
+  allNodes,
+  attribute,
+  constants,
+  elementType,
+  FLOAT,
+  FLOAT16,
+  onlyConsumerOf,
+} from '../compiler/onnx/graph.ts';
+import { floatReader, halfWidener } from '../compiler/onnx/half.ts';
+import type {
+  GraphProto,
+  ModelProto,
+  NodeProto,
+  TensorProto,
+  ValueInfoProto,
+} from '../compiler/onnx/onnx_pb.ts';
+import { hasHalf } from '../compiler/onnx/widen.ts';
 import { ModelError } from './error.ts';
-import { allNodes, attribute, constants, elementType, FLOAT, FLOAT16, onlyConsumerOf } from './onnx/graph.ts';
-import { floatReader, halfWidener } from './onnx/half.ts';
-import type { GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto } from './onnx/onnx_pb.ts';
-import { hasHalf } from './onnx/widen.ts';
 
 /** What an ONNX file of unknown origin is, as far as its graph tells. */
 

@@ -1,31 +1,6 @@
 import path from 'node:path';
+import type { Form } from '../compiler/form.ts';
 import type { Manifest } from './manifest.ts';
-
-/**
- * Number format of a prepared network: float32 for every CPU, int8 for CPUs with dot-product instructions, bf16 for
- * CPUs with those of bf16, float16 for GPUs where the network was published in it.
- */
-export type Precision = 'fp32' | 'bf16' | 'int8' | 'fp16';
-
-/**
- * What a network is prepared as. `int8` has ONNX's standard operators only; in `int8-operators` the 8-bit part is one
- * operator of Cutout (lowPrecision/convert.ts), for processors with a kernel for it. `bf16` always has such an operator
- * (lowPrecision/bf16.ts). `gpu` is a program for Cutout's own kernels on a GPU (lowPrecision/gpu.ts), or what ONNX
- * Runtime's provider for CUDA takes where the network cannot be one.
- */
-export type Form = Precision | 'int8-operators' | 'gpu';
-
-export const FORMS = [
-  'fp32',
-  'bf16',
-  'int8-operators',
-  'int8',
-  'fp16',
-  'gpu',
-] as const satisfies readonly Form[];
-
-export const precisionOfForm = (form: Form): Precision =>
-  form === 'int8-operators' ? 'int8' : form === 'gpu' ? 'fp16' : form;
 
 /** Prefix of unfinished files and folders; only the pull that made them reads them. */
 export const UNFINISHED = '.pull-';

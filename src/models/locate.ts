@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
+import type { Form } from '../compiler/form.ts';
 import type { NetworkSpec, Provider } from '../engine/types.ts';
 import { type CatalogueEntry, catalogueWith, findNetwork } from './catalogue.ts';
 import { ModelError } from './error.ts';
-import { type Form, networkFiles } from './layout.ts';
+import { networkFiles } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 
 /** The network whose outputs classify the subject (models/types). */

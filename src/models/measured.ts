@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
+import { FORMS } from '../compiler/form.ts';
 import type { Provider } from '../engine/types.ts';
 import { exists, writeAtomically } from '../files.ts';
-import { FORMS, networkFiles, UNFINISHED } from './layout.ts';
+import { networkFiles, UNFINISHED } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 import { processorKey } from './optimised.ts';
 import { readRecord } from './verify.ts';

@@ -1,6 +1,6 @@
+import type { Form, Precision } from '../compiler/form.ts';
 import type { Provider } from '../engine/types.ts';
 import { ModelError } from './error.ts';
-import type { Form, Precision } from './layout.ts';
 import { floatFormFor } from './locate.ts';
 import type { Manifest } from './manifest.ts';
 

@@ -1,10 +1,11 @@
 import { readdir, rm, rmdir } from 'node:fs/promises';
 import path from 'node:path';
+import type { Form } from '../compiler/form.ts';
 import { exists, writeFault } from '../files.ts';
 import { makeFolder } from '../folder.ts';
 import type { CatalogueEntry } from './catalogue.ts';
 import { ModelError } from './error.ts';
-import { type Form, type NetworkFiles, networkFiles, UNFINISHED } from './layout.ts';
+import { type NetworkFiles, networkFiles, UNFINISHED } from './layout.ts';
 import { withLock } from './lock.ts';
 import type { Manifest, Source } from './manifest.ts';
 import type { Observer, Phase, Progress } from './observer.ts';

@@ -1,11 +1,12 @@
 import { readFile } from 'node:fs/promises';
+import { type Form, precisionOfForm, preparerOf } from '../compiler/form.ts';
 import { type CatalogueEntry, catalogueWith, findNetwork } from './catalogue.ts';
 import { digestFile } from './files.ts';
-import { type Form, type NetworkFiles, networkFiles, precisionOfForm } from './layout.ts';
+import { type NetworkFiles, networkFiles } from './layout.ts';
 import { floatFormFor, type Place } from './locate.ts';
 import type { Manifest } from './manifest.ts';
-import { type PreparedRecord, preparedRecordSchema, preparerOf } from './prepare.ts';
-import { tableSum } from './quantise/table.ts';
+import { type PreparedRecord, preparedRecordSchema } from './prepare.ts';
+import { tableSum } from './scaleTable.ts';
 
 /** Matches its checksum; missing; or present with other bytes. */
 export type SourceState = 'ok' | 'missing' | 'damaged';

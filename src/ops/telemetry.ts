@@ -95,6 +95,13 @@ export class RequestTelemetry {
     return this.#spans;
   }
 
+  /** What each stage took so far, in the order of the stages. */
+  get stages(): Stages {
+    const took = (stage: StageName) => this.#spans.filter((span) => span.stage === stage);
+    const ran = stageNames.filter((stage) => took(stage).length > 0);
+    return Object.fromEntries(ran.map((stage) => [stage, took(stage).reduce((sum, { ms }) => sum + ms, 0)]));
+  }
+
   add(attributes: RequestAttributes): void {
     Object.assign(this.attributes, attributes);
   }

@@ -1,76 +1,59 @@
-import { readFile, stat } from 'node:fs/promises';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { z } from 'zod';
-import { RuntimeError } from './error.ts';
-import { cudaRuntime } from './packages.ts';
+import { fileURLToPath } from 'node:url';
+import { UserError } from '../errors.ts';
 
-/** Written last, so that a folder with it is complete. Paths are relative to the runtime's folder. */
-export const recordSchema = z.strictObject({
-  name: z.literal('cuda'),
-  onnxruntime: z.string(),
-  libraries: z.array(z.string()),
-  wheels: z.array(z.strictObject({ name: z.string(), version: z.string(), sha256: z.string() })),
-  /** Of every file but the record. */
-  files: z.array(z.strictObject({ path: z.string(), bytes: z.number().int() })),
-});
+/** What `cutout runtime install cuda` installs: versions and digests of the wheels, as pip reads them. */
+export const requirementsFile = fileURLToPath(new URL('../../../../scripts/setup/cuda.txt', import.meta.url));
 
-export type RuntimeRecord = Readonly<z.infer<typeof recordSchema>>;
+const onnxruntime = 'onnxruntime/capi/libonnxruntime.so.1.30.0';
 
-export const RECORD = 'runtime.json';
+/**
+ * The libraries that ONNX Runtime's provider needs, in the order in which the engine opens them. cuDNN loads its other
+ * parts from its own folder; NVRTC finds its builtins only where they are open already.
+ */
+const libraries = [
+  'nvidia/cu13/lib/libcudart.so.13',
+  'nvidia/cu13/lib/libnvrtc-builtins.so.13.0',
+  'nvidia/cu13/lib/libnvrtc.so.13',
+  'nvidia/cu13/lib/libcublasLt.so.13',
+  'nvidia/cu13/lib/libcublas.so.13',
+  'nvidia/cu13/lib/libcurand.so.10',
+  'nvidia/cudnn/lib/libcudnn.so.9',
+];
 
-export interface InstalledRuntime {
+interface InstalledRuntime {
   readonly folder: string;
-  readonly record: RuntimeRecord;
-  readonly bytes: number;
-  /** Whether it has the versions that this release of Cutout installs. */
-  readonly current: boolean;
-  /** For EngineOptions. */
+  /** The requirements that it was installed from; undefined if an older release of Cutout installed it. */
+  readonly requirements: string | undefined;
+  /** Paths for EngineOptions. */
   readonly runtimePath: string;
   readonly libraries: readonly string[];
 }
 
-export const runtimeFolder = (runtimesDir: string): string => path.join(runtimesDir, cudaRuntime.name);
+export const runtimeFolder = (runtimesDir: string): string => path.join(runtimesDir, 'cuda');
+
+/** The copy of the requirements file that stands in an installed runtime. */
+export const installedRequirements = (folder: string): string => path.join(folder, 'requirements.txt');
 
 /**
- * The runtime that `cutout runtime install cuda` made; undefined if there is none. Lengths of files are checked,
- * contents are not. Rejects with RuntimeError `runtime_damaged`.
+ * The runtime that `cutout runtime install cuda` made; undefined if there is none. Throws UserError if one of its
+ * libraries is missing; their contents are not checked.
  */
-export async function findRuntime(runtimesDir: string): Promise<InstalledRuntime | undefined> {
+export function findRuntime(runtimesDir: string): InstalledRuntime | undefined {
   const folder = runtimeFolder(runtimesDir);
-  const text = await readFile(path.join(folder, RECORD), 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return undefined;
-    throw error;
-  });
-  if (text === undefined) return undefined;
-  const damaged = (what: string, cause?: unknown) =>
-    new RuntimeError(
-      'runtime_damaged',
-      `The runtime in ${folder} is damaged: ${what}. Run \`cutout runtime install cuda\` to install it again.`,
-      { cause },
+  if (!existsSync(folder)) return undefined;
+  const inFolder = (file: string) => path.join(folder, file);
+  const missing = [onnxruntime, ...libraries].find((file) => !existsSync(inFolder(file)));
+  if (missing !== undefined)
+    throw new UserError(
+      `The runtime in ${folder} is damaged: ${missing} is missing. Run \`cutout runtime install cuda\` to install it again.`,
     );
-  let record: RuntimeRecord;
-  try {
-    record = recordSchema.parse(JSON.parse(text));
-  } catch (cause) {
-    throw damaged(`${RECORD} cannot be read`, cause);
-  }
-  let bytes = 0;
-  for (const file of record.files) {
-    const size = await stat(path.join(folder, file.path)).then(
-      (found) => found.size,
-      () => undefined,
-    );
-    if (size !== file.bytes) throw damaged(`${file.path} is ${size === undefined ? 'missing' : 'cut short'}`);
-    bytes += file.bytes;
-  }
-  const wanted = cudaRuntime.wheels.map(({ name, version, sha256 }) => `${name} ${version} ${sha256}`);
-  const given = record.wheels.map(({ name, version, sha256 }) => `${name} ${version} ${sha256}`);
+  const file = installedRequirements(folder);
   return {
     folder,
-    record,
-    bytes,
-    current: wanted.join() === given.join(),
-    runtimePath: path.join(folder, record.onnxruntime),
-    libraries: record.libraries.map((library) => path.join(folder, library)),
+    requirements: existsSync(file) ? readFileSync(file, 'utf8') : undefined,
+    runtimePath: inFolder(onnxruntime),
+    libraries: libraries.map(inFolder),
   };
 }

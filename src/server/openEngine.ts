@@ -1,3 +1,4 @@
+import type { Form } from '../compiler/form.ts';
 import type { EngineConfig } from '../config/engine.ts';
 import type { NetworkSize, Profile } from '../cutout/qualityProfile.ts';
 import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
@@ -5,7 +6,6 @@ import { createEngine, type Engine } from '../engine/engine.ts';
 import type { LazySelector } from '../engine/selector.ts';
 import { chooseThreads, type Threads } from '../engine/threads.ts';
 import type { NativeModule, NetworkInfo, NetworkSpec, RuntimeMessage } from '../engine/types.ts';
-import type { Form } from '../models/layout.ts';
 import {
   type ConfiguredModels,
   findFor,
@@ -100,10 +100,13 @@ export async function librariesOf({
   if (device === 'cpu') return { runtimePath: defaultRuntimePath() };
   // Imported where it is needed, because every import delays a start on the CPU.
   const { findRuntime } = await import('../runtime/installed.ts');
-  const installed = await findRuntime(runtimesDir);
+  const installed = findRuntime(runtimesDir);
   if (!installed) return { runtimePath: defaultRuntimePath() };
   return { runtimePath: installed.runtimePath, libraries: installed.libraries };
 }
+
+/** An idle GPU waits so long for more images: less than a run takes, longer than a burst of requests takes to arrive. */
+const batchDelayMs = 2;
 
 /** Levels of RuntimeMessage in words. */
 const levels = ['verbose', 'info', 'warning', 'error', 'fatal'];
@@ -167,7 +170,7 @@ async function startEngine(
       idleReleaseMs: config.idleRelease * 1000,
       maxBatch: maxBatchOf(config),
       ...(config.deviceMemory !== 'auto' && { deviceMemoryBytes: config.deviceMemory }),
-      batchDelayMs: config.batchDelay,
+      batchDelayMs,
     },
     device === 'cpu' ? undefined : relayTo(observer),
   );
@@ -190,9 +193,8 @@ async function loadNetworks(
   engine: Engine,
   { first, second: wanted }: Networks,
   config: EngineConfig,
-  { pull, observer, signal, versions }: StartOptions & { readonly versions: Versions },
+  { pull, observer, signal, onnxruntime }: StartOptions & { readonly onnxruntime: string },
 ): Promise<LoadedNetworks> {
-  const { onnxruntime } = versions;
   // Networks compiled by a GPU's provider cannot be saved in this form.
   const processor = config.device === 'cpu' ? await processorKey() : undefined;
   const opener = { load: loadWithNotices(engine, observer), gpus: () => engine.gpus() };
@@ -204,7 +206,7 @@ async function loadNetworks(
   };
   const openFirst = async (mayPull: boolean, required: boolean) => {
     // Short, and concurrent with opening the network, whose errors are reported first.
-    const types = openSubjectTypes(engine, config, { pull: mayPull, observer, signal, required, versions });
+    const types = openSubjectTypes(engine, config, { pull: mayPull, observer, signal, required });
     types.catch(() => {});
     const info = await open(first, mayPull);
     return { info, types: await types };
@@ -248,7 +250,10 @@ export async function openEngine(
     signal.throwIfAborted();
     const networks = { first, second: wanted };
     // ONNX Runtime's version is known once its library is loaded.
-    const loaded = await loadNetworks(engine, networks, config, { ...start, versions: native.versions() });
+    const loaded = await loadNetworks(engine, networks, config, {
+      ...start,
+      onnxruntime: native.versions().onnxruntime,
+    });
     const { sizeStep, operators: made } = await preparedFacts(model, { modelsDir, device, form: first.form });
     const { operators, ...plain } = first.choice;
     return {

@@ -1,3 +1,4 @@
+import type { Form } from '../compiler/form.ts';
 import type { EngineConfig } from '../config/engine.ts';
 import type { Engine } from '../engine/engine.ts';
 import { openingSince } from '../engine/opening.ts';
@@ -8,7 +9,6 @@ import {
   type NetworkInfo,
   type NetworkSpec,
 } from '../engine/types.ts';
-import type { Form } from '../models/layout.ts';
 import { gpuSpecOf, preparedFacts } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
 import { type CacheKey, draftOptimised, findOptimised } from '../models/optimised.ts';

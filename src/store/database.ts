@@ -1,3 +1,5 @@
+import type { SchemaWords } from './migrations.ts';
+
 /** Values of columns and parameters. Numbers are integers. */
 export type Value = string | number | Uint8Array | null;
 
@@ -6,7 +8,7 @@ export interface Values {
   readonly [name: string]: Value;
 }
 
-/** The few clauses that SQLite and PostgreSQL write differently; schema.ts has the rest. */
+/** What SQLite and PostgreSQL write differently. */
 export interface Dialect {
   /** Appended to a SELECT: locks its rows until this transaction ends. */
   readonly forUpdate: string;
@@ -21,6 +23,7 @@ export interface Dialect {
   readonly clock: string;
   /** Statement to run after rows with given numbers were inserted: automatic numbers continue after them. */
   readonly followNumbers: (table: string) => string | undefined;
+  readonly schema: SchemaWords;
 }
 
 /**
@@ -49,7 +52,7 @@ export interface Sql {
 }
 
 export interface SchemaSql extends Sql {
-  /** Statements of the schema, in SQLite's dialect. */
+  /** Runs statements of the schema, in this database's dialect. */
   script(text: string): Promise<void>;
 }
 

@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { Database, SchemaSql } from './database.ts';
 import { StoreError } from './error.ts';
-import { migrations } from './migrations/index.ts';
-import type { Migration } from './migrations/migration.ts';
+import { dialects, type Migration, migrations } from './migrations.ts';
 
 interface Applied {
   readonly version: number;
   readonly checksum: string;
 }
 
-const checksum = (sql: string) => createHash('sha256').update(sql).digest('hex');
+/** Of the text for SQLite on both databases, so that a copy of one in the other is known too. */
+const checksum = ({ sql }: Migration) => createHash('sha256').update(sql(dialects.sqlite)).digest('hex');
 
 interface Migrated {
   /** Versions of the schema before and now; 0: there was none. */
@@ -35,12 +35,12 @@ export const migrate = (database: Database, steps: readonly Migration[] = migrat
       const version = index + 1;
       const known = applied[index];
       if (known === undefined) {
-        await sql.script(step.sql);
+        await sql.script(step.sql(sql.dialect.schema));
         await sql.run(
           'INSERT INTO migration (version, name, checksum, applied_at) VALUES (@version, @name, @checksum, @at)',
-          { version, name: step.name, checksum: checksum(step.sql), at: Date.now() },
+          { version, name: step.name, checksum: checksum(step), at: Date.now() },
         );
-      } else if (known.version !== version || known.checksum !== checksum(step.sql)) {
+      } else if (known.version !== version || known.checksum !== checksum(step)) {
         throw new StoreError(
           'STORE_CHANGED',
           `Step ${version} (${step.name}) of the database's schema differs from this program's.`,
@@ -51,8 +51,9 @@ export const migrate = (database: Database, steps: readonly Migration[] = migrat
   });
 
 async function appliedSteps(sql: SchemaSql): Promise<Applied[]> {
+  const { integer, text, strict } = sql.dialect.schema;
   await sql.script(`CREATE TABLE IF NOT EXISTS migration (
-    version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at INTEGER NOT NULL
-  ) STRICT`);
+    version ${integer} PRIMARY KEY, name ${text} NOT NULL, checksum ${text} NOT NULL, applied_at ${integer} NOT NULL
+  )${strict}`);
   return sql.all<Applied>('SELECT version, checksum FROM migration ORDER BY version');
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Database, Dialect, SchemaSql, Sql, Value, Values } from './database.ts';
 import { InDoubt, StoreError } from './error.ts';
-import { refuseFunction, toPostgres } from './schema.ts';
+import { dialects } from './migrations.ts';
 
 interface PostgresOptions {
   /** postgres://user:password@host:port/database?sslmode=… */
@@ -21,6 +21,7 @@ const dialect: Dialect = {
   clock: 'CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)',
   followNumbers: (table) =>
     `SELECT setval(pg_get_serial_sequence('${table}', 'id'), coalesce(max(id), 0) + 1, false) FROM ${table}`,
+  schema: dialects.postgres,
 };
 
 /** The first with pg_xact_status for 64-bit transaction ids. */
@@ -128,8 +129,7 @@ class Connection implements SchemaSql {
   }
 
   async script(text: string): Promise<void> {
-    if (text.includes('raise(ABORT')) await this.#client.query({ ...this.#limit, text: refuseFunction });
-    await this.#client.query({ ...this.#limit, text: toPostgres(text) });
+    await this.#client.query({ ...this.#limit, text });
   }
 
   transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T> {

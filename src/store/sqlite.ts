@@ -7,6 +7,7 @@ import { accessSentence, assertUsable, makeFolder } from '../folder.ts';
 import type { Database, Dialect, SchemaSql, Sql, Values } from './database.ts';
 import { InDoubt, StoreError } from './error.ts';
 import { GroupCommit } from './groupCommit.ts';
+import { dialects } from './migrations.ts';
 import { Mutex } from './mutex.ts';
 
 interface SqliteOptions {
@@ -24,6 +25,7 @@ const dialect: Dialect = {
   lower: (expression) => `unicode_lower(${expression})`,
   clock: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
   followNumbers: () => undefined,
+  schema: dialects.sqlite,
 };
 
 type Statement = Sqlite.Statement<[Values], unknown>;

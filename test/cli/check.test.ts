@@ -1,15 +1,15 @@
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import test, { type ExecutionContext } from 'ava';
+import { ask } from '../../src/cli/check/answer.ts';
 import { type CheckOptions, check } from '../../src/cli/check/check.ts';
-import { plain } from '../../src/cli/check/requests.ts';
-import { askFor, NoAnswer, serviceAt } from '../../src/cli/check/service.ts';
 import { loadConfig } from '../../src/config/readConfig.ts';
 import { UserError } from '../../src/errors.ts';
+import { configureImages } from '../../src/server/images.ts';
 import { cli, modelsFolder, startServing, temporaryFolder } from '../fixtures/cli.ts';
 import { scene } from '../fixtures/images.ts';
 
@@ -92,15 +92,15 @@ async function run(
   server: string,
   against: string,
   options: Partial<CheckOptions> = {},
-  photos: readonly string[] = [],
+  photo?: string,
 ): Promise<Ran> {
   const [out, err] = [new PassThrough(), new PassThrough()];
   const texts = Promise.all([text(out), text(err)]);
   const config = loadConfig({ CUTOUT_API_KEY: key, CUTOUT_AGAINST_KEY: key });
-  const standard = { full: false, field: {}, timeout: 60, json: true, dryRun: false, pull: false };
+  const standard = { full: false, field: {}, timeout: 60, json: true, dryRun: false };
   const streams = { out, err, signal: new AbortController().signal };
   try {
-    const same = await check(photos, { ...standard, server, against, ...options }, config, streams);
+    const same = await check(photo, { ...standard, server, against, ...options }, config, streams);
     out.end();
     err.end();
     const [printed, said] = await texts;
@@ -111,21 +111,19 @@ async function run(
   }
 }
 
-interface Difference {
+interface Row {
   readonly request: string;
-  readonly kind: string;
-  readonly what: string;
-  readonly here: string;
-  readonly there: string;
+  readonly there: { readonly status: number; readonly other: Readonly<Record<string, string>> };
+  readonly differences: readonly { readonly kind: string; readonly what: string }[];
 }
 
-const differencesOf = ({ out }: Ran): Difference[] => JSON.parse(out).differences;
+const rowsOf = (out: string): Row[] => JSON.parse(out).requests;
 
 /** Differences of the contract as `request: what`. */
-const noticed = (ran: Ran): string[] =>
-  differencesOf(ran)
-    .filter(({ kind }) => kind === 'contract')
-    .map(({ request, what }) => `${request}: ${what}`);
+const noticed = ({ out }: Ran): string[] =>
+  rowsOf(out).flatMap(({ request, differences }) =>
+    differences.filter(({ kind }) => kind === 'contract').map(({ what }) => `${request}: ${what}`),
+  );
 
 const balance = async (url: string): Promise<number> => {
   const answer = await fetch(`${url}/v1.0/account`, { headers: { 'X-Api-Key': key } });
@@ -138,14 +136,18 @@ test.serial('two services that answer alike have no differences, and are charged
   const before = await balance(url);
   const ran = await run(url, url, { json: false });
   t.true(ran.same, ran.out);
-  t.regex(ran.out, /^plain +200 +[\d.]+ \/ [\d.]+ +png 612x408 rgb and alpha +alpha 0\.0$/m);
-  t.regex(ran.out, /^no image +400 +[\d.]+ \/ [\d.]+ +missing_source$/m);
-  t.regex(ran.out, /^wrong key +403 +[\d.]+ \/ [\d.]+ +auth_failed$/m);
-  t.false(ran.out.includes('Differences'));
-  t.regex(ran.out, /\nNo difference that a client can notice\.\n$/);
-  const [, previews] = /At most (\d+) previews may be charged by each service/.exec(ran.err) ?? [];
+  t.regex(
+    ran.out,
+    /^plain: 200, [\d.]+ \/ [\d.]+ s, png 612x408 rgb and alpha, mean difference 0\.0 of 255$/m,
+  );
+  t.regex(ran.out, /^account: 200, /m);
+  t.regex(ran.out, /^no image: 400, [\d.]+ \/ [\d.]+ s, missing_source$/m);
+  t.regex(ran.out, /^wrong key: 403, [\d.]+ \/ [\d.]+ s, auth_failed$/m);
+  t.notRegex(ran.out, /^ {2}/m);
+  t.regex(ran.out, /\nno differences that a client can notice \(here \/ there\)\n$/);
+  const [, previews] =
+    /At most (\d+) previews and 0 results of full size may be charged by each service/.exec(ran.err) ?? [];
   t.is(before - (await balance(url)), 2 * Number(previews) * 0.25, 'both roles are this server');
-  t.regex(ran.out, new RegExp(`Charged, as the answers say: ${Number(previews) * 0.25} credits here, `));
 });
 
 test.serial('every kind of difference is found, and no other', async (t) => {
@@ -183,7 +185,9 @@ test.serial('every kind of difference is found, and no other', async (t) => {
       'format=webp: channels',
       'roi=0% 0% 50% 100%: picture',
       'scale=50% position=0% 0%: picture',
-      'type=product: readable',
+      'type=product: image format',
+      'type=product: channels',
+      'type=product: unreadable',
       'size=huge: status',
       'format=gif: error code',
       'format=gif: keys of the error',
@@ -194,43 +198,35 @@ test.serial('every kind of difference is found, and no other', async (t) => {
     ],
   );
   const shown = await run(url, other.url, { json: false });
-  t.regex(shown.out, /^ {2}X-Type +other +absent +plain, format=jpg and \d+ more$/m);
-  t.regex(shown.out, /^ {2}picture +this one +differs by \d+ of 255 on average +roi=0% 0% 50% 100%$/m);
-  t.regex(shown.out, /\n\d+ differences that a client can notice\.\n$/);
+  t.regex(shown.out, /^ {2}! X-Type: present \/ absent$/m);
+  t.regex(
+    shown.out,
+    /^roi=0% 0% 50% 100%: .*\n(?: {2}.*\n)* {2}! picture: this one \/ differs by \d+ of 255$/m,
+  );
+  t.regex(shown.out, /\n\d+ differences that a client can notice \(here \/ there\)\n$/);
 });
 
-test.serial('further photos, full sizes and further fields', async (t) => {
+test.serial('a photo, full sizes and further fields', async (t) => {
   const { url } = await serve(t);
   const other = await altered(t, url, {});
-  const folder = temporaryFolder(t);
-  const files = await Promise.all(
-    [900, 700].map(async (width) => {
-      const file = path.join(folder, `${width}.jpg`);
-      writeFileSync(file, await scene({ width, height: 600 }));
-      return file;
-    }),
-  );
-  const ran = await run(url, other.url, { full: true, field: { test: 'true' } }, files);
+  const file = path.join(temporaryFolder(t), 'photo.jpg');
+  writeFileSync(file, await scene({ width: 900, height: 600 }));
+  const ran = await run(url, other.url, { full: true, field: { test: 'true' } }, file);
   t.true(ran.same, ran.out);
   t.regex(ran.err, / previews and 2 results of full size may be charged /);
   const posts = other.exchanges.filter(({ url: requested }) => requested.endsWith('removebg'));
   t.true(posts.every(({ sent }) => /name="test"\r\n\r\ntrue|"test":"true"|^test=true/.test(sent)));
-  const { requests } = JSON.parse(ran.out);
-  const size = (name: string) =>
-    requests.find(({ request }: { request: string }) => request === name)?.there.image;
-  t.like(size('size=full'), { width: 900, height: 600 });
-  t.like(size('plain: 700.jpg'), { width: 540, height: 462 });
+  const shown = await run(url, other.url, { full: true, json: false }, file);
+  t.regex(shown.out, /^size=full: 200, .* png 900x600 rgb and alpha, /m);
 });
 
 test.serial('a request without an answer is a difference; three in a row end the check', async (t) => {
   const { url } = await serve(t);
   const slow = await altered(t, url, { response: ({ sent }) => sent.includes('webp') });
   const one = await run(url, slow.url, { timeout: 3 });
-  t.deepEqual(noticed(one), ['format=webp: answer']);
-  const { requests } = JSON.parse(one.out);
-  t.deepEqual(requests.find(({ request }: { request: string }) => request === 'format=webp').there, {
-    unanswered: 'gave no complete answer within 3 s.',
-  });
+  t.deepEqual(noticed(one), ['format=webp: status']);
+  const found = rowsOf(one.out).find(({ request }) => request === 'format=webp');
+  t.like(found?.there, { status: 0, other: { 'error title': 'no complete answer within 3 s' } });
   let posts = 0;
   const gone = await altered(t, url, {
     response: ({ url: requested }, res) => {
@@ -240,10 +236,11 @@ test.serial('a request without an answer is a difference; three in a row end the
       return posts > 1;
     },
   });
-  const three = await run(url, gone.url);
-  t.false(three.same);
+  await t.throwsAsync(run(url, gone.url), {
+    instanceOf: UserError,
+    message: '3 requests in a row had no answer from one of the services.',
+  });
   t.is(posts, 4);
-  t.is(JSON.parse(three.out).stopped, 'the other service did not answer 3 requests in a row.');
 });
 
 test.serial('a service that cannot be compared is one sentence', async (t) => {
@@ -269,16 +266,19 @@ test.serial('a service that cannot be compared is one sentence', async (t) => {
   const cases: [string, RegExp, Partial<CheckOptions>?][] = [
     ['ftp://x', /^--against must be an http or https address, not "ftp:\/\/x"\.$/],
     ['http://a:b@127.0.0.1', /^--against must have no user name and password\.$/],
-    ['http://name.invalid', /it has a name that cannot be resolved \(\w+\)\.$/],
-    [words, /^the other service at http:\S+\/v1\.0\/removebg: it does not speak HTTP\.$/],
-    [words.replace('http:', 'https:'), /: it does not speak TLS; is it an http address\? \(\w+\)\.$/],
-    [silent, /: it gave no complete answer within 1 s\.$/, { timeout: 1 }],
-    [closed, /: it gave no complete answer within 1 s\.$/, { timeout: 1 }],
-    [page, /: it answers with text\/html instead of an image\.$/],
-    [moved, /: it redirects to https:\/\/x\.example\/ 31m; give that address\.$/],
-    [missing, /: it has no such path \(status 404\); give the whole address of its removebg/],
-    [poor, /: the account has no credits \(Insufficient credits\)\.$/],
-    [`${refusing.url}/elsewhere`, /: it has no such path /],
+    [
+      'http://name.invalid',
+      /v1\.0\/removebg answers the plain request with status 0 and nothing: (ENOTFOUND|EAI_AGAIN)\./,
+    ],
+    [words, /with status 0 and nothing: .*HTTP/],
+    [words.replace('http:', 'https:'), /with status 0 and nothing: ERR_SSL_/],
+    [silent, /with status 0 and nothing: no complete answer within 1 s\./, { timeout: 1 }],
+    [closed, /with status 0 and nothing: no complete answer within 1 s\./, { timeout: 1 }],
+    [page, /with status 200 and text\/html\. Check the address/],
+    [moved, /with status 301 and absent: it redirects to https:\/\/x\.example\/ 31m\./],
+    [missing, /with status 404 and absent\. Check the address, which may be the whole one of its removebg/],
+    [poor, /with status 402 and absent: Insufficient credits\./],
+    [`${refusing.url}/elsewhere`, /with status 404 and /],
   ];
   for (const [against, said, options] of cases)
     await t.throwsAsync(run(url, against, options), { instanceOf: UserError, message: said }, against);
@@ -295,74 +295,37 @@ test('no more of an answer is read than the limit', async (t) => {
     res.writeHead(200).on('drain', write);
     write();
   });
-  const service = serviceAt('--against', url, { name: 'x', key, keyVariable: 'X' });
-  const images = { photo: Buffer.from('x'), background: Buffer.from('x') };
-  const limits = { timeoutMs: 60_000, maxBytes: 1024 ** 2, signal: new AbortController().signal };
-  await t.throwsAsync(askFor(service, plain, { ...limits, images, fields: {} }), {
-    instanceOf: NoAnswer,
-    message: 'answered with more than 1 MB.',
-  });
+  const image = { ...configureImages({ inputFormats: [] }), maxBytes: 1024 ** 2 };
+  const signal = new AbortController().signal;
+  const answer = await ask(new URL(url), {}, { timeoutMs: 60_000, image, signal });
+  t.like(answer, { status: 0, other: { 'error title': 'more than 1 MB' } });
   t.true(sent < 64 * 1024 ** 2);
 });
 
-test('a rate limit is waited for as long as the service says', async (t) => {
-  let calls = 0;
-  const url = await peer(t, (req, res) => {
-    calls += 1;
-    req.resume();
-    if (calls === 1) res.writeHead(429, { 'Retry-After': '1' }).end();
-    else res.end('x');
-  });
-  const service = serviceAt('--against', url, { name: 'x', key, keyVariable: 'X' });
-  const images = { photo: Buffer.from('x'), background: Buffer.from('x') };
-  const started = performance.now();
-  const limits = { timeoutMs: 60_000, maxBytes: 1024, signal: new AbortController().signal };
-  const answer = await askFor(service, plain, { ...limits, images, fields: {} });
-  t.is(answer.status, 200);
-  t.is(calls, 2);
-  t.true(performance.now() - started >= 990);
-});
-
-test.serial('the command starts a server of its own, which leaves nothing behind', async (t) => {
+test.serial('the command: keys, exit codes, and where it sends them', async (t) => {
   const other = await serve(t);
-  const [temporary, models] = [temporaryFolder(t), modelsFolder(temporaryFolder(t))];
-  const env = {
-    CUTOUT_DATA_DIR: path.join(temporary, 'data'),
-    CUTOUT_MODELS_DIR: models,
-    CUTOUT_FREE_PREVIEWS_MONTH: '0',
-    CUTOUT_SUBJECT_TYPES: 'off',
-    TMPDIR: temporary,
-  };
-  const command = ['check', '--against', other.url];
-  const without = await cli(t, command, env);
+  const env = { CUTOUT_DATA_DIR: temporaryFolder(t), CUTOUT_API_KEY: key };
+  const command = ['check', '--server', other.url, '--against'];
+  const without = await cli(t, [...command, other.url], env);
   t.is(without.code, 2);
-  t.regex(without.stderr, /^cutout: Set CUTOUT_AGAINST_KEY to the key of the other service/);
-  const ran = await cli(t, [...command, '--json'], { ...env, CUTOUT_AGAINST_KEY: key });
+  t.regex(without.stderr, /\ncutout: Set CUTOUT_AGAINST_KEY to the key of the service of --against/);
+  const ran = await cli(t, [...command, other.url, '--json'], { ...env, CUTOUT_AGAINST_KEY: key });
   t.is(ran.code, 0, ran.stderr);
-  const report = JSON.parse(ran.stdout.toString());
   t.deepEqual(
-    report.differences.filter(({ what }: Difference) => what !== 'X-Credits-Charged'),
+    rowsOf(ran.stdout.toString()).flatMap(({ differences }) => differences),
     [],
   );
-  t.regex(ran.stderr, /^\d+ requests to each service, .*\n10 of \d+ requests\n20 of /);
-  t.deepEqual(readdirSync(temporary), []);
-
-  const refused = await cli(t, command, { ...env, CUTOUT_AGAINST_KEY: 'another_key_0123456789' });
-  t.is(refused.code, 2);
-  t.regex(
-    refused.stderr,
-    /\ncutout: the other service at \S+: it does not accept the key in CUTOUT_AGAINST_KEY \(API Key invalid\)\.\n$/,
-  );
-  t.false(refused.stderr.includes('another_key'));
-  t.deepEqual(readdirSync(temporary), []);
-  const changed = await altered(t, other.url, { without: ['x-width'] });
-  const different = await cli(t, ['check', '--against', changed.url, '--server', other.url], {
+  const refused = await cli(t, [...command, other.url], {
     ...env,
-    CUTOUT_API_KEY: key,
-    CUTOUT_AGAINST_KEY: key,
+    CUTOUT_AGAINST_KEY: 'another_key_0123456789',
   });
+  t.is(refused.code, 2);
+  t.regex(refused.stderr, /: API Key invalid\. Check the address.* key in CUTOUT_AGAINST_KEY\.\n$/);
+  t.false(refused.stderr.includes('another_key'));
+  const changed = await altered(t, other.url, { without: ['x-width'] });
+  const different = await cli(t, [...command, changed.url], { ...env, CUTOUT_AGAINST_KEY: key });
   t.is(different.code, 1);
-  t.regex(different.stdout.toString(), /^ {2}X-Width, X-Height +612 408 +absent 408 +plain, /m);
+  t.regex(different.stdout.toString(), /^ {2}! X-Width: 612 \/ absent$/m);
 });
 
 test.serial('--dry-run lists the requests and sends none', async (t) => {
@@ -371,29 +334,26 @@ test.serial('--dry-run lists the requests and sends none', async (t) => {
     calls += 1;
     res.end();
   });
-  const { same, out } = await run(url, url, { dryRun: true, full: true });
+  const { same, out, err } = await run(url, url, { dryRun: true, full: true });
   t.true(same);
   t.is(calls, 0);
-  t.regex(out, /^crop=true crop_margin=30px +preview$/m);
-  t.regex(out, /^size=full +full$/m);
-  t.regex(out, /^two backgrounds +refused$/m);
+  t.regex(out, /^crop=true crop_margin=30px: preview$/m);
+  t.regex(out, /^size=full: full$/m);
+  t.regex(out, /^two backgrounds: refused$/m);
   t.regex(
-    out,
-    /\nAt most \d+ previews and 2 results of full size may be charged by each service; \d+ further/,
+    err,
+    /^At most \d+ previews and 2 results of full size may be charged by each service; \d+ requests/,
   );
 });
 
-test.serial('photos are checked before anything is sent', async (t) => {
+test.serial('a file that cannot be read is refused before anything is sent', async (t) => {
   const folder = temporaryFolder(t);
-  writeFileSync(path.join(folder, 'text.jpg'), 'no image');
   for (const [file, said] of [
-    [path.join(folder, 'text.jpg'), /text\.jpg: Expected jpg\/png\/webp, received text$/],
-    [path.join(folder, 'none.jpg'), /none\.jpg cannot be read: ENOENT/],
+    [path.join(folder, 'none.jpg'), /none\.jpg: ENOENT/],
     [folder, /: It is not a regular file\.$/],
   ] as const)
-    await t.throwsAsync(run('http://127.0.0.1:1', 'http://127.0.0.1:1', {}, [file]), {
+    await t.throwsAsync(run('http://127.0.0.1:1', 'http://127.0.0.1:1', {}, file), {
       instanceOf: UserError,
       message: said,
     });
-  t.true(existsSync(folder));
 });

@@ -4,7 +4,8 @@ import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import test, { type ExecutionContext } from 'ava';
 import { freePort } from '../../bench/lib/freePort.ts';
-import { doctor, type Report } from '../../src/cli/doctor.ts';
+import { doctor } from '../../src/cli/doctor/doctor.ts';
+import type { Report } from '../../src/cli/doctor/report.ts';
 import { type Environment, loadConfig } from '../../src/config/readConfig.ts';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { EngineError, type EngineOptions, type NativeModule } from '../../src/engine/types.ts';
@@ -354,7 +355,9 @@ test.serial(
     const place = await pulled(t);
     const unknown = await examine(place, { CUTOUT_MODEL: 'huge' });
     t.false(unknown.healthy);
-    t.deepEqual(report(unknown).problems, ['There is no network named "huge"; there are tiny.']);
+    t.deepEqual(report(unknown).problems, [
+      'There is no network named "huge"; there are tiny. Another one is added from its ONNX file: `cutout models add FILE`.',
+    ]);
 
     const library = path.join(place.modelsDir, 'none.so');
     const missing = await examine(place, { CUTOUT_RUNTIME: library }, { measure: false });

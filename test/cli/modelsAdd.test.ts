@@ -11,10 +11,10 @@ import { type AddOptions, type Ask, addNetwork, askOnTerminal } from '../../src/
 import { compareNetworks } from '../../src/cli/modelsCompare.ts';
 import { listNetworks, listTable } from '../../src/cli/modelsList.ts';
 import { type RunOptions, run } from '../../src/cli/run/run.ts';
+import { ModelProtoSchema, StringStringEntryProtoSchema } from '../../src/compiler/onnx/onnx_pb.ts';
 import { type Config, loadConfig, withModel } from '../../src/config/readConfig.ts';
 import { sampleImage } from '../../src/image/sampleImage.ts';
 import { catalogueWith, findNetwork } from '../../src/models/catalogue.ts';
-import { ModelProtoSchema, StringStringEntryProtoSchema } from '../../src/models/onnx/onnx_pb.ts';
 import { pullDependencies, removeNetwork } from '../../src/models/pull.ts';
 import { deformableNetwork } from '../fixtures/deformable.ts';
 import { Recorder } from '../fixtures/networks.ts';

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { promptOf } from '../../src/cli/run/prompt.ts';
+import { promptOf } from '../../src/cli/run/cutter.ts';
 
 test('--point and --box are read as the fields of the API are', (t) => {
   t.is(promptOf(undefined, undefined), undefined);

@@ -11,8 +11,7 @@ import {
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import sharp from 'sharp';
-import { writeResult } from '../../src/cli/run/results.ts';
-import { RunError } from '../../src/cli/run/runError.ts';
+import { RunError, writeResult } from '../../src/cli/run/results.ts';
 import { cli, modelsFolder, temporaryFolder } from '../fixtures/cli.ts';
 import { heic } from '../fixtures/heic.ts';
 import { scene } from '../fixtures/images.ts';

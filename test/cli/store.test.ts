@@ -7,7 +7,7 @@ import { SignIns } from '../../src/accounts/signIns.ts';
 import { credits, standardBilling } from '../../src/billing/price.ts';
 import { openStores } from '../../src/billing/stores.ts';
 import { storeCommands } from '../../src/cli/store.ts';
-import { migrations } from '../../src/store/migrations/index.ts';
+import { migrations } from '../../src/store/migrations.ts';
 import { sharedSecret } from '../../src/store/secretTable.ts';
 import { lockFolder } from '../../src/store/sqlite.ts';
 import { leaveOut } from '../fixtures/leftOut.ts';

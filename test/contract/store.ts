@@ -1,7 +1,7 @@
 import type { ExecutionContext, TestFn } from 'ava';
 import type { Database } from '../../src/store/database.ts';
 import { migrate } from '../../src/store/migrate.ts';
-import { migrations } from '../../src/store/migrations/index.ts';
+import { migrations } from '../../src/store/migrations.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { NewPlace, Place } from '../support/stores.ts';
 
@@ -156,7 +156,7 @@ export function testStoreContract(test: TestFn, newPlace: NewPlace): void {
     await nodes[0]?.run(insert, { id: 'a', name: 'A' });
     const added = {
       name: 'more',
-      sql: 'CREATE TABLE more (id TEXT); INSERT INTO more SELECT id FROM account',
+      sql: () => 'CREATE TABLE more (id TEXT); INSERT INTO more SELECT id FROM account',
     };
     const done = await Promise.all(nodes.map((node) => migrate(node, [...migrations, added])));
     t.is(done.filter(({ from, to }) => from < to).length, 1);
@@ -167,8 +167,8 @@ export function testStoreContract(test: TestFn, newPlace: NewPlace): void {
     const database = await open(t);
     const steps = [
       ...migrations,
-      { name: 'good', sql: 'CREATE TABLE good (id TEXT)' },
-      { name: 'bad', sql: 'CREATE TABLE bad (id TEXT); INSERT INTO nothing VALUES (1)' },
+      { name: 'good', sql: () => 'CREATE TABLE good (id TEXT)' },
+      { name: 'bad', sql: () => 'CREATE TABLE bad (id TEXT); INSERT INTO nothing VALUES (1)' },
     ];
     await t.throwsAsync(migrate(database, steps), { any: true });
     await t.throwsAsync(database.all('SELECT id FROM good'), { any: true });
@@ -178,7 +178,7 @@ export function testStoreContract(test: TestFn, newPlace: NewPlace): void {
   test('schema: one of a newer program, or one changed by hand, is refused', async (t) => {
     const place = await newPlace(t);
     const database = await openAt(t, place);
-    await migrate(database, [...migrations, { name: 'future', sql: 'CREATE TABLE future (id TEXT)' }]);
+    await migrate(database, [...migrations, { name: 'future', sql: () => 'CREATE TABLE future (id TEXT)' }]);
     await t.throwsAsync(openAt(t, place), { code: 'STORE_NEWER', message: /start the newer program/ });
     await database.run('DELETE FROM migration WHERE version > @known', { known: migrations.length });
     await database.run("UPDATE migration SET checksum = '0'");

@@ -3,11 +3,7 @@ import { settingsOf } from '../../src/cutout/request.ts';
 import type { Form } from '../../src/http/form.ts';
 import { parseCutout } from '../../src/http/route/cutout/schema.ts';
 
-const settings = (
-  texts: Record<string, string>,
-  files: Record<string, string> = {},
-  second?: string,
-): string => {
+const settings = (texts: Record<string, string>, files: Record<string, string> = {}): string => {
   const form: Form = {
     text: new Map(Object.entries({ image_url: 'http://example.com/a.jpg', ...texts })),
     files: new Map(
@@ -17,7 +13,7 @@ const settings = (
       ]),
     ),
   };
-  return settingsOf(parseCutout(form), second);
+  return settingsOf(parseCutout(form));
 };
 
 const alike: readonly (readonly [Record<string, string>, Record<string, string>])[] = [
@@ -63,11 +59,6 @@ for (const [one, other] of alike) {
     t.is(settings(one), settings(other));
   });
 }
-
-test('results with another second network, or with none, are others', (t) => {
-  const all = [undefined, 'u2net', 'silueta'].map((second) => settings({}, {}, second));
-  t.is(new Set(all).size, 3);
-});
 
 test('every option that changes the result changes the settings', (t) => {
   const all = [

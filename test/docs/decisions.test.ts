@@ -1,173 +1,115 @@
 import path from 'node:path';
 import test from 'ava';
-import { documents, entries, exists, expanded, type Numbered, numbered, read, sources } from './documents.ts';
+import {
+  type Decision,
+  decisions,
+  documents,
+  entries,
+  exists,
+  expanded,
+  read,
+  sources,
+} from './documents.ts';
 
-const decisions = numbered('docs/decisions');
-const research = numbered('docs/research');
-const numbers = new Map([...decisions, ...research].map((one) => [one.number, one]));
+const index = 'docs/decisions/README.md';
+const all = decisions();
+const numbers = new Set(all.map(({ number }) => number));
 
-interface Row {
-  readonly number: string;
-  readonly file: string;
-  readonly cells: readonly string[];
+const LONGEST_LINE = 140;
+const MOST_LINES = 12;
+
+/** What is wrong with the form of one decision. */
+function formFaults({ name, number, lines }: Decision): string[] {
+  const long = lines.filter((line) => Array.from(line).length > LONGEST_LINE);
+  return [
+    ...(lines.length > 0 ? [] : [`${name}, ${number} says nothing`]),
+    ...(lines.length <= MOST_LINES ? [] : [`${name}, ${number} has ${lines.length} lines`]),
+    ...long.map((line) => `${name}, ${number}: a line of ${Array.from(line).length} characters: ${line}`),
+  ];
 }
 
-/** Rows `| [NNNN](file) | … |` of an index. */
-const rowsOf = (index: string): Row[] =>
-  [...read(index).matchAll(/^\| \[(\d{4})\]\(([^)]+)\) \|(.*)\|$/gm)].map(
-    ([, number = '', file = '', rest = '']) => ({
-      number,
-      file,
-      cells: rest.split('|').map((cell) => cell.trim()),
-    }),
-  );
-
-interface Status {
-  readonly kind: 'accepted' | 'changed' | 'superseded';
-  readonly by: readonly string[];
-}
-
-const list = String.raw`(\d{4}(?:, \d{4})*)`;
-
-/** `accepted`, `accepted, changed by N, …` or `superseded by N, …`. */
-function statusOf(text: string): Status | undefined {
-  if (text === 'accepted') return { kind: 'accepted', by: [] };
-  const [, changed] = new RegExp(`^accepted, changed by ${list}$`).exec(text) ?? [];
-  if (changed !== undefined) return { kind: 'changed', by: changed.split(', ') };
-  const [, superseded] = new RegExp(`^superseded by ${list}$`).exec(text) ?? [];
-  return superseded === undefined ? undefined : { kind: 'superseded', by: superseded.split(', ') };
-}
-
-/** The status line below the title of a decision that was changed or superseded. */
-function markerOf({ text }: Numbered): Status {
-  const [, word, rest = ''] = /^# .*\n\n(Superseded|Changed) by (.*)\.\n/.exec(text) ?? [];
-  const by = [...rest.matchAll(/\[(\d{4})\]\(/g)].map(([, number = '']) => number);
-  if (word === undefined) return { kind: 'accepted', by };
-  return { kind: word === 'Superseded' ? 'superseded' : 'changed', by };
-}
-
-const superseded = ({ number }: Numbered): boolean =>
-  rowsOf('docs/decisions/README.md').some(
-    (row) => row.number === number && statusOf(row.cells[1] ?? '')?.kind === 'superseded',
-  );
-
-test('every decision has a unique number, a title and a row of the index', (t) => {
-  const index = 'docs/decisions/README.md';
-  const rows = rowsOf(index);
-  t.true(decisions.length > 50);
-  const strange = entries('docs/decisions').filter(
-    (file) => file !== 'README.md' && !/^\d{4}-[a-z0-9-]+\.md$/.test(file),
-  );
-  t.deepEqual(strange, [], 'docs/decisions holds README.md and files named NNNN-short-name.md only');
-
-  const toDo = decisions.flatMap(({ number, file, title }) => {
-    const same = [...decisions, ...research].filter((one) => one.number === number);
-    if (same.length > 1)
-      return [`${same.map(({ name }) => name).join(' and ')} share a number: give one the next free one`];
-    if (title === undefined) return [`docs/decisions/${file}: make its first line "# ${number} Title"`];
-    const row = rows.find((one) => one.file === file);
-    if (row === undefined)
-      return [`add to ${index} (choose the area): | [${number}](${file}) | ${title} | accepted | area |`];
-    const [given, status = '', area = ''] = row.cells;
-    return [
-      ...(row.number === number ? [] : [`${index}: the row of ${file} says ${row.number}`]),
-      ...(given === title ? [] : [`${index}, ${number}: the file's title is "${title}", not "${given}"`]),
-      ...(area === '' ? [`${index}, ${number}: say the area`] : []),
-      ...(statusOf(status)
-        ? []
-        : [
-            `${index}, ${number}: the status is "accepted", "accepted, changed by NNNN" or "superseded by NNNN", not "${status}"`,
-          ]),
-    ];
-  });
-  t.deepEqual(toDo, []);
-
-  const files = new Set(decisions.map(({ file }) => file));
-  const lost = rows.filter(({ file }) => !files.has(file)).map(({ file }) => file);
-  t.deepEqual(lost, [], `${index} has rows of files that do not exist`);
-  const order = rows.map(({ number }) => number);
-  t.deepEqual(order, [...order].sort(), `the rows of ${index} are in the order of their numbers`);
+test('every decision has a number of its own and at most 12 lines of 140 characters', (t) => {
+  t.true(all.length > 100, `only ${all.length} decisions were found: the pattern has stopped matching`);
+  const order = all.map(({ number }) => number).sort();
+  const twice = order.filter((number, place) => number === order[place - 1]);
+  t.deepEqual(twice, [], 'these numbers are headings twice');
+  t.deepEqual(all.flatMap(formFaults), []);
 });
 
-test('a decision and the index state the same status', (t) => {
-  for (const row of rowsOf('docs/decisions/README.md')) {
-    const decision = decisions.find(({ file }) => file === row.file);
-    const status = statusOf(row.cells[1] ?? '');
-    if (decision === undefined || status === undefined) continue;
-    const word = status.kind === 'superseded' ? 'Superseded' : 'Changed';
-    const links = status.by.map((number) => `[${number}](${numbers.get(number)?.file ?? '…'})`).join(', ');
-    t.deepEqual(
-      markerOf(decision),
-      status,
-      status.kind === 'accepted'
-        ? `${decision.name} says that it is superseded or changed, docs/decisions/README.md does not`
-        : `${decision.name}: the third line must be "${word} by ${links}."`,
-    );
-    for (const number of status.by)
-      t.true(
-        decisions.some((one) => one.number === number),
-        `docs/decisions/README.md, ${row.number}: there is no decision ${number}`,
-      );
+test('every file of decisions has a row of the index and nothing but decisions under its headings', (t) => {
+  const files = entries('docs/decisions').filter((file) => file !== 'README.md');
+  const rows = [...read(index).matchAll(/^\| \[([\w.]+)\]\(([\w.]+)\) \|/gm)].map(([, , file = '']) => file);
+  t.deepEqual([...rows].sort(), files, `the rows of ${index} and the files beside it differ`);
+  t.true(read(index).split('\n').length <= 40, `${index} has more than 40 lines`);
+  for (const file of files) {
+    const own = all.filter(({ name }) => name === `docs/decisions/${file}`);
+    const headings = [...read(`docs/decisions/${file}`).matchAll(/^##+ .*$/gm)];
+    t.is(own.length, headings.length, `docs/decisions/${file} has a heading that is not "## NNNN Title"`);
+    const order = own.map(({ number }) => number);
+    t.deepEqual(order, [...order].sort(), `docs/decisions/${file} is in the order of its numbers`);
   }
 });
 
-test('every research note has a row that names the current decision', (t) => {
-  const rows = rowsOf('docs/research/README.md');
-  t.true(research.length > 20);
-  for (const { number, file, title } of research) {
-    const row = rows.find((one) => one.file === file);
-    if (row === undefined) {
-      t.fail(
-        `docs/research/README.md lacks this row: | [${number}](${file}) | ${title} | [NNNN](../decisions/…) |`,
-      );
-      continue;
-    }
-    t.is(row.number, number, file);
-    t.is(row.cells[0], title, `docs/research/README.md: the title in the row of ${number}`);
-    const [, decision = ''] = /^\[\d{4}\]\(\.\.\/decisions\/([^)]+)\)$/.exec(row.cells[1] ?? '') ?? [];
-    t.true(exists(`docs/decisions/${decision}`) && decision !== '', `${number} names no decision`);
-  }
-  t.is(rows.length, research.length, 'docs/research/README.md has a row of a file that does not exist');
-});
-
-/** `decision 0179`, `decisions 0159, 0166 and 0185`, `docs/decisions/0108`, `decisions/0145-…`, `docs/research/0096`. */
+/** `decision 0179`, `decisions 0159, 0166 and 0185`, `decisions [0145](decisions/store.md) to …`, `docs/decisions/0108`. */
 function citedNumbers(text: string): string[] {
-  // Line breaks of a comment do not end a list.
-  const flat = text.replace(/\s*\n\s*(?:\/\/\/?|\*|#)?\s*/g, ' ');
+  // Line breaks of a comment do not end a list; the target of a link is not part of it.
+  const flat = text
+    .replace(/\s*\n\s*(?:\/\/\/?|\*|#)?\s*/g, ' ')
+    .replace(/\[([\w ]+)\]\((?!\d)[^)]*\)/g, '$1');
   const lists = flat.matchAll(
-    /\b[Dd]ecisions? \[?(\d{1,4})\b((?:(?:,| and| or| to| –|, and)+ \[?\d{4}\b(?!\.\d))*)/g,
+    /\b[Dd]ecisions?[ /](\d{1,4})\b((?:(?:,| and| or| to| –|, and)+ \d{4}\b(?!\.\d))*)/g,
   );
-  const paths = flat.matchAll(/\b(?:decisions|research)\/(\d{4})\b((?:(?:,| and| or| to)+ 0\d{3}\b)*)/g);
-  return [...lists, ...paths].flatMap(([, first = '', rest = '']) => [
+  return [...lists].flatMap(([, first = '', rest = '']) => [
     first.padStart(4, '0'),
     ...[...rest.matchAll(/\d{4}/g)].map(([number]) => number),
   ]);
 }
 
+test('citations are found in every form', (t) => {
+  const cited = (text: string) => citedNumbers(text);
+  t.deepEqual(cited('(decision 0179)'), ['0179']);
+  t.deepEqual(cited(' * by decisions 0159, 0166\n * and 0185.'), ['0159', '0166', '0185']);
+  t.deepEqual(cited('see docs/decisions/0011 and 0080.'), ['0011', '0080']);
+  t.deepEqual(cited('[decision 0230](decisions/packaging.md)'), ['0230']);
+  t.deepEqual(cited('decisions [0145](decisions/store.md) to [0149](decisions/operations.md)'), [
+    '0145',
+    '0149',
+  ]);
+  t.deepEqual(cited('decision 10'), ['0010']);
+  t.deepEqual(cited('a decision of 2026, by 0.0170'), []);
+});
+
 test('every decision that code or a document cites exists', (t) => {
-  let cited = 0;
+  let found = 0;
   const missing: string[] = [];
   for (const { name, text } of [...sources(), ...documents()]) {
     if (name.startsWith('test/docs/')) continue;
     for (const number of citedNumbers(text)) {
-      cited++;
+      found++;
       if (!numbers.has(number)) missing.push(`${name} cites decision ${number}`);
     }
-    for (const [file] of text.matchAll(/\bdocs\/(?:decisions|research)\/\d{4}-[\w-]+\.md/g))
-      if (!exists(file)) missing.push(`${name} cites ${file}`);
+    if (text.includes('docs/research')) missing.push(`${name} cites docs/research, which is docs/tried.md`);
   }
-  t.deepEqual(missing, [], 'these are neither in docs/decisions nor in docs/research');
-  t.true(cited > 150, `only ${cited} citations were found: the pattern has stopped matching`);
+  t.deepEqual(missing, [], 'no heading "## NNNN …" below docs/decisions has these numbers');
+  t.true(found > 100, `only ${found} citations were found: the pattern has stopped matching`);
 });
 
-test('every bare number that a decision or a note cites exists', (t) => {
+test('every bare number that a document cites is a decision', (t) => {
+  let found = 0;
   // After a space or a bracket: 0170 is a decision, 0.0170 and 0177.0.0.1 are not.
-  const missing = [...decisions, ...research].flatMap(({ name, text }) =>
-    [...text.matchAll(/(?<=[\s(])(0[0-2]\d{2})(?=[\s,;:)]|\.(?!\d))/g)]
-      .filter(([, number = '']) => !numbers.has(number))
-      .map(([, number]) => `${name} cites ${number}`),
-  );
+  const missing = documents()
+    .filter(({ name }) => name.startsWith('docs/'))
+    .flatMap(({ name, text }) =>
+      [...text.matchAll(/(?<=[\s(])(0[0-9]\d{2})(?=[\s,;:)]|\.(?!\d))/g)]
+        .map(([, number = '']) => number)
+        .filter((number) => {
+          found++;
+          return !numbers.has(number);
+        })
+        .map((number) => `${name} cites ${number}`),
+    );
   t.deepEqual(missing, []);
+  t.true(found > 100, `only ${found} numbers were found: the pattern has stopped matching`);
 });
 
 const folders = 'src|native|binding|deploy|test|docs|scripts|web|models|bench|tools';
@@ -176,19 +118,15 @@ const folders = 'src|native|binding|deploy|test|docs|scripts|web|models|bench|to
 const isThere = (name: string): boolean =>
   exists(name) || exists(`${name}.h`) || exists(`${name}.ts`) || exists(`${name}.cc`);
 
-test('every path cited by a document or an accepted decision exists', (t) => {
+test('every path cited by a document exists', (t) => {
   let cited = 0;
   const missing: string[] = [];
   for (const { name, text } of documents()) {
-    // Research notes and superseded decisions keep the paths of their time.
-    if (name.startsWith('docs/research/')) continue;
-    const decision = decisions.find((one) => one.name === name);
-    if (decision && superseded(decision)) continue;
     const named = text.matchAll(new RegExp(`(?<=[\`(\\s])((?:${folders})/[\\w./{},-]*[\\w}/])`, 'g'));
     for (const [, given = ''] of named)
       for (const one of expanded(given)) {
-        // Numbers are checked separately, in both folders; cards name files of the packages that networks come from.
-        if (/^docs\/(?:decisions|research)\/\d{4}$/.test(one)) continue;
+        // Numbers are checked separately; cards name files of the packages that networks come from.
+        if (/^docs\/decisions\/\d{4}$/.test(one)) continue;
         if (name.endsWith('/CARD.md') && one.startsWith('models/')) continue;
         cited++;
         if (!isThere(one)) missing.push(`${name} names ${one}`);
@@ -233,11 +171,8 @@ test('every setting that a document names exists', (t) => {
       .filter(({ name }) => !name.startsWith('test/docs/'))
       .flatMap(({ text }) => [...text.matchAll(names)].map(([name]) => name)),
   );
-  const missing = documents()
-    // Decisions and research may name settings that were removed.
-    .filter(({ name }) => !/^docs\/(decisions|research)\//.test(name))
-    .flatMap(({ name, text }) =>
-      [...text.matchAll(names)].filter(([one]) => !known.has(one)).map(([one]) => `${name} names ${one}`),
-    );
+  const missing = documents().flatMap(({ name, text }) =>
+    [...text.matchAll(names)].filter(([one]) => !known.has(one)).map(([one]) => `${name} names ${one}`),
+  );
   t.deepEqual(missing, []);
 });

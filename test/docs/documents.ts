@@ -54,24 +54,31 @@ export const documents = (): TextFile[] => [
     .flatMap((folder) => filesBelow(folder, markdown)),
 ];
 
-/** A decision or research note, by the number in its file name. */
-export interface Numbered extends TextFile {
+/** One section `## NNNN Title` of a file below docs/decisions. */
+export interface Decision {
+  /** The file, from the repository's root. */
+  readonly name: string;
   readonly number: string;
-  /** Without the folder. */
-  readonly file: string;
-  /** Text of the first line after `# NNNN `; undefined if that line is anything else. */
-  readonly title: string | undefined;
+  /** Under the heading, without empty ones. */
+  readonly lines: readonly string[];
 }
 
-export const numbered = (folder: string): Numbered[] =>
-  entries(folder)
-    .filter((file) => file !== 'README.md' && /^\d.*\.md$/.test(file))
-    .map((file) => {
-      const text = read(`${folder}/${file}`);
-      const number = file.slice(0, 4);
-      const [, title] = new RegExp(`^# ${number} (.+)`).exec(text) ?? [];
-      return { name: `${folder}/${file}`, file, number, title, text };
-    });
+export const decisions = (): Decision[] =>
+  entries('docs/decisions')
+    .map((file) => `docs/decisions/${file}`)
+    .flatMap((name) =>
+      read(name)
+        .split(/^## (?=\d{4} \S)/m)
+        .slice(1)
+        .map((section) => ({
+          name,
+          number: section.slice(0, 4),
+          lines: section
+            .split('\n')
+            .slice(1)
+            .filter((line) => line.trim() !== ''),
+        })),
+    );
 
 /** `src/{a,b}.ts` as two paths. */
 export function expanded(text: string): string[] {

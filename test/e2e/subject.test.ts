@@ -7,7 +7,6 @@ import { z } from 'zod';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import { allSubjectTypes, type MatteMap, type Pixels } from '../../src/engine/types.ts';
-import { ModelError } from '../../src/models/error.ts';
 import { locateNetwork, preparedFacts } from '../../src/models/locate.ts';
 import { operatorsOf } from '../../src/models/precision.ts';
 import { readSubjectHead } from '../../src/models/subjectHead.ts';
@@ -82,35 +81,6 @@ test('without the detector types are off and the operator is informed of the rem
   t.deepEqual(await openSubjectTypes(engine, { subjectTypes: 'off', modelsDir: '/nowhere' }, options), {
     found: false,
   });
-});
-
-test('the detector runs in bf16 where there are operators for it, unless settings prevent it', async (t) => {
-  const { operators, instructionSets } = loadAddon().versions();
-  const { signal } = new AbortController();
-  const observer = { notice: () => {}, progress: () => {} };
-  const opened = async (
-    settings: { readonly precision?: 'auto' | 'fp32' | 'int8'; readonly operators?: 'auto' | 'off' },
-    known: readonly string[],
-  ) => {
-    const specs: (string | undefined)[] = [];
-    const engine: Pick<Engine, 'loadSubjectTypes'> = {
-      loadSubjectTypes: ({ detector }) => {
-        specs.push(detector.operators);
-        return Promise.reject(new ModelError('model_missing', 'only looked at'));
-      },
-    };
-    const versions = { instructionSets, operators: known };
-    const config = { subjectTypes: 'on', modelsDir, ...settings } as const;
-    const { notice } = await openSubjectTypes(engine, config, { pull: false, observer, signal, versions });
-    return notice?.includes('only looked at') ? specs : undefined;
-  };
-  const [bf16] = operatorsOf('bf16', operators);
-  if ((await opened({}, [])) === undefined) return void sayLeftOut(t, 'the detector is not there');
-  t.deepEqual(await opened({}, []), [undefined]);
-  t.deepEqual(await opened({ precision: 'fp32' }, operators), [undefined]);
-  t.deepEqual(await opened({ operators: 'off' }, operators), [undefined]);
-  t.deepEqual(await opened({ precision: 'int8' }, operators), [bf16]);
-  t.deepEqual(await opened({}, operators), [bf16]);
 });
 
 /** Undefined, with a message in the log, if the photos or a network are missing. */

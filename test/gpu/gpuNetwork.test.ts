@@ -5,11 +5,11 @@ import path from 'node:path';
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import { root } from '../../bench/lib/paths.ts';
+import { gpuProgram } from '../../src/compiler/lowPrecision/gpu.ts';
+import { packSixteen } from '../../src/compiler/lowPrecision/pack.ts';
+import { floatReader, halfWidener } from '../../src/compiler/onnx/half.ts';
+import { ModelProtoSchema } from '../../src/compiler/onnx/onnx_pb.ts';
 import { defaultRuntimePath } from '../../src/engine/addon.ts';
-import { gpuProgram } from '../../src/models/lowPrecision/gpu.ts';
-import { packSixteen } from '../../src/models/lowPrecision/pack.ts';
-import { floatReader, halfWidener } from '../../src/models/onnx/half.ts';
-import { ModelProtoSchema } from '../../src/models/onnx/onnx_pb.ts';
 import { NetworkBuilder } from '../fixtures/lowPrecisionNetworks.ts';
 import { random } from '../fixtures/random.ts';
 
@@ -70,7 +70,7 @@ function network(width: number, height: number): Uint8Array {
   const side = net.conv(sum, { channels: 16, dilation: 4 });
   const both = net.add(net.conv(side, { channels: 16 }), side);
   const logit = net.resize(net.conv(net.concat(both, side), { channels: 1, relu: false }), 2);
-  return net.build(net.activate(logit, 'Sigmoid'), width, height).file;
+  return net.build(net.apply('Sigmoid', logit), width, height).file;
 }
 
 function program(file: Uint8Array): Uint8Array {
@@ -164,17 +164,14 @@ test('networks with other operations, or another end than a sigmoid, are no prog
   refuse((net) => net.conv('image', { channels: 16 }));
   // Another operation between a first convolution and a good end.
   const between = (make: (net: NetworkBuilder, map: string) => string) =>
-    refuse((net) => net.activate(net.logit(make(net, net.conv('image', { channels: 32 }))), 'Sigmoid'));
-  between((net, map) => net.depthwise(map));
+    refuse((net) => net.apply('Sigmoid', net.logit(make(net, net.conv('image', { channels: 32 })))));
+  between((net, map) => net.conv(map, { channels: 32, depthwise: true }));
   between((net, map) => net.conv(map, { channels: 32, kernel: 7 }));
-  between((net, map) => net.activate(net.conv(map, { channels: 32, relu: false }), 'HardSwish'));
-  between((net, map) => net.activate(net.add(map, map), 'Relu'));
-  between((net, map) => net.multiply(map, net.mean(map)));
-  between((net, map) => net.normalise(map));
+  between((net, map) => net.apply('HardSwish', net.conv(map, { channels: 32, relu: false })));
+  between((net, map) => net.apply('Relu', net.add(map, map)));
+  between((net, map) => net.apply('Mul', map, net.apply('GlobalAveragePool', map)));
   between((net, map) => net.concat(map, 'image'));
-  refuse((net) =>
-    net.activate(net.resample(net.logit(net.conv('image', { channels: 16 })), 0.5, 'half_pixel'), 'Sigmoid'),
-  );
+  refuse((net) => net.apply('Sigmoid', net.resize(net.logit(net.conv('image', { channels: 16 })), 0.5)));
 });
 
 test('weights are rounded to the nearest float16', (t) => {

@@ -117,5 +117,37 @@ test('Server-Timing lists the stages of the work', async (t) => {
   const stages = (answer.headers.get('server-timing') ?? '').split(', ');
   t.true(stages.every((stage) => /^[a-z]+;dur=\d+\.\d$/.test(stage)));
   const names = stages.map((stage) => stage.split(';')[0]);
-  t.deepEqual(names, ['decode', 'queue', 'prepare', 'infer', 'matte', 'encode']);
+  t.deepEqual(names, [
+    'upload',
+    'admission',
+    'decode',
+    'reserve',
+    'queue',
+    'prepare',
+    'infer',
+    'matte',
+    'encode',
+    'settle',
+  ]);
+});
+
+test('Server-Timing has the wait for admission', async (t) => {
+  const service = await startService(t, { running: 1 });
+  let release = () => {};
+  service.engine.hold = new Promise((resolve) => {
+    release = resolve;
+  });
+  const image = await scene();
+  const first = service.post(form({ image_file: image }));
+  await eventually(() => service.engine.running === 1);
+  const second = service.post(form({ image_file: image, size: 'full' }));
+  await eventually(() => service.scheduler.stats.waiting === 1);
+  const from = performance.now();
+  t.is((await fetch(`${service.url}/health/live`)).status, 200);
+  const waited = performance.now() - from;
+  release();
+  await first;
+  const timing = (await second).headers.get('server-timing') ?? '';
+  const admission = Number(/admission;dur=([\d.]+)/.exec(timing)?.[1]);
+  t.true(admission >= Math.floor(waited), `${timing} after ${waited} ms`);
 });

@@ -1,13 +1,18 @@
 import test from 'ava';
 import { DurationEstimate } from '../../src/limits/durationEstimate.ts';
 
-const preview = { source: 2, network: 0.4, result: 0.25, encoding: 'png' } as const;
-const large = { source: 50, network: 1, result: 50, encoding: 'png' } as const;
+const preview = { source: 2, decoding: 'source', network: 0.4, result: 0.25, encoding: 'png' } as const;
+const large = { source: 50, decoding: 'source', network: 1, result: 50, encoding: 'png' } as const;
 
 test('estimates approach measured durations; small images and their fixed costs count little', (t) => {
   const estimate = new DurationEstimate(preview, 100);
-  t.is(Math.round(estimate.milliseconds({ source: 0, network: 2, result: 0, encoding: 'png' })), 200);
-  const small = { source: 0.01, network: 1, result: 0.01, encoding: 'png' } as const;
+  t.is(
+    Math.round(
+      estimate.milliseconds({ source: 0, decoding: 'source', network: 2, result: 0, encoding: 'png' }),
+    ),
+    200,
+  );
+  const small = { source: 0.01, decoding: 'source', network: 1, result: 0.01, encoding: 'png' } as const;
   for (let i = 0; i < 50; i++) {
     estimate.learn(large, { source: 500, network: 900, result: 1200, encode: 300 });
     estimate.learn(small, { source: 5, network: 900, result: 4, encode: 1 });
@@ -19,13 +24,32 @@ test('estimates approach measured durations; small images and their fixed costs 
 test('work is heavy if it takes more than four times as long as a preview', (t) => {
   // A preview: 2 x 12 + 0.4 x 1000 + 0.25 x (32 + 8) milliseconds.
   const estimate = new DurationEstimate(preview, 1000);
-  t.false(estimate.isHeavy(4 * 434));
-  t.true(estimate.isHeavy(4 * 434 + 1));
-  t.false(new DurationEstimate().isHeavy(1e9));
+  const network = (ms: number) => ({ ...preview, network: (ms - 434) / 1000 + preview.network });
+  t.false(estimate.isHeavy(network(4 * 434 - 1)));
+  t.true(estimate.isHeavy(network(4 * 434 + 1)));
+  t.false(new DurationEstimate().isHeavy(network(1e9)));
+});
+
+test('HEIC is learnt apart from what decodes faster, and heavy once decoding takes longer than a preview', (t) => {
+  const estimate = new DurationEstimate(preview, 1000);
+  const [jpeg, heic] = [
+    { ...preview, source: 4 },
+    { ...preview, source: 4, decoding: 'heic source' },
+  ] as const;
+  t.true(estimate.milliseconds(heic) > estimate.milliseconds(jpeg) + 200);
+  const before = estimate.milliseconds(jpeg);
+  for (let i = 0; i < 20; i++) {
+    estimate.learn(heic, { source: 900, network: 400, result: 8, encode: 2 });
+    estimate.learn(jpeg, { source: 48, network: 400, result: 8, encode: 2 });
+  }
+  t.true(Math.abs(estimate.milliseconds(jpeg) - before) < 20, `${estimate.milliseconds(jpeg)}`);
+  t.true(Math.abs(estimate.milliseconds(heic) - 1310) < 20, `${estimate.milliseconds(heic)}`);
+  t.true(estimate.isHeavy(heic));
+  t.false(estimate.isHeavy(jpeg));
 });
 
 test('a first run that stalled does not make every job look too long', (t) => {
-  const job = { source: 1, network: 1, result: 1, encoding: 'png' } as const;
+  const job = { source: 1, decoding: 'source', network: 1, result: 1, encoding: 'png' } as const;
   t.true(new DurationEstimate(preview, 60_000).milliseconds(job) < 10_000);
   t.true(new DurationEstimate(preview, 8000).milliseconds(job) > 8000, 'a slow machine is believed');
 });
@@ -33,14 +57,14 @@ test('a first run that stalled does not make every job look too long', (t) => {
 test('what icons take says nothing about a megapixel, however many there were', (t) => {
   const estimate = new DurationEstimate(preview, 900);
   const before = estimate.milliseconds(large);
-  const icon = { source: 0.003, network: 1, result: 0.003, encoding: 'png' } as const;
+  const icon = { source: 0.003, decoding: 'source', network: 1, result: 0.003, encoding: 'png' } as const;
   for (let i = 0; i < 100; i++) estimate.learn(icon, { source: 4, network: 900, result: 4, encode: 2 });
   t.true(Math.abs(estimate.milliseconds(icon) - 910) < 1);
   t.true(estimate.milliseconds(large) < before + 20, `${estimate.milliseconds(large)}`);
   // One large job is believed at once, and a slower machine makes nothing cheaper.
   estimate.learn(large, { source: 5000, network: 900, result: 6500, encode: 1000 });
   t.true(Math.abs(estimate.milliseconds(large) - 13_400) < 200, `${estimate.milliseconds(large)}`);
-  const medium = { source: 2, network: 1, result: 2, encoding: 'png' } as const;
+  const medium = { source: 2, decoding: 'source', network: 1, result: 2, encoding: 'png' } as const;
   for (let i = 0; i < 100; i++) estimate.learn(medium, { source: 0, network: 0, result: 0, encode: 0 });
   for (const size of [icon, preview, large]) t.true(estimate.milliseconds(size) >= 0);
 });
@@ -62,7 +86,7 @@ test('a format that takes long to encode is known before its first job, and lear
 test('a job that stalled raises what is expected for a few jobs, and a machine that became slow is believed', (t) => {
   const estimate = new DurationEstimate(preview, 200);
   const usual = { source: 12, network: 200, result: 32, encode: 8 };
-  const job = { source: 1, network: 1, result: 1, encoding: 'png' } as const;
+  const job = { source: 1, decoding: 'source', network: 1, result: 1, encoding: 'png' } as const;
   for (let i = 0; i < 50; i++) estimate.learn(job, usual);
   estimate.learn(job, { ...usual, network: 60_000 });
   t.true(estimate.milliseconds(job) < 3 * 252, `${estimate.milliseconds(job)}`);

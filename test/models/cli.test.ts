@@ -100,7 +100,7 @@ test('an unknown network is reported with the known ones', async (t) => {
   await place.entry({ kind: 'file', path: 'published.onnx' });
   const { status, errors } = await cli(place, 'pull', 'huge');
   t.is(status, 1);
-  t.is(errors, 'There is no network named "huge"; there are tiny.\n');
+  t.is(errors, 'There is no network named "huge"; there are tiny. Another one is added from its ONNX file: `cutout models add FILE`.\n');
 });
 
 /** Starts a pull whose source, a named pipe, delivers half of the file and waits. */

@@ -1,14 +1,14 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import test from 'ava';
-import { type Guesses, guess } from '../../src/models/guess.ts';
-import { readUntrusted } from '../../src/models/onnx/bounded.ts';
-import { floatTensor } from '../../src/models/onnx/build.ts';
+import { floatTensor } from '../../src/compiler/onnx/build.ts';
 import {
   type GraphProto,
   type ModelProto,
   ModelProtoSchema,
   StringStringEntryProtoSchema,
-} from '../../src/models/onnx/onnx_pb.ts';
+} from '../../src/compiler/onnx/onnx_pb.ts';
+import { type Guesses, guess } from '../../src/models/guess.ts';
+import { readUntrusted } from '../../src/models/untrusted.ts';
 import { deformableNetwork } from '../fixtures/deformable.ts';
 import { node, SIDE, tinyNetwork, value } from '../fixtures/onnx.ts';
 import { tinyNetwork as meanNetwork } from '../fixtures/tinyNetwork.ts';

@@ -3,15 +3,16 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test, { type ExecutionContext } from 'ava';
 import { matteDifference } from '../../bench/lib/matteDifference.ts';
+import type { Form } from '../../src/compiler/form.ts';
 import { findNetwork, installedCatalogue } from '../../src/models/catalogue.ts';
 import { ensureNetwork } from '../../src/models/ensure.ts';
-import { type Form, networkFiles } from '../../src/models/layout.ts';
+import { networkFiles } from '../../src/models/layout.ts';
 import { preparedFacts } from '../../src/models/locate.ts';
 import type { Manifest } from '../../src/models/manifest.ts';
 import { verifyPrepared, verifySource } from '../../src/models/verify.ts';
+import { largestDifference, runNetwork } from '../compiler/run.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { Recorder } from '../fixtures/networks.ts';
-import { largestDifference, runNetwork } from './run.ts';
 
 const root = fileURLToPath(new URL('../../../../', import.meta.url));
 const modelsDir = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');

@@ -14,7 +14,6 @@
 #include "matte/colour_sampling.h"
 #include "matte/component_filter.h"
 #include "matte/confident.h"
-#include "matte/fusion.h"
 #include "matte/guided_upsample.h"
 #include "matte/mask_constraint.h"
 #include "matte/pixels.h"
@@ -74,7 +73,6 @@ class Contract {
     fill_input();
     to_probability();
     is_confident();
-    fuse();
     find_subject();
     find_marked_subject();
     reduce();
@@ -186,34 +184,6 @@ class Contract {
                    confident == is_confident_scalar(p, width, area),
                "is_confident", "says the opposite");
       }
-    }
-  }
-
-  void fuse() {
-    const int width = 70;
-    const int height = 50;
-    const std::vector<float> first = disc(width, height, 0.3, 0.3, 30);
-    for (const auto& [other_width, other_height] : {std::pair{70, 50}, {35, 25}, {99, 80}}) {
-      const std::vector<float> second = disc(other_width, other_height, 0.65, 0.3, 2);
-      std::vector<float> resized(first.size());
-      if (other_width == width) {
-        resized = second;
-      } else {
-        resize_plane_scalar(second, other_width, other_height, width, height, resized);
-      }
-      std::vector<float> wanted = first;
-      const FusionSummary summary = fuse_outputs_scalar(wanted, resized, width, height);
-      expect(summary.replaced > 0, "fuse", "the test has no region to replace");
-      const Tensor a = uploaded(first, 1, height, width);
-      const Tensor b = uploaded(second, 1, other_height, other_width);
-      expect(backend_.fuse(a.view, b.view).ok(), "fuse", "failed");
-      const std::vector<float> given = downloaded(a.view);
-      bool close = true;
-      // The header of resize_plane: within 1e-5.
-      const float limit = other_width == width ? 0.0F : 2e-5F;
-      for (std::size_t i = 0; i < wanted.size(); ++i)
-        close &= std::abs(given[i] - wanted[i]) <= limit;
-      expect(close, "fuse", "other regions are replaced");
     }
   }
 

@@ -2,12 +2,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { rewrite } from '../../src/models/prepare.ts';
+import { rewrite } from '../../src/compiler/compile.ts';
+import { runNetwork } from '../compiler/run.ts';
 import { bf16ByDefinition, toBf16 } from '../fixtures/bf16Oracle.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
-import { type Activation, type ConvShape, NetworkBuilder } from '../fixtures/lowPrecisionNetworks.ts';
+import { type ConvShape, NetworkBuilder } from '../fixtures/lowPrecisionNetworks.ts';
 import { random } from '../fixtures/random.ts';
-import { runNetwork } from '../models/run.ts';
 import { countRefused, damagedCodes } from './damagedPrograms.ts';
 import { lowPrecisionAddon, type Program, programOf } from './lowPrecisionAddon.ts';
 
@@ -105,7 +105,7 @@ test('the image itself is convolved in bf16 at every size', (t) => {
   check(t, (b) => b.conv('image', { channels: 16, kernel: 1 }), sizes);
 });
 
-test('convolutions of one channel give floats, and those between whole groups bf16', (t) => {
+test('convolutions of one channel, and of channels that are no whole groups, give floats', (t) => {
   if (!present(t)) return;
   check(t, (b) => b.conv(b.conv('image', { channels: 16 }), { channels: 1, relu: false }), sizes);
   check(t, (b) => b.conv(b.conv('image', { channels: 32 }), { channels: 20 }), sizes);
@@ -139,69 +139,6 @@ test('maps of bf16 are pooled, enlarged, added and joined', (t) => {
   );
 });
 
-const plain = { relu: false } as const;
-
-test('maps of channels that are no whole groups are convolved, joined with the image too', (t) => {
-  if (!present(t)) return;
-  t.timeout(240_000);
-  const stem = (b: NetworkBuilder) => b.conv('image', { channels: 20 });
-  check(t, (b) => b.conv(stem(b), { channels: 24, kernel: 1 }), sizes);
-  check(
-    t,
-    (b) => b.conv(b.concat(stem(b), 'image', b.conv('image', { channels: 40 })), { channels: 16 }),
-    sizes,
-  );
-  check(t, (b) => b.conv(b.add(b.conv(stem(b), { channels: 20 }), stem(b)), { channels: 16 }), sizes);
-});
-
-test('every channel is convolved with its own kernel', (t) => {
-  if (!present(t)) return;
-  t.timeout(240_000);
-  for (const channels of [16, 24, 48]) {
-    const stem = (b: NetworkBuilder) => b.conv('image', { channels });
-    for (const kernel of [3, 5, 7]) {
-      for (const stride of [1, 2]) check(t, (b) => b.depthwise(stem(b), { kernel, stride }), sizes);
-    }
-    check(t, (b) => b.depthwise(stem(b), { dilation: 2 }), sizes);
-    check(t, (b) => b.conv(b.depthwise(stem(b), { kernel: 1, stride: 3 }), { channels: 16 }), sizes);
-  }
-});
-
-test('borders may follow from the size of the map', (t) => {
-  if (!present(t)) return;
-  for (const pad of ['SAME_UPPER', 'SAME_LOWER'] as const) {
-    for (const kernel of [3, 5]) {
-      for (const stride of [1, 2]) {
-        check(t, (b) => b.depthwise(b.conv('image', { channels: 16 }), { kernel, stride, pad }), sizes);
-      }
-    }
-  }
-  check(t, (b) => b.depthwise(b.conv('image', { channels: 16 }), { pad: 'VALID' }), sizes.slice(2));
-});
-
-test('functions of values, alone and with the convolution before them', (t) => {
-  if (!present(t)) return;
-  t.timeout(240_000);
-  const functions: readonly Activation[] = ['Relu', 'Clip', 'HardSwish', 'HardSigmoid', 'Sigmoid'];
-  for (const each of functions) {
-    const after = (of: (b: NetworkBuilder, map: string) => string) =>
-      check(t, (b) => b.activate(of(b, b.conv('image', { channels: 16, ...plain })), each), sizes);
-    if (each !== 'Sigmoid') after((b, map) => b.conv(map, { channels: 24, ...plain }));
-    after((b, map) => b.depthwise(map));
-    after((b, map) => b.add(map, map));
-  }
-});
-
-test('maps are reduced, and enlarged from the first pixel', (t) => {
-  if (!present(t)) return;
-  const stem = (b: NetworkBuilder) => b.conv('image', { channels: 16, ...plain });
-  for (const scale of [1 / 2, 1 / 4]) {
-    check(t, (b) => b.resample(stem(b), scale, 'half_pixel'), sizes.slice(2));
-    check(t, (b) => b.conv(b.resample('image', scale, 'half_pixel'), { channels: 16 }), sizes.slice(2));
-  }
-  for (const scale of [2, 4]) check(t, (b) => b.resample(stem(b), scale, 'asymmetric'), sizes.slice(0, 3));
-});
-
 test("a map is enlarged to the size of another one, as networks of IS-Net's kind are published", (t) => {
   if (!present(t)) return;
   const build: Build = (b) => {
@@ -220,52 +157,11 @@ test("a map is enlarged to the size of another one, as networks of IS-Net's kind
   t.deepEqual(runAll(t, make(build, size), image, size), runAll(t, scaled, image, size));
 });
 
-test('channels are multiplied by gates that are made of their means', (t) => {
-  if (!present(t)) return;
-  t.timeout(240_000);
-  for (const channels of [16, 24]) {
-    check(t, (b) => b.conv(b.mean(b.conv('image', { channels })), { channels: 32 }), sizes);
-    check(
-      t,
-      (b) => {
-        const map = b.conv('image', { channels });
-        const deep = b.conv(b.mean(map), { channels: 16, kernel: 1 });
-        const gates = b.activate(b.conv(deep, { channels, kernel: 1, ...plain }), 'HardSigmoid');
-        return b.conv(b.multiply(gates, map), { channels: 16 });
-      },
-      sizes,
-    );
-    check(
-      t,
-      (b) => {
-        const map = b.conv('image', { channels });
-        return b.multiply(map, b.gatesByMatrices(map, 20));
-      },
-      sizes,
-    );
-  }
-});
-
-test('channels are normalised by their statistics, all of them or the second half', (t) => {
-  if (!present(t)) return;
-  t.timeout(240_000);
-  for (const channels of [16, 40]) {
-    const stem = (b: NetworkBuilder) => b.conv('image', { channels, ...plain });
-    check(t, (b) => b.normalise(stem(b)), sizes);
-    check(t, (b) => b.normaliseHalves(stem(b)), sizes);
-    check(t, (b) => b.conv(b.activate(b.normaliseHalves(stem(b)), 'Relu'), { channels: 16 }), sizes);
-  }
-});
-
 /** A small network with everything that the operator knows. */
 const everything: Build = (b) => {
   const stem = b.conv('image', { channels: 16 });
   const deep = b.conv(b.pool(stem, true), { channels: 32, dilation: 2 });
-  const own = b.activate(b.depthwise(deep, { kernel: 5 }), 'HardSwish');
-  const gated = b.multiply(own, b.activate(b.mean(own), 'HardSigmoid'));
-  const halves = b.activate(b.normaliseHalves(b.conv(gated, { channels: 32, ...plain })), 'Relu');
-  const small = b.resample(b.resample(halves, 1 / 2, 'half_pixel'), 2, 'asymmetric');
-  const sum = b.add(b.conv(small, { channels: 32 }), deep);
+  const sum = b.add(b.conv(deep, { channels: 32 }), deep);
   const joined = b.concat(b.resize(sum, 2), stem);
   return b.conv(b.conv(joined, { channels: 32, stride: 2 }), { channels: 1, relu: false });
 };

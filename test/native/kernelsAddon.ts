@@ -106,14 +106,6 @@ export interface KernelAddon {
     neighbours: 4 | 8,
     threads: number,
   ): { readonly components: readonly Component[]; readonly runs: readonly (readonly number[])[] };
-  /** Changes `first`; both are maps of width * height values. */
-  fuseOutputs(
-    first: Float32Array,
-    second: Float32Array,
-    width: number,
-    height: number,
-    threads: number,
-  ): { readonly regions: number; readonly replaced: number };
   isConfident(p: Float32Array, width: number, area: Box, threads: number): boolean;
   /** Changes p, of `width` columns, which covers `view` of an image. */
   constrain(

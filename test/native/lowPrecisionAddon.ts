@@ -1,5 +1,5 @@
 import { fromBinary } from '@bufbuild/protobuf';
-import { ModelProtoSchema } from '../../src/models/onnx/onnx_pb.ts';
+import { ModelProtoSchema } from '../../src/compiler/onnx/onnx_pb.ts';
 import { onEveryLevel } from './levels.ts';
 
 /** Input of native/low_precision/program.h. */

@@ -1,5 +1,5 @@
 import test, { type ExecutionContext } from 'ava';
-import { LANES, packSixteen } from '../../src/models/lowPrecision/pack.ts';
+import { LANES, packSixteen } from '../../src/compiler/lowPrecision/pack.ts';
 import { toBf16 } from '../fixtures/bf16Oracle.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
 import {

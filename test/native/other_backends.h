@@ -36,9 +36,6 @@ class DelegatingBackend : public Backend {
   Status is_confident(const TensorView& probability, const Box& area, bool& confident) override {
     return other_.is_confident(probability, area, confident);
   }
-  Status fuse(const TensorView& first, const TensorView& second) override {
-    return other_.fuse(first, second);
-  }
   Status find_subject(const TensorView& probability, const Box& area,
                       const std::optional<PlacedMask>& mask) override {
     return other_.find_subject(probability, area, mask);
@@ -81,9 +78,6 @@ class FarBackend final : public DelegatingBackend {
   }
   Status is_confident(const TensorView& probability, const Box& area, bool& confident) override {
     return DelegatingBackend::is_confident(near(probability), area, confident);
-  }
-  Status fuse(const TensorView& first, const TensorView& second) override {
-    return DelegatingBackend::fuse(near(first), near(second));
   }
   Status find_subject(const TensorView& probability, const Box& area,
                       const std::optional<PlacedMask>& mask) override {
@@ -143,10 +137,6 @@ class RecordingBackend final : public DelegatingBackend {
     note("isConfident", probability.width);
     return DelegatingBackend::is_confident(probability, area, confident);
   }
-  Status fuse(const TensorView& first, const TensorView& second) override {
-    note("fuse", first.width);
-    return DelegatingBackend::fuse(first, second);
-  }
   Status find_subject(const TensorView& probability, const Box& area,
                       const std::optional<PlacedMask>& mask) override {
     note("findSubject", probability.width);
@@ -193,10 +183,6 @@ class FaultyBackend final : public DelegatingBackend {
     CUTOUT_RETURN_IF_ERROR(DelegatingBackend::is_confident(probability, area, confident));
     if (kernel_ == "is_confident") confident = true;
     return {};
-  }
-  Status fuse(const TensorView& first, const TensorView& second) override {
-    const bool skip = kernel_ == "fuse" && second.width != first.width;
-    return skip ? Status{} : DelegatingBackend::fuse(first, second);
   }
   Status find_subject(const TensorView& probability, const Box& area,
                       const std::optional<PlacedMask>& mask) override {

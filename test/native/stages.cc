@@ -59,25 +59,31 @@ Napi::Value read_device_tensor_js(const Napi::CallbackInfo& info) {
   return Napi::String::New(info.Env(), status.message());
 }
 
-/// stagesOf(runtime, network, image, plan, 'cpu' | 'device'): makes the matte twice, with what the
-/// first run kept, on the same pixels. { first, second }: the kernels of each, their runs of the
-/// network and pixels. On the device the network's values lie there too.
+/// Opens a network with one slot, whose values lie on the device if there is one.
+void open_network(Napi::Env env, const Napi::Value& from, Device* device, LoadedNetwork& loaded) {
+  loaded.spec = to_spec(from.As<Napi::Object>());
+  ort::NetworkOptions options;
+  options.path = loaded.spec.path;
+  options.width = loaded.spec.input.width;
+  options.height = loaded.spec.input.height;
+  options.slots = 1;
+  options.memory = device;
+  check(env, ort::Network::open(options, CancelToken(), loaded.network));
+}
+
+/// stagesOf(runtime, network, image, plan, 'cpu' | 'device', second network?): makes the matte
+/// twice, with what the first run kept, on the same pixels. { first, second }: the kernels of each,
+/// their runs of the network and pixels. On the device the networks' values lie there too.
 Napi::Value stages_of_js(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   check(env, ort::open_runtime(info[0].ToString().Utf8Value()));
-  const NetworkSpec spec = to_spec(info[1].As<Napi::Object>());
-  ort::NetworkOptions options;
-  options.path = spec.path;
-  options.width = spec.input.width;
-  options.height = spec.input.height;
-  options.slots = 1;
   Device device(host_device(), 0);
   const bool on_device = info[4].ToString().Utf8Value() == "device";
-  if (on_device) options.memory = &device;
   const CancelToken token;
   LoadedNetwork loaded;
-  loaded.spec = spec;
-  check(env, ort::Network::open(options, token, loaded.network));
+  open_network(env, info[1], on_device ? &device : nullptr, loaded);
+  LoadedNetwork other;
+  if (info[5].IsObject()) open_network(env, info[5], on_device ? &device : nullptr, other);
   const ImageView image = to_image(info[2]);
   MattePlan plan = to_plan(info[3].As<Napi::Object>());
   ThreadPool pool(0);
@@ -92,9 +98,9 @@ Napi::Value stages_of_js(const Napi::CallbackInfo& info) {
     std::vector<std::uint8_t> pixels(image.data, image.data + bytes);
     RecordingBackend backend(used);
     MatteResult made;
-    check(env, make_matte(
-                   {{pixels.data(), image.width, image.height, image.stride}, plan, loaded, {}, {}},
-                   {backend, pool, 0, token}, made));
+    MatteJob job{{pixels.data(), image.width, image.height, image.stride}, plan, loaded, {}, {}};
+    if (other.network != nullptr) job.second = other;
+    check(env, make_matte(job, {backend, pool, 0, token}, made));
     Napi::Object run = Napi::Object::New(env);
     run.Set("kernels", from_strings(env, backend.calls()));
     run.Set("runs", made.runs);

@@ -33,6 +33,7 @@ interface StagesAddon {
     image: Image,
     plan: StagesPlan,
     backend: 'cpu' | 'device',
+    second?: NetworkSpec,
   ): { readonly first: Made; readonly second: Made };
 }
 
@@ -57,7 +58,6 @@ for (const kernel of [
   'fill_input',
   'to_probability',
   'is_confident',
-  'fuse',
   'find_subject',
   'reduce',
   'solve',
@@ -85,10 +85,10 @@ function disc(width: number, height: number, brightness = 255): Image {
   return { data, width, height, stride: width * 4 };
 }
 
-function stagesOf(network: NetworkSpec, image: Image, plan: StagesPlan) {
-  const made = addon.stagesOf(defaultRuntimePath(), network, image, plan, 'cpu');
+function stagesOf(network: NetworkSpec, image: Image, plan: StagesPlan, second?: NetworkSpec) {
+  const made = addon.stagesOf(defaultRuntimePath(), network, image, plan, 'cpu', second);
   // The host as a device computes the same.
-  assert.deepEqual(addon.stagesOf(defaultRuntimePath(), network, image, plan, 'device'), made);
+  assert.deepEqual(addon.stagesOf(defaultRuntimePath(), network, image, plan, 'device', second), made);
   return made;
 }
 
@@ -113,6 +113,25 @@ test('an ambiguous answer at a smaller size passes prepare and infer again; a co
   const usual = ['fillInput 64', 'toProbability 64'];
   t.deepEqual(ambiguous.kernels, [...small, ...usual, 'findSubject 64', 'reduce 40', 'solve 64']);
   t.is(ambiguous.runs, 2);
+});
+
+test("a second network answers the same image at its own size, and the first one's answer goes on", (t) => {
+  const network = networks.spec('first', { free: true });
+  const second = networks.spec('second', { width: 48, height: 48 });
+  const both = ['fillInput 64', 'toProbability 64', 'fillInput 48', 'toProbability 48'];
+  const image = disc(120, 90, 128);
+  const plan = { width: 120, height: 90 };
+  const usual = stagesOf(network, image, plan, second).first;
+  t.deepEqual(usual.kernels, [...both, 'findSubject 64', 'solve 64']);
+  t.is(usual.runs, 1);
+  t.deepEqual(usual.pixels, stagesOf(network, image, plan).first.pixels);
+  // After an ambiguous answer at a smaller size, once.
+  const again = stagesOf(network, image, { ...plan, input: { width: 32, height: 32 } }, second).first;
+  t.deepEqual(again.kernels.slice(0, 3), ['fillInput 32', 'toProbability 32', 'isConfident 32']);
+  t.deepEqual(again.kernels.slice(3), [...both, 'findSubject 64', 'solve 64']);
+  // Not where the output is kept.
+  const kept = stagesOf(network, image, { ...plan, mask: mask(4) }, second).second;
+  t.deepEqual(kept.kernels, ['fillInput 64', 'findSubject 64', 'solve 64']);
 });
 
 const mask = (from: number): NativeMask => ({

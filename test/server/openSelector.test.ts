@@ -2,11 +2,12 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'ava';
+import type { Precision } from '../../src/compiler/form.ts';
+import { PREPARER_VERSION } from '../../src/compiler/form.ts';
 import type { SelectorSpec } from '../../src/engine/types.ts';
 import { installedCatalogue, listCatalogue } from '../../src/models/catalogue.ts';
-import { networkFiles, type Precision } from '../../src/models/layout.ts';
+import { networkFiles } from '../../src/models/layout.ts';
 import { SUBJECT_DECODER, SUBJECT_ENCODER } from '../../src/models/locate.ts';
-import { PREPARER_VERSION } from '../../src/models/prepare.ts';
 import { openSelector } from '../../src/server/openSelector.ts';
 import { temporaryFolder } from '../fixtures/cli.ts';
 

@@ -3,7 +3,7 @@ import { Ledger } from '../../src/billing/ledger.ts';
 import { credits } from '../../src/billing/price.ts';
 import type { Database } from '../../src/store/database.ts';
 import { migrate } from '../../src/store/migrate.ts';
-import { migrations } from '../../src/store/migrations/index.ts';
+import { migrations } from '../../src/store/migrations.ts';
 import { openDatabase } from '../../src/store/open.ts';
 import { postgresMissing, postgresPlace, removePostgres } from '../fixtures/postgres.ts';
 import { type NewPlace, noFreePreviews, sqlitePlace, TestClock } from '../support/stores.ts';

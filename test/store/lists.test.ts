@@ -6,7 +6,7 @@ import { credits, standardBilling } from '../../src/billing/price.ts';
 import type { Database, Values } from '../../src/store/database.ts';
 import { ImproveTable } from '../../src/store/improveTable.ts';
 import { migrate } from '../../src/store/migrate.ts';
-import { migrations } from '../../src/store/migrations/index.ts';
+import { migrations } from '../../src/store/migrations.ts';
 import { openDatabase } from '../../src/store/open.ts';
 import { postgresMissing, postgresPlace, removePostgres } from '../fixtures/postgres.ts';
 import { withStatements } from '../support/database.ts';

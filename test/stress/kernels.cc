@@ -17,7 +17,6 @@
 #include "matte/apply.h"
 #include "matte/colour_sampling.h"
 #include "matte/component_filter.h"
-#include "matte/fusion.h"
 #include "matte/guided_upsample.h"
 #include "matte/mask_constraint.h"
 #include "native/backend_contract.h"
@@ -151,32 +150,6 @@ void check_components(ThreadPool& pool, int round) {
   const ComponentSummary summary = filter_components(fast, width, area, pool);
   expect(summary == filter_components_scalar(scalar, width, area) && fast == scalar,
          "component filter", round);
-}
-
-/// Patches of which each output has its own opinion.
-std::vector<float> opinions(int width, int height) {
-  std::vector<float> values(static_cast<std::size_t>(width) * static_cast<std::size_t>(height),
-                            static_cast<float>(pick(0, 4)) / 4);
-  for (int patch = pick(0, 6); patch > 0; --patch) {
-    const Box box = box_in(width, height);
-    const float value = static_cast<float>(pick(0, 100)) / 100;
-    for (int y = box.top; y < box.top + box.height; ++y) {
-      const auto row = static_cast<std::ptrdiff_t>(y) * width + box.left;
-      std::fill_n(values.begin() + row, box.width, value);
-    }
-  }
-  return values;
-}
-
-void check_fusion(ThreadPool& pool, int round) {
-  const int width = pick(1, pick(0, 1) == 0 ? 40 : 300);
-  const int height = pick(1, pick(0, 1) == 0 ? 40 : 300);
-  std::vector<float> fast = opinions(width, height);
-  const std::vector<float> second = opinions(width, height);
-  std::vector<float> scalar = fast;
-  const FusionSummary summary = fuse_outputs(fast, second, width, height, pool);
-  expect(summary == fuse_outputs_scalar(scalar, second, width, height) && fast == scalar, "fusion",
-         round);
 }
 
 void check_mask(ThreadPool& pool, int round) {
@@ -379,7 +352,6 @@ int main(int argc, char** argv) {
     check_enlargement(pool, round);
     check_matte(pool, round);
     check_components(pool, round);
-    check_fusion(pool, round);
     check_mask(pool, round);
     check_refinement(pool, round);
     check_plane(pool, round);

@@ -317,7 +317,6 @@ class Bf16ProgramGenerator : ProgramBuilder {
   int next(int last) {
     const Value from = value(last);
     const int left = kMaxBits - kConvBits - bits_;
-    if (from.channels % low_precision::kLanes == 0 && pick(0, 2) == 0) return inexact(last);
     switch (left >= kConvBits ? pick(left >= kResizeBits ? 0 : 1, 5) : pick(2, 3)) {
       case 0:
         bits_ += kResizeBits;
@@ -344,65 +343,6 @@ class Bf16ProgramGenerator : ProgramBuilder {
     }
     return operation(low_precision::Kind::kMaxPool, {last},
                      add_value({kBf16, from.channels, 0, add_size()}), {pick(2, 3), 2, 1});
-  }
-
-  /// What computes the same with every kernel of the convolutions, whatever the numbers are, and
-  /// then numbers that are exact again.
-  int inexact(int last) {
-    const Value from = value(last);
-    const auto add = [&](int size) { return add_value({kBf16, from.channels, 0, size}); };
-    switch (pick(0, 5)) {
-      case 0: {
-        const int factor = pick(1, 2);
-        const int enlarged =
-            operation(low_precision::Kind::kResample, {last}, add(add_size()), {factor, 0});
-        return coarse(
-            operation(low_precision::Kind::kResample, {enlarged}, add(add_size()), {factor, 1}));
-      }
-      case 1: {
-        const int gates = operation(low_precision::Kind::kMean, {last}, add(add_size()), {});
-        return coarse(operation(low_precision::Kind::kGate, {last, gates}, add(from.size), {}));
-      }
-      case 2: {
-        const int first = pick(0, from.channels - 1);
-        const std::vector<float> each(at(from.channels - first), 0.75F);
-        const int made =
-            operation(low_precision::Kind::kNormalise, {last}, add(from.size),
-                      {first, pick(0, 1), constants({0.01F}), constants(each), constants(each)});
-        return coarse(made);
-      }
-      case 3:
-        return coarse(operation(low_precision::Kind::kActivate, {last}, add(from.size),
-                                {pick(0, low_precision::kActivations - 1)}));
-      default:
-        return coarse(depthwise(last));
-    }
-  }
-
-  int depthwise(int last) {
-    const Value from = value(last);
-    const Window window = pick_window();
-    std::vector<float> weights(at(window.kernel * window.kernel * from.channels));
-    for (float& each : weights) each = static_cast<float>(pick(-100, 100)) / 300;
-    const int output = add_value({kBf16, from.channels, 0, size_after(window, from.size)});
-    return operation(
-        low_precision::Kind::kDepthwise, {last}, output,
-        {window.kernel, window.kernel, window.stride, window.dilation, window.border, window.border,
-         window.border, window.border, pick(0, low_precision::kFusedActivations - 1),
-         constants(weights), constants(std::vector<float>(at(from.channels), 0.25F))});
-  }
-
-  /// 0 or 1 of every number (nearly always): a large multiple of it through a hard sigmoid.
-  int coarse(int last) {
-    const Value from = value(last);
-    const auto add = [&] { return add_value({kBf16, from.channels, 0, from.size}); };
-    const std::vector<float> weights(at(from.channels), 0x1p60F);
-    const int large = operation(low_precision::Kind::kDepthwise, {last}, add(),
-                                {1, 1, 1, 1, 0, 0, 0, 0, 0, constants(weights),
-                                 constants(std::vector<float>(at(from.channels), 0x1p40F))});
-    bits_ = std::max(bits_, 8);
-    return operation(low_precision::Kind::kActivate, {large}, add(),
-                     {static_cast<int>(low_precision::Activation::kHardSigmoid)});
   }
 
   int bits_ = 0;
@@ -432,7 +372,7 @@ inline void finish_bf16(const low_precision::ConvTask& task, int channel, float 
   const low_precision::Conv& conv = *task.conv;
   const auto c = static_cast<std::size_t>(channel);
   const float biased = sum + conv.float_bias[c];
-  const float value = low_precision::activated(conv.activation, biased);
+  const float value = conv.relu ? std::max(biased, 0.0F) : biased;
   if (task.floats) {
     reinterpret_cast<float*>(pixel)[c] = value;
   } else {

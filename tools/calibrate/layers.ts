@@ -1,4 +1,4 @@
-import type { GraphProto, NodeProto, TensorProto } from '../../src/models/onnx/onnx_pb.ts';
+import type { GraphProto, NodeProto, TensorProto } from '../../src/compiler/onnx/onnx_pb.ts';
 
 /** Where a range of channels that a convolution reads comes from. */
 interface Segment {

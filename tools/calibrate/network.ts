@@ -1,20 +1,20 @@
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { fromBinary } from '@bufbuild/protobuf';
-import { freeBatch } from '../../src/models/onnx/batch.ts';
-import { floatReader, halfWidener } from '../../src/models/onnx/half.ts';
+import { freeBatch } from '../../src/compiler/onnx/batch.ts';
+import { floatReader, halfWidener } from '../../src/compiler/onnx/half.ts';
 import {
   type GraphProto,
   type ModelProto,
   ModelProtoSchema,
   type TensorProto,
-} from '../../src/models/onnx/onnx_pb.ts';
-import { raiseOperatorSet } from '../../src/models/onnx/operatorSet.ts';
-import { dropUnused, keepOutputs } from '../../src/models/onnx/prune.ts';
-import { freeSize } from '../../src/models/onnx/size.ts';
-import { hasHalf, widen } from '../../src/models/onnx/widen.ts';
-import { encodeModel } from '../../src/models/onnx/write.ts';
-import { quantise } from '../../src/models/quantise/graph.ts';
-import type { QuantisationTable } from '../../src/models/quantise/table.ts';
+} from '../../src/compiler/onnx/onnx_pb.ts';
+import { raiseOperatorSet } from '../../src/compiler/onnx/operatorSet.ts';
+import { dropUnused, keepOutputs } from '../../src/compiler/onnx/prune.ts';
+import { freeSize } from '../../src/compiler/onnx/size.ts';
+import { hasHalf, widen } from '../../src/compiler/onnx/widen.ts';
+import { encodeModel } from '../../src/compiler/onnx/write.ts';
+import { quantise } from '../../src/compiler/quantise/graph.ts';
+import type { QuantisationTable } from '../../src/compiler/quantise/table.ts';
 
 /** The network in 32-bit floats and its parsed parts. */
 export interface Floats {

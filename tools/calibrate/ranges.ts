@@ -1,6 +1,6 @@
 /**
  * Quantiles over the photos' best ranges of a channel, by stage of the network: 0 the narrowest range, 1 the widest.
- * Chosen with search.ts by their effect on mattes (docs/research/0163).
+ * Chosen with search.ts by their effect on mattes (decision 0204).
  *
  * In the decoder, photos whose subject fills the frame have activations fifty times as large as others, at positions
  * whose alpha is certain: clipping them costs nothing, while representing them would coarsen the steps for all other

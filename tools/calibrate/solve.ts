@@ -1,10 +1,10 @@
-import { quantiseConv } from '../../src/models/quantise/arithmetic.ts';
+import { quantiseConv } from '../../src/compiler/quantise/arithmetic.ts';
 import {
   BIAS_STEPS,
   type QuantisationTable,
   scalesOf,
   type TensorEntry,
-} from '../../src/models/quantise/table.ts';
+} from '../../src/compiler/quantise/table.ts';
 import type { Convolution, Layers } from './layers.ts';
 import { type Quantiles, USUAL_QUANTILE } from './ranges.ts';
 import { BINS, bestRange, CENTRES, type TensorStatistics } from './statistics.ts';

@@ -1,36 +1,18 @@
-import path from 'node:path';
 import type { Config } from '../../config/readConfig.ts';
 import { UserError } from '../../errors.ts';
-import { ImageError } from '../../image/errors.ts';
-import { probe } from '../../image/probe.ts';
 import { sampleBackground, sampleImage } from '../../image/sampleImage.ts';
-import type { ProbeLimits } from '../../image/types.ts';
 import { maxFileBytes } from '../../inputLimits.ts';
 import { configureImages } from '../../server/images.ts';
-import { shown } from '../httpResponse.ts';
-import type { Output } from '../modelsProgress.ts';
 import { readInput } from '../run/files.ts';
-import { table } from '../table.ts';
-import { compare, type Difference, isSameSubject, type Means, meansOf } from './compare.ts';
-import { type Observation, observe } from './observe.ts';
-import { openOwnServer } from './ownServer.ts';
-import { checkProgress, describeReport, jsonReport, type Outcome, type Report, type Row } from './report.ts';
-import {
-  type Asked,
-  type CheckRequest,
-  type Fields,
-  type Images,
-  plain,
-  plainOf,
-  requestsFor,
-} from './requests.ts';
-import { type Answer, askAccount, askFor, NoAnswer, type Service, serviceAt } from './service.ts';
+import { type Answer, type AskLimits, ask } from './answer.ts';
+import { compare, type Difference, isSameSubject, summaryOf } from './compare.ts';
+import { bodyOf, type CheckRequest, type Fields, plain, requestsFor } from './requests.ts';
 
 export interface CheckOptions {
   /** Address of the other service. */
   readonly against: string;
-  /** Address of a running server; default: one is started for the check. */
-  readonly server?: string;
+  /** Address of a running Cutout. */
+  readonly server: string;
   /** Also asks for results that cost a whole credit. */
   readonly full: boolean;
   /** Fields that are added to every request. */
@@ -40,279 +22,181 @@ export interface CheckOptions {
   readonly json: boolean;
   /** Lists the requests and sends none. */
   readonly dryRun: boolean;
-  readonly pull: boolean;
 }
 
 interface Streams {
   readonly out: NodeJS.WritableStream;
-  /** Receives progress and what is said beforehand. */
-  readonly err: Output;
+  readonly err: NodeJS.WritableStream;
   /** Ends the check. */
   readonly signal: AbortSignal;
 }
 
-/** A request and the images that it sends. */
-interface Step {
-  readonly request: CheckRequest;
-  readonly images: Images;
+interface Service {
+  readonly endpoint: URL;
+  readonly key: string;
+  /** The variable that has the key. */
+  readonly variable: string;
 }
 
-/** As many requests in a row that one service does not answer end the check. */
+interface Row {
+  readonly request: string;
+  readonly here: Answer;
+  readonly there: Answer;
+  readonly differences: readonly Difference[];
+  /** Mean difference of the pictures, of 255. */
+  readonly mean?: number | undefined;
+}
+
+/** As many requests in a row that one of the services does not answer end the check. */
 const maxUnanswered = 3;
+/** Largest answer that is read. */
+const maxBytes = 256 * 1024 ** 2;
+/** A key that no service gives out. */
+const wrongKey = 'cutout-check-wrong-key';
 
-/** Largest answer that is read, and the largest image in it. */
-const maxAnswerBytes = 256 * 1024 ** 2;
-
-async function readPhoto(file: string, limits: ProbeLimits): Promise<Buffer> {
-  try {
-    const bytes = await readInput(file, maxFileBytes);
-    await probe(bytes, limits);
-    return bytes;
-  } catch (error) {
-    if (error instanceof ImageError) throw new UserError(`${file}: ${error.detail}`);
-    if (error instanceof UserError) throw new UserError(`${file}: ${error.message}`);
-    throw new UserError(`${file} cannot be read: ${error instanceof Error ? error.message : String(error)}.`);
-  }
+/**
+ * The service at an address: that of the API without `/v1.0`, or the whole path of its `removebg` (`cutout`). Throws
+ * UserError.
+ */
+function serviceAt(option: string, address: string, variable: string, key: string | undefined): Service {
+  const url = URL.parse(address);
+  if (!url || !/^https?:$/.test(url.protocol))
+    throw new UserError(`${option} must be an http or https address, not "${address}".`);
+  if (url.username !== '' || url.password !== '')
+    throw new UserError(`${option} must have no user name and password.`);
+  if (key === undefined)
+    throw new UserError(
+      `Set ${variable} to the key of the service of ${option}, or to any text if it needs none.`,
+    );
+  url.search = '';
+  url.pathname = url.pathname.replace(/\/$/, '');
+  if (!/\/(?:removebg|cutout)$/.test(url.pathname)) url.pathname += '/v1.0/removebg';
+  return { endpoint: url, key, variable };
 }
 
-/** The requests in order: all of them with the first photo, the plain one with the others. */
-async function stepsFor(photos: readonly string[], full: boolean, limits: ProbeLimits): Promise<Step[]> {
-  const background = await sampleBackground();
-  const [first, ...others] = photos;
-  const images = {
-    photo: first === undefined ? await sampleImage() : await readPhoto(first, limits),
-    background,
-  };
-  const steps = [plain, ...requestsFor(full)].map((request) => ({ request, images }));
-  for (const file of others)
-    steps.push({
-      request: plainOf(path.basename(file)),
-      images: { photo: await readPhoto(file, limits), background },
-    });
-  return steps;
-}
-
-const count = (steps: readonly Step[], asked: Asked) =>
-  steps.filter(({ request }) => request.asked === asked).length;
-
-const plural = (n: number, one: string) => `${n} ${one}${n === 1 ? '' : 's'}`;
-
-/** What the check may cost, in a sentence. */
-function costOf(steps: readonly Step[]): string {
-  const [previews, full, refused] = (['preview', 'full', 'refused'] as const).map((asked) =>
-    count(steps, asked),
+/** Throws UserError if the answer to the plain request shows that no request can succeed. */
+function assertUsable({ endpoint, variable }: Service, { status, contract, other }: Answer): void {
+  const type = contract['Content-Type'] ?? 'nothing';
+  if (status === 200 && type.startsWith('image/')) return;
+  const to = other['Location'];
+  const reason = to === undefined ? other['error title'] : `it redirects to ${to}`;
+  const said = reason === undefined ? '' : `: ${reason}`;
+  throw new UserError(
+    `${endpoint.href} answers the plain request with status ${status} and ${type}${said}. Check the address, which may be the whole one of its removebg, and the key in ${variable}.`,
   );
-  const large = full ? ` and ${plural(full, 'result')} of full size` : '';
-  return `At most ${plural(previews ?? 0, 'preview')}${large} may be charged by each service; ${refused} further requests should be refused, which costs nothing.`;
 }
 
-/** Ends the check: nothing could be compared. */
-const unusable = (service: Service, reason: string) =>
-  new UserError(`${service.name} at ${service.endpoint.href}: ${reason}`);
-
-/** Why no request can succeed at this service; undefined if they can. */
-function refusalOf(
-  { keyVariable }: Service,
-  { status, headers, contentType, error }: Observation,
-): string | undefined {
-  if (status >= 300 && status < 400)
-    return `it redirects to ${shown(headers.get('Location') ?? 'another address')}; give that address.`;
-  const said = error && error.titles !== 'absent' ? ` (${error.titles})` : '';
-  if ([401, 403].includes(status)) return `it does not accept the key in ${keyVariable}${said}.`;
-  if (status === 402) return `the account has no credits${said}.`;
-  if ([404, 405].includes(status))
-    return `it has no such path (status ${status}); give the whole address of its removebg if it has another one.`;
-  if (status >= 400) return `it answers the plain request with status ${status}${said}.`;
-  if (!/^image\//.test(contentType))
-    return `it answers with ${shown(contentType) || 'no type'} instead of an image.`;
-  return undefined;
+/** A row as text: what a client can notice is marked by an exclamation mark. */
+function describeRow({ request, here, there, differences, mean }: Row): string {
+  const both = (text: (answer: Answer) => string) => [...new Set([text(here), text(there)])].join(' / ');
+  const facts = [
+    both(summaryOf),
+    ...(mean === undefined ? [] : [`mean difference ${mean.toFixed(1)} of 255`]),
+  ];
+  const seconds = `${here.seconds.toFixed(2)} / ${there.seconds.toFixed(2)} s`;
+  const lines = differences.map(
+    ({ kind, what, here: one, there: other }) =>
+      `  ${kind === 'contract' ? '!' : ' '} ${what}: ${one} / ${other}`,
+  );
+  return `${[`${request}: ${both(({ status }) => String(status))}, ${seconds}, ${facts.join(', ')}`, ...lines].join('\n')}\n`;
 }
 
-class Check {
-  readonly #here: Service;
-  readonly #there: Service;
-  readonly #options: CheckOptions;
-  readonly #limits: ProbeLimits;
-  readonly #signal: AbortSignal;
-  readonly rows: Row[] = [];
-  readonly differences: Difference[] = [];
-  #sameSubject = false;
-  #unanswered = { here: 0, there: 0 };
-
-  constructor(
-    here: Service,
-    there: Service,
-    options: CheckOptions,
-    limits: ProbeLimits,
-    signal: AbortSignal,
-  ) {
-    this.#here = here;
-    this.#there = there;
-    this.#options = options;
-    this.#limits = { ...limits, maxBytes: maxAnswerBytes };
-    this.#signal = signal;
-  }
-
-  get #time() {
-    return { timeoutMs: 1000 * this.#options.timeout, maxBytes: maxAnswerBytes, signal: this.#signal };
-  }
-
-  async #outcome(answer: Promise<Answer>): Promise<Outcome> {
-    try {
-      return await observe(await answer, this.#limits);
-    } catch (error) {
-      if (!(error instanceof NoAnswer)) throw error;
-      return { unanswered: error.message };
-    }
-  }
-
-  #add(request: Pick<CheckRequest, 'name' | 'cropped' | 'drawn'>, here: Outcome, there: Outcome): Means {
-    const { name } = request;
-    let means: Means = {};
-    if ('status' in here && 'status' in there) {
-      means = meansOf(here, there);
-      if (request === plain) this.#sameSubject = isSameSubject(means);
-      this.differences.push(...compare(request, here, there, means, this.#sameSubject));
-    } else {
-      const text = (outcome: Outcome) => ('status' in outcome ? String(outcome.status) : 'none');
-      this.differences.push({
-        request: name,
-        kind: 'contract',
-        what: 'answer',
-        here: text(here),
-        there: text(there),
-      });
-    }
-    // Pixels are needed for the comparison only.
-    const light = (outcome: Outcome): Outcome => {
-      if (!('status' in outcome)) return outcome;
-      const { planes: _, ...rest } = outcome;
-      return rest;
-    };
-    this.rows.push({ request: name, here: light(here), there: light(there), means });
-    return means;
-  }
-
-  /** Reaches both services. Throws UserError if one of them cannot be compared. */
-  async begin(): Promise<void> {
-    const answers: Outcome[] = [];
-    for (const service of [this.#here, this.#there]) {
-      const outcome = await this.#outcome(askAccount(service, this.#time));
-      if ('unanswered' in outcome) throw unusable(service, `it ${outcome.unanswered}`);
-      const { status } = outcome;
-      if ((status >= 300 && status < 400) || [401, 403].includes(status))
-        throw unusable(service, refusalOf(service, outcome) ?? '');
-      answers.push(outcome);
-    }
-    const [here, there] = answers;
-    if (here && there) this.#add({ name: 'account' }, here, there);
-  }
-
-  /** Sends one request to both. Throws UserError if the plain one shows that nothing can be compared. */
-  async send({ request, images }: Step): Promise<void> {
-    const parameters = { ...this.#time, images, fields: this.#options.field };
-    const here = await this.#outcome(askFor(this.#here, request, parameters));
-    const there = await this.#outcome(askFor(this.#there, request, parameters));
-    if (request === plain)
-      for (const [service, outcome] of [
-        [this.#here, here],
-        [this.#there, there],
-      ] as const) {
-        const reason = 'unanswered' in outcome ? `it ${outcome.unanswered}` : refusalOf(service, outcome);
-        if (reason !== undefined) throw unusable(service, reason);
-      }
-    this.#add(request, here, there);
-    this.#unanswered = {
-      here: 'unanswered' in here ? this.#unanswered.here + 1 : 0,
-      there: 'unanswered' in there ? this.#unanswered.there + 1 : 0,
-    };
-  }
-
-  /** Why the rest is not sent; undefined while it should be. */
-  get stopped(): string | undefined {
-    const { here, there } = this.#unanswered;
-    const service = here >= maxUnanswered ? this.#here : there >= maxUnanswered ? this.#there : undefined;
-    return service && `${service.name} did not answer ${maxUnanswered} requests in a row.`;
-  }
+/** What is sent to both services, and within which bounds. */
+interface Sending {
+  readonly photo: Buffer;
+  readonly background: Buffer;
+  readonly extra: Fields;
+  readonly limits: AskLimits;
 }
 
-async function compareServices(
-  here: Service,
-  there: Service,
-  steps: readonly Step[],
-  options: CheckOptions,
-  limits: ProbeLimits,
-  { err, signal }: Streams,
-): Promise<Report> {
-  const check = new Check(here, there, options, limits, signal);
-  await check.begin();
-  const progress = checkProgress(err, steps.length);
-  try {
-    for (const step of steps) {
-      if (check.stopped !== undefined) break;
-      await check.send(step);
-      progress.step();
-    }
-  } finally {
-    progress.stop();
-  }
-  const { rows, differences, stopped } = check;
-  return {
-    here: here.endpoint.href,
-    there: there.endpoint.href,
-    rows,
-    differences,
-    ...(stopped !== undefined && { stopped }),
+function send({ endpoint, key }: Service, request: CheckRequest, sending: Sending): Promise<Answer> {
+  const { photo, background, extra, limits } = sending;
+  const isAccount = request.asked === 'account';
+  const { headers, body } = isAccount ? {} : bodyOf(request, photo, background, extra);
+  const sent = {
+    ...headers,
+    'X-Api-Key': request.wrongKey ? wrongKey : key,
+    Accept: request.accept ?? 'image/*, application/zip',
   };
+  const url = isAccount ? new URL('account', endpoint) : endpoint;
+  return ask(url, { headers: sent, ...(body && { method: 'POST', body }) }, limits);
+}
+
+/** Yields the comparison of each request, sent to one service after the other, so that their times are comparable. */
+async function* compareServices(
+  [own, other]: readonly [Service, Service],
+  requests: readonly CheckRequest[],
+  sending: Sending,
+): AsyncGenerator<Row> {
+  let isSame = false;
+  let unanswered = 0;
+  for (const request of requests) {
+    const here = await send(own, request, sending);
+    const there = await send(other, request, sending);
+    if (request === plain) {
+      assertUsable(own, here);
+      assertUsable(other, there);
+    }
+    const { differences, mean } = compare(request, here, there, isSame);
+    if (request === plain) isSame = isSameSubject(mean);
+    unanswered = here.status === 0 || there.status === 0 ? unanswered + 1 : 0;
+    yield { request: request.name, here, there, differences, mean };
+    if (unanswered === maxUnanswered)
+      throw new UserError(`${maxUnanswered} requests in a row had no answer from one of the services.`);
+  }
+}
+
+async function readPhoto(file: string): Promise<Buffer> {
+  return readInput(file, maxFileBytes).catch((error: unknown) => {
+    throw new UserError(`${file}: ${error instanceof Error ? error.message : String(error)}`);
+  });
 }
 
 /**
  * `cutout check`: sends the same requests to this service and to another one and lists what differs. Resolves with
- * whether no difference is one of the contract. Rejects with UserError, ModelError or EngineError if nothing can be
- * compared.
+ * whether no difference is one of the contract. Rejects with UserError if nothing can be compared.
  */
 export async function check(
-  photos: readonly string[],
-  options: CheckOptions,
-  config: Config,
-  streams: Streams,
+  file: string | undefined,
+  { against, server, full, field, timeout, json, dryRun }: CheckOptions,
+  { accounts }: Pick<Config, 'accounts'>,
+  { out, err, signal }: Streams,
 ): Promise<boolean> {
-  const { out, err, signal } = streams;
-  const { apiKey, againstKey } = config.accounts;
-  const { against, server, json, pull, dryRun } = options;
-  const limits = configureImages({ inputFormats: [] });
-  const there = serviceAt('--against', against, {
-    name: 'the other service',
-    key: againstKey ?? '',
-    keyVariable: 'CUTOUT_AGAINST_KEY',
-  });
-  const steps = await stepsFor(photos, options.full, limits);
+  const requests = requestsFor(full);
+  const count = (kind: CheckRequest['asked']) => requests.filter(({ asked }) => asked === kind).length;
+  err.write(
+    `At most ${count('preview')} previews and ${count('full')} results of full size may be charged by each service; ${count('refused')} requests should be refused, which costs nothing.\n`,
+  );
   if (dryRun) {
-    const rows = steps.map(({ request }) => [request.name, request.asked]);
-    out.write(`${table([['REQUEST', 'ASKS FOR'], ...rows])}\n${costOf(steps)}\n`);
+    out.write(requests.map(({ name, asked }) => `${name}: ${asked}\n`).join(''));
     return true;
   }
-  if (againstKey === undefined)
-    throw new UserError(
-      'Set CUTOUT_AGAINST_KEY to the key of the other service, or to any text if it needs none.',
-    );
-  if (server !== undefined && pull) throw new UserError('--pull has no effect with --server.');
-  if (server !== undefined && apiKey === undefined)
-    throw new UserError('Set CUTOUT_API_KEY to the API key of the account on the server.');
-  err.write(
-    `${plural(steps.length, 'request')} to each service, besides one for the account. ${costOf(steps)}\n`,
-  );
-  const own = server === undefined ? await openOwnServer(config, { pull, err, signal }) : undefined;
-  try {
-    const here = serviceAt('--server', own?.address ?? server ?? '', {
-      name: 'this service',
-      key: own?.key ?? apiKey ?? '',
-      keyVariable: 'CUTOUT_API_KEY',
-    });
-    const report = await compareServices(here, there, steps, options, limits, streams);
-    out.write(json ? `${JSON.stringify(jsonReport(report), undefined, 2)}\n` : describeReport(report));
-    return report.stopped === undefined && report.differences.every(({ kind }) => kind !== 'contract');
-  } finally {
-    await own?.close();
+  const services = [
+    serviceAt('--server', server, 'CUTOUT_API_KEY', accounts.apiKey),
+    serviceAt('--against', against, 'CUTOUT_AGAINST_KEY', accounts.againstKey),
+  ] as const;
+  const limits = {
+    timeoutMs: 1000 * timeout,
+    image: { ...configureImages({ inputFormats: [] }), maxBytes },
+    signal,
+  };
+  const photo = file === undefined ? await sampleImage() : await readPhoto(file);
+  const sending = { photo, background: await sampleBackground(), extra: field, limits };
+  const rows: Row[] = [];
+  for await (const row of compareServices(services, requests, sending)) {
+    rows.push(row);
+    if (!json) out.write(describeRow(row));
   }
+  if (json)
+    out.write(
+      `${JSON.stringify({ requests: rows }, (name, value) => (name === 'picture' ? undefined : value), 2)}\n`,
+    );
+  const noticed = rows
+    .flatMap(({ differences }) => differences)
+    .filter(({ kind }) => kind === 'contract').length;
+  if (!json)
+    out.write(
+      `${noticed || 'no'} ${noticed === 1 ? 'difference' : 'differences'} that a client can notice (here / there)\n`,
+    );
+  return noticed === 0;
 }

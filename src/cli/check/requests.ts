@@ -1,161 +1,97 @@
-/** What a request asks for, by what it may cost: a small result, a large one, or one that is refused. */
-export type Asked = 'preview' | 'full' | 'refused';
+export type Fields = Readonly<Record<string, string>>;
 
-/** Images that the requests send. */
-export interface Images {
-  readonly photo: Buffer;
-  readonly background: Buffer;
-}
-
-interface Sent {
-  readonly body: NonNullable<RequestInit['body']>;
-  readonly contentType?: string;
-}
-
+/** One request of the check: a form with the photo as a file, unless it says otherwise. */
 export interface CheckRequest {
   readonly name: string;
-  readonly asked: Asked;
-  readonly accept: string;
-  /** Sends a key that no account has. */
+  /** What the answer may cost: a small result, a large one, or nothing, because it should be refused. */
+  readonly asked: 'preview' | 'full' | 'refused' | 'account';
+  readonly fields: Fields;
+  /** How the photo is sent; `twice` as a file and as Base64. */
+  readonly photo?: 'none' | 'twice' | 'text' | 'json' | 'urlencoded';
+  readonly background?: true;
+  readonly accept?: 'application/json';
+  /** The request has a key that no account has. */
   readonly wrongKey?: true;
   /** The size of the result follows from the matte. */
   readonly cropped?: true;
-  /** The services may draw it differently. */
+  /** Services may draw the result differently. */
   readonly drawn?: true;
-  /** `extra`: fields that are added to those of the request. */
-  readonly send: (images: Images, extra: Fields) => Sent;
 }
 
-export type Fields = Readonly<Record<string, string>>;
+type More = Omit<Partial<CheckRequest>, 'name' | 'fields'>;
 
-const anyImage = 'image/*, application/zip';
-
-type Parts = Readonly<Record<string, string | Buffer>>;
-
-/** A multipart form; a Buffer becomes a file. */
-function form(parts: Parts): Sent {
-  const body = new FormData();
-  for (const [name, value] of Object.entries(parts))
-    body.set(
-      name,
-      typeof value === 'string' ? value : new Blob([Uint8Array.from(value)]),
-      ...fileName(value),
-    );
-  return { body };
-}
-
-const fileName = (value: string | Buffer): [] | [string] => (typeof value === 'string' ? [] : ['image']);
-
-const base64 = ({ photo }: Images): Fields => ({ image_file_b64: photo.toString('base64') });
-
-const upload = (
-  name: string,
-  fields: Fields = {},
-  more: Partial<CheckRequest> = {},
-  files: (images: Images) => Parts = () => ({}),
-): CheckRequest => ({
+const named = (name: string, more: More = {}, fields: Fields = {}): CheckRequest => ({
   name,
   asked: 'preview',
-  accept: anyImage,
-  send: (images, extra) => form({ ...extra, ...fields, ...files(images), image_file: images.photo }),
+  fields,
   ...more,
 });
 
-/** A request whose options are its name. */
-const option = (fields: Fields, more: Partial<CheckRequest> = {}): CheckRequest =>
-  upload(
-    Object.entries(fields)
-      .map(([name, value]) => `${name}=${value}`)
-      .join(' '),
-    fields,
-    more,
-  );
+/** A request whose fields are its name. */
+const option = (fields: Fields, more?: More): CheckRequest => {
+  const pairs = Object.entries(fields).map(([name, value]) => `${name}=${value}`);
+  return named(pairs.join(' '), more, fields);
+};
 
-const refusal = { asked: 'refused' } as const;
+const refused = (fields: Fields): CheckRequest => option(fields, { asked: 'refused' });
 
-/** The request without any option, which every other one is compared with. */
-export const plain: CheckRequest = upload('plain');
+/** The request without any option, whose mattes show whether the effects of options can be compared. */
+export const plain: CheckRequest = named('plain');
 
-/** Results of the size of a preview. */
-const previews: readonly CheckRequest[] = [
+/** All requests, the plain one first; `full` adds those that cost a whole credit. */
+export const requestsFor = (full: boolean): readonly CheckRequest[] => [
+  plain,
+  named('account', { asked: 'account', accept: 'application/json' }),
   option({ format: 'jpg' }),
   option({ format: 'webp' }),
   option({ format: 'zip' }),
   option({ channels: 'alpha' }),
-  upload('answer as JSON', {}, { accept: 'application/json' }),
-  upload(
-    'body as JSON',
-    {},
-    {
-      send: (images, extra) => ({
-        body: JSON.stringify({ ...extra, ...base64(images) }),
-        contentType: 'application/json',
-      }),
-    },
-  ),
-  upload(
-    'body urlencoded',
-    {},
-    {
-      send: (images, extra) => ({ body: new URLSearchParams({ ...extra, ...base64(images) }) }),
-    },
-  ),
+  named('answer as JSON', { accept: 'application/json' }),
+  named('body as JSON', { photo: 'json' }),
+  named('body urlencoded', { photo: 'urlencoded' }),
   option({ bg_color: '3377cc' }),
-  upload('bg_image_file', {}, {}, ({ background }) => ({ bg_image_file: background })),
+  named('bg_image_file', { background: true }),
   option({ roi: '0% 0% 50% 100%' }),
   option({ crop: 'true' }, { cropped: true }),
   option({ crop: 'true', crop_margin: '30px' }, { cropped: true }),
   option({ scale: '50%', position: '0% 0%' }),
   option({ type: 'product' }),
   option({ add_shadow: 'true' }, { drawn: true }),
+  ...(full ? ['auto', 'full'].map((size) => option({ size }, { asked: 'full' })) : []),
+  named('no image', { asked: 'refused', photo: 'none' }, { size: 'preview' }),
+  named('two images', { asked: 'refused', photo: 'twice' }),
+  named('a text as image', { asked: 'refused', photo: 'text' }),
+  refused({ size: 'huge' }),
+  refused({ format: 'gif' }),
+  refused({ channels: 'blue' }),
+  refused({ roi: 'somewhere' }),
+  refused({ roi: '0px 0px 90000px 90000px' }),
+  refused({ crop: 'true', crop_margin: '10' }),
+  refused({ scale: '5%' }),
+  refused({ position: 'left' }),
+  refused({ bg_color: 'nocolour' }),
+  named('two backgrounds', { asked: 'refused', background: true }, { bg_color: 'fff' }),
+  named('wrong key', { asked: 'refused', wrongKey: true }),
 ];
 
-/** Results that cost a whole credit. */
-const large: readonly CheckRequest[] = [
-  option({ size: 'auto' }, { asked: 'full' }),
-  option({ size: 'full' }, { asked: 'full' }),
-];
+const blob = (bytes: Buffer) => new Blob([Uint8Array.from(bytes)]);
 
-/** Requests that a compatible service refuses, and does not charge. */
-const refusals: readonly CheckRequest[] = [
-  upload('no image', {}, { ...refusal, send: (_, extra) => form({ size: 'preview', ...extra }) }),
-  upload(
-    'two images',
-    {},
-    {
-      ...refusal,
-      send: (images, extra) => form({ ...extra, ...base64(images), image_file: images.photo }),
-    },
-  ),
-  upload(
-    'a text as image',
-    {},
-    {
-      ...refusal,
-      send: (_, extra) => form({ ...extra, image_file: Buffer.from('This is no image.\n') }),
-    },
-  ),
-  option({ size: 'huge' }, refusal),
-  option({ format: 'gif' }, refusal),
-  option({ channels: 'blue' }, refusal),
-  option({ roi: 'somewhere' }, refusal),
-  option({ roi: '0px 0px 90000px 90000px' }, refusal),
-  option({ crop: 'true', crop_margin: '10' }, refusal),
-  option({ scale: '5%' }, refusal),
-  option({ position: 'left' }, refusal),
-  option({ bg_color: 'nocolour' }, refusal),
-  upload('two backgrounds', { bg_color: 'fff' }, refusal, ({ background }) => ({
-    bg_image_file: background,
-  })),
-  upload('wrong key', {}, { ...refusal, wrongKey: true }),
-];
-
-/** All requests for the first photo but `plain`; `full` adds those that cost a whole credit. */
-export const requestsFor = (full: boolean): readonly CheckRequest[] => [
-  ...previews,
-  ...(full ? large : []),
-  ...refusals,
-];
-
-/** The plain request for a further photo. */
-export const plainOf = (file: string): CheckRequest => ({ ...plain, name: `plain: ${file}` });
+/** The body of a POST. The fields of the request are added to `extra`. */
+export function bodyOf(
+  { fields, photo, background }: CheckRequest,
+  image: Buffer,
+  backgroundImage: Buffer,
+  extra: Fields,
+): Pick<RequestInit, 'body' | 'headers'> {
+  const all: Record<string, string> = { ...extra, ...fields };
+  if (photo === 'json' || photo === 'urlencoded' || photo === 'twice')
+    all['image_file_b64'] = image.toString('base64');
+  if (photo === 'json') return { body: JSON.stringify(all), headers: { 'Content-Type': 'application/json' } };
+  if (photo === 'urlencoded') return { body: new URLSearchParams(all) };
+  const form = new FormData();
+  for (const [name, value] of Object.entries(all)) form.set(name, value);
+  if (background) form.set('bg_image_file', blob(backgroundImage), 'image');
+  const file = photo === 'text' ? Buffer.from('This is no image.\n') : image;
+  if (photo !== 'none') form.set('image_file', blob(file), 'image');
+  return { body: form };
+}

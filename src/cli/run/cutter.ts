@@ -1,3 +1,7 @@
+import { UserError } from '../../errors.ts';
+import type { OptionParser } from '../../geometry/optionParser.ts';
+import { roiParser } from '../../geometry/roi.ts';
+import { type SubjectPrompt, saysNothing, subjectPointsParser } from '../../geometry/subjectPrompt.ts';
 import type { RunFormat } from './results.ts';
 
 /** What is asked for every image. */
@@ -30,4 +34,22 @@ export interface Cutter {
    */
   cut(image: Uint8Array, format: RunFormat, signal: AbortSignal): Promise<CutoutFile>;
   close(): Promise<void>;
+}
+
+function read<T>(name: string, text: string, { parse, expected, examples }: OptionParser<T>): T {
+  const value = parse(text.trim());
+  if (value === undefined)
+    throw new UserError(`${name} must be ${expected}: for example "${examples[0]}", not "${text}".`);
+  return value;
+}
+
+/** Throws UserError for texts that say nothing usable; undefined without any. */
+export function promptOf(points: string | undefined, box: string | undefined): SubjectPrompt | undefined {
+  if (points === undefined && box === undefined) return undefined;
+  const prompt = {
+    points: points === undefined ? [] : read('--point', points, subjectPointsParser),
+    ...(box !== undefined && { box: read('--box', box, roiParser) }),
+  };
+  if (saysNothing(prompt)) throw new UserError('--point needs a point that is in the subject, or --box.');
+  return prompt;
 }

@@ -5,7 +5,7 @@ import { RequestTelemetry } from '../../ops/telemetry.ts';
 import { openCutout } from '../../server/openCutout.ts';
 import { type Output, progressOn } from '../modelsProgress.ts';
 import type { Cutter, Wanted } from './cutter.ts';
-import { promptOf } from './prompt.ts';
+import { promptOf } from './cutter.ts';
 
 interface LocalOptions extends Pick<CutoutRequest, 'size'>, Omit<Wanted, 'size'> {
   readonly limits: ProbeLimits;

@@ -1,8 +1,8 @@
 import { lstat } from 'node:fs/promises';
 import { codeOf } from '../../files.ts';
 import { checkInput } from './files.ts';
-import { reasonOf } from './reason.ts';
 import type { Outcome } from './report.ts';
+import { reasonOf } from './report.ts';
 import { existingResult, type Input, type RunFormat, resultStem, stemOf, usualResult } from './results.ts';
 
 /** An input that is still to be cut out. */

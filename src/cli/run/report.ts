@@ -1,11 +1,10 @@
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import { csv } from '../../billing/present.ts';
-import { UserError } from '../../errors.ts';
+import { AppError, toAppError, UserError } from '../../errors.ts';
 import { checkWritable, codeOf, reasonToWrite, writeAtomically } from '../../files.ts';
 import type { Output } from '../modelsProgress.ts';
-import { newProgressBar } from '../progressBar.ts';
-import { table } from '../table.ts';
+import { newProgressBar, table } from '../output.ts';
 
 /** What became of one input. */
 export type Outcome =
@@ -143,4 +142,24 @@ export async function writeReport(file: string, outcomes: readonly Outcome[]): P
   await writeAtomically(file, content, 'replace').catch((error: unknown) => {
     throw unwritten(file, error);
   });
+}
+
+/** The error in one sentence. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof UserError) return error.message;
+  if (error instanceof AppError && error.status < 500)
+    return `${error.title.replace(/\.$/, '')}: ${error.detail}`;
+  const messages: Readonly<Record<string, string>> = {
+    EACCES: 'Permission denied.',
+    ENOENT: 'The file no longer exists.',
+    ELOOP: 'The link leads back to itself.',
+    ENAMETOOLONG: 'The name of the result is too long.',
+    EIO: 'The disk reports an error when it is read or written.',
+    EEXIST: 'The result already exists; --overwrite replaces it.',
+  };
+  const message = messages[codeOf(error) ?? ''];
+  if (message !== undefined) return message;
+  const app = toAppError(error);
+  const cause = app.cause instanceof Error ? ` (${app.cause.message})` : '';
+  return `${app.title}: ${app.detail}${cause}`;
 }

@@ -4,7 +4,6 @@ import { exists, writeAtomically, writeFault } from '../../files.ts';
 import { makeFolder } from '../../folder.ts';
 import { sniff } from '../../image/sniff.ts';
 import { shown } from '../httpResponse.ts';
-import { RunError } from './runError.ts';
 
 /** A file to be cut out. */
 export interface Input {
@@ -12,6 +11,9 @@ export interface Input {
   /** Path of the result below the output folder, relative to the given folder, without extension. */
   readonly stem: string;
 }
+
+/** A failure that every other image would have too: the run ends. */
+export class RunError extends UserError {}
 
 export const runFormats = ['auto', 'png', 'jpg', 'webp', 'avif', 'zip'] as const;
 export type RunFormat = (typeof runFormats)[number];

@@ -11,24 +11,23 @@ import { onStopSignal } from '../../ops/stop.ts';
 import { configureLocalImages } from '../../server/images.ts';
 import type { Output } from '../modelsProgress.ts';
 import type { CutoutFile, Cutter } from './cutter.ts';
+import { promptOf } from './cutter.ts';
 import { isMissing, readInput, readStream } from './files.ts';
 import { findInputs } from './inputs.ts';
 import { openLocalCutter } from './localCutter.ts';
 import { type PlanOptions, planTasks, type Task } from './plan.ts';
-import { promptOf } from './prompt.ts';
-import { reasonOf } from './reason.ts';
 import {
   checkReport,
   fullReason,
   type Outcome,
   type Paid,
   paidNote,
+  reasonOf,
   runProgress,
   summary,
   writeReport,
 } from './report.ts';
-import { extensionOf, type Input, writeResult } from './results.ts';
-import { RunError } from './runError.ts';
+import { extensionOf, type Input, RunError, writeResult } from './results.ts';
 import { openServerCutter } from './serverCutter.ts';
 
 export interface RunOptions extends PlanOptions {

@@ -5,8 +5,7 @@ import { z } from 'zod';
 import { UserError } from '../../errors.ts';
 import { faultOf, readBody, shown } from '../httpResponse.ts';
 import type { CutoutFile, Cutter, Wanted } from './cutter.ts';
-import type { RunFormat } from './results.ts';
-import { RunError } from './runError.ts';
+import { RunError, type RunFormat } from './results.ts';
 
 interface ServerOptions extends Wanted {
   /** Address of the server, with or without a path before `/v1.0`. */

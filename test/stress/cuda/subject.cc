@@ -1,9 +1,7 @@
 // The kernels of native/cuda/kernels/ that say what the subject is.
 #include "cuda/kernels/component_filter.h"
-#include "cuda/kernels/fusion.h"
 #include "cuda/kernels/mask_constraint.h"
 #include "matte/component_filter.h"
-#include "matte/fusion.h"
 #include "matte/mask_constraint.h"
 #include "stress/cuda/kernels.h"
 #include "stress/cuda/output.h"
@@ -57,32 +55,6 @@ void count_confident(Cases& cases, Tables tables, std::span<double> found) {
     check(table, table.count_confident(p.data(), output.width, area, counts.data(), nullptr));
     const cuda::ConfidenceCounts got = counts.read().front();
     found[i] = got.foreground == foreground && got.ambiguous == ambiguous ? 0 : 1;
-  }
-}
-
-void fuse(Cases& cases, Tables tables, std::span<double> found) {
-  const Output first = output_of(cases);
-  Output second(cases, first.width, first.height);
-  if (cases.pick(0, 1) == 0) {
-    // Agrees but for a part.
-    const Box part = cases.box_in(first.width, first.height);
-    const Output other = second;
-    second = first;
-    for (int y = part.top; y < part.top + part.height; ++y) {
-      const auto row = static_cast<std::ptrdiff_t>(y) * first.width + part.left;
-      std::copy_n(other.p.begin() + row, part.width, second.p.begin() + row);
-    }
-  }
-  std::vector<float> expected = first.p;
-  fuse_outputs(expected, second.p, first.width, first.height, pool());
-  for (std::size_t i = 0; i < tables.size(); ++i) {
-    const cuda::Table& table = *tables[i];
-    const Buffer<float> p(table, first.p);
-    const Buffer<float> q(table, second.p);
-    const Buffer<std::byte> scratch(table, cuda::fusion_scratch(first.width, first.height));
-    check(table,
-          table.fuse(p.data(), q.data(), first.width, first.height, scratch.data(), nullptr));
-    found[i] = difference(p.read(), expected);
   }
 }
 
@@ -171,7 +143,6 @@ void mask_constraint(Cases& cases, Tables tables, std::span<double> found) {
 
 constexpr Check kChecks[] = {
     {"mask_constraint", 0, 0, 10, mask_constraint},
-    {"fuse", 0, 0, 5, fuse},
     {"count_confident", 0, 0, 5, count_confident},
     {"filter_components", 0, 0, 10, filter_components},
 };

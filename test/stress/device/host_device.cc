@@ -318,7 +318,6 @@ Table make() {
   queue<&Table::constrain>(table);
   queue<&Table::restore_marked>(table);
   queue<&Table::filter_components>(table);
-  queue<&Table::fuse>(table);
   queue<&Table::resize_plane>(table);
   queue<&Table::sample_colours>(table);
   queue<&Table::reduce>(table);

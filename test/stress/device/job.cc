@@ -61,15 +61,6 @@ DeviceJob::DeviceJob(unsigned seed) {
                                    : std::clamp(ramp + noise / 4, -0.5F, 1.5F));
     }
   }
-  if (random.pick(0, 1) == 0) {
-    const bool same = random.pick(0, 1) == 0;
-    second_width = same ? spec.width : random.side(70);
-    second_height = same ? spec.height : random.side(50);
-    const int edge = random.pick(0, second_width);
-    for (int i = 0; i < second_width * second_height; ++i) {
-      second.push_back(i % second_width < edge ? 1.0F : 0.0F);
-    }
-  }
   refinement = random.pick(0, 3) == 0 ? Refinement::kOff : Refinement::kOn;
   trained_on = random.pick(0, 1) == 0 ? TrainedOn::kMasks : TrainedOn::kMattes;
   hidden = random.pick(0, 1) == 0 ? HiddenColour::kClear : HiddenColour::kKeep;
@@ -122,14 +113,6 @@ Status run_job(Backend& backend, const DeviceJob& job, DeviceResult& result, int
   if (ended()) return cancelled();
   const Box whole{0, 0, job.spec.width, job.spec.height};
   CUTOUT_RETURN_IF_ERROR(backend.is_confident(output.view, whole, result.confident));
-  if (!job.second.empty()) {
-    Tensor second;
-    if (ended()) return cancelled();
-    CUTOUT_RETURN_IF_ERROR(backend.allocate(1, job.second_height, job.second_width, second));
-    CUTOUT_RETURN_IF_ERROR(backend.upload(job.second, second.view));
-    if (ended()) return cancelled();
-    CUTOUT_RETURN_IF_ERROR(backend.fuse(output.view, second.view));
-  }
   if (ended()) return cancelled();
   CUTOUT_RETURN_IF_ERROR(backend.find_subject(output.view, whole, job.placed_mask()));
   if (ended()) return cancelled();

@@ -24,9 +24,6 @@ struct DeviceJob {
   Box roi;   // in pixels of `seen`
   NetworkInput spec;
   std::vector<float> output;  // of the network, of the size of `spec`
-  int second_width = 1;
-  int second_height = 1;
-  std::vector<float> second;  // of a second network, in 0..1; empty without
   int mask_width = 1;
   int mask_height = 1;
   std::vector<std::uint8_t> mask;  // of the subject, of the result; empty without

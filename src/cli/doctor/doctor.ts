@@ -1,0 +1,245 @@
+import { existsSync } from 'node:fs';
+import os from 'node:os';
+import type { Config } from '../../config/readConfig.ts';
+import { profiles } from '../../cutout/qualityProfile.ts';
+import { loadAddon } from '../../engine/addon.ts';
+import { availableCores } from '../../engine/threads.ts';
+import { EngineError, type Gpu, type NativeModule } from '../../engine/types.ts';
+import { UserError } from '../../errors.ts';
+import { type CatalogueEntry, catalogueWith, findNetwork } from '../../models/catalogue.ts';
+import { ModelError } from '../../models/error.ts';
+import { networkFiles } from '../../models/layout.ts';
+import { findFor } from '../../models/locate.ts';
+import { choosePrecision, dotProductOf, type PrecisionChoice, refusedText } from '../../models/precision.ts';
+import { verifySource } from '../../models/verify.ts';
+import { commit, version } from '../../server/installation.ts';
+import { librariesOf, secondNetworkOf, threadsOf } from '../../server/openEngine.ts';
+import type { Output } from '../modelsProgress.ts';
+import type { Finding } from './finding.ts';
+import { checkDisk, checkLimits } from './machine.ts';
+import { type Bench, findGpus, measure, trialsOf } from './measure.ts';
+import { describe, type Measured, nameOf, type Report } from './report.ts';
+import { checkExposure, checkServer } from './server.ts';
+import { checkDatabase, checkRedis } from './stores.ts';
+
+interface DoctorOptions {
+  readonly json: boolean;
+  /** Whether networks are opened and run. */
+  readonly measure: boolean;
+}
+
+interface DoctorDependencies {
+  readonly out: NodeJS.WritableStream;
+  /** Progress only. */
+  readonly err: Output;
+  readonly catalogueDir?: string;
+  readonly load?: () => NativeModule;
+}
+
+type Versions = ReturnType<NativeModule['versions']>;
+
+/** Checks the environment of a server with these settings, whether or not one is running. Changes nothing. */
+async function checkInstall(config: Config): Promise<Finding[]> {
+  const [database, redis, server] = await Promise.all([
+    checkDatabase(config.store),
+    checkRedis(config.redis.url),
+    checkServer(config.http),
+  ]);
+  return [
+    ...server,
+    ...database,
+    ...redis,
+    ...checkDisk(config),
+    ...checkLimits(config),
+    ...checkExposure(config),
+  ];
+}
+
+const machineOf = (versions: Versions): Report['machine'] => ({
+  system: `${os.type()} ${os.release()} ${os.arch()}`,
+  processor: os.cpus()[0]?.model.trim() ?? 'unknown',
+  cores: availableCores(),
+  memoryBytes: os.totalmem(),
+  instructionSets: versions.instructionSets,
+  dotProduct: dotProductOf(versions.instructionSets) ?? null,
+  simd: versions.simd,
+});
+
+const isForPeople = (error: unknown): error is Error =>
+  error instanceof ModelError || error instanceof EngineError || error instanceof UserError;
+
+class Doctor {
+  readonly #config: Config;
+  readonly #dependencies: DoctorDependencies;
+  readonly problems: string[] = [];
+  readonly warnings: string[] = [];
+  #gpus: readonly Gpu[] = [];
+
+  constructor(config: Config, dependencies: DoctorDependencies) {
+    this.#config = config;
+    this.#dependencies = dependencies;
+  }
+
+  async #try<T>(work: () => T | Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isForPeople(error)) throw error;
+      this.problems.push(error.message);
+      return undefined;
+    }
+  }
+
+  async examine(measures: boolean): Promise<Report> {
+    const config = this.#config.engine;
+    const native = await this.#try(() => (this.#dependencies.load ?? loadAddon)());
+    const libraries = await this.#try(() => librariesOf(config));
+    const runtimeFile = libraries?.runtimePath;
+    const hasRuntime = runtimeFile !== undefined && existsSync(runtimeFile);
+    if (runtimeFile !== undefined && !hasRuntime)
+      this.problems.push(`The ONNX Runtime library '${runtimeFile}' does not exist.`);
+    const versions = native?.versions();
+    const entry = await this.#try(() =>
+      findNetwork(catalogueWith(config.modelsDir, this.#dependencies.catalogueDir), config.model),
+    );
+    const choice = entry && versions && (await this.#choose(entry, versions));
+    const refused = versions && refusedText(versions);
+    if (refused !== undefined) this.warnings.push(refused);
+    const bench = native && libraries && this.#bench(native, libraries);
+    const measured = bench && entry && choice ? await this.#measure(bench, entry, choice, measures) : [];
+    this.#compare(measured);
+    if (bench && hasRuntime && !measures && config.device !== 'cpu') await this.#try(() => findGpus(bench));
+    const second = await this.#try(() => this.#lookForSecond());
+    const install = await checkInstall(this.#config);
+    for (const { state, said, todo } of install)
+      if (state === 'problem') this.problems.push(`${said} ${todo ?? ''}`.trim());
+    return {
+      cutout: version(),
+      commit: commit() ?? null,
+      node: process.version,
+      machine: versions ? machineOf(versions) : null,
+      // Known once an engine has opened the library.
+      runtime:
+        runtimeFile === undefined
+          ? null
+          : { file: runtimeFile, version: native?.versions().onnxruntime ?? '' },
+      network: choice ? this.#network(choice, measured) : null,
+      second: second ?? null,
+      gpus: this.#gpus,
+      threads: threadsOf(config),
+      measured,
+      install,
+      warnings: this.warnings,
+      problems: this.problems,
+    };
+  }
+
+  #bench(native: NativeModule, libraries: Bench['libraries']): Bench {
+    const { catalogueDir, err } = this.#dependencies;
+    const onGpus = (gpus: readonly Gpu[]) => {
+      this.#gpus = gpus;
+    };
+    return { native, libraries, config: this.#config.engine, catalogueDir, err, onGpus };
+  }
+
+  async #choose(entry: CatalogueEntry, versions: Versions): Promise<PrecisionChoice | undefined> {
+    const { device, precision, operators } = this.#config.engine;
+    const choice = await this.#try(() =>
+      choosePrecision(entry.manifest, {
+        device,
+        requested: precision,
+        requestedOperators: operators,
+        instructionSets: versions.instructionSets,
+        operators: versions.operators,
+      }),
+    );
+    if (choice?.warning) this.warnings.push(choice.warning);
+    return choice;
+  }
+
+  #network(
+    { precision, operators, because }: PrecisionChoice,
+    measured: readonly Measured[],
+  ): Report['network'] {
+    const { model, device } = this.#config.engine;
+    const inUse = measured.find(({ used }) => used);
+    return {
+      name: model,
+      device,
+      precision,
+      operators: inUse ? inUse.operators : (operators ?? null),
+      because,
+    };
+  }
+
+  /** The second network of this profile; undefined: none. Reports one that is missing or damaged. */
+  async #lookForSecond(): Promise<Report['second'] | undefined> {
+    const { engine, cutout } = this.#config;
+    const { model, secondModel, modelsDir } = engine;
+    const place = { ...engine, catalogueDir: this.#dependencies.catalogueDir };
+    const name = await secondNetworkOf(place, profiles[cutout.profile]);
+    if (name === undefined) return undefined;
+    const { manifest } = await findFor(name, place);
+    const state = await verifySource(networkFiles(modelsDir, manifest), manifest);
+    if (state !== 'ok') {
+      const what = state === 'missing' ? `is not in ${modelsDir}` : 'is damaged';
+      const needed = secondModel !== 'auto' || state !== 'missing';
+      (needed ? this.problems : this.warnings).push(
+        `The second network ${name} ${what}. Run \`cutout models pull ${name}\`${needed ? '' : `, or ${model} runs alone`}.`,
+      );
+    }
+    return { name, state };
+  }
+
+  /** Checks the network's file; with `measures` also prepares (if necessary) and runs it in every form of this device. */
+  async #measure(
+    bench: Bench,
+    { manifest }: CatalogueEntry,
+    choice: PrecisionChoice,
+    measures: boolean,
+  ): Promise<Measured[]> {
+    const { modelsDir } = this.#config.engine;
+    const state = await verifySource(networkFiles(modelsDir, manifest), manifest);
+    if (state !== 'ok') {
+      this.problems.push(
+        `The network ${manifest.name} ${state === 'missing' ? `is not in ${modelsDir}` : 'is damaged'}. Run \`cutout models pull ${manifest.name}\`.`,
+      );
+      return [];
+    }
+    const results: Measured[] = [];
+    for (const trial of measures ? trialsOf(bench, manifest, choice) : []) {
+      const result = await this.#try(() => measure(bench, manifest, trial));
+      // A network that Cutout's operators do not support is the same in both forms.
+      if (result && !results.some((each) => nameOf(each) === nameOf(result))) results.push(result);
+    }
+    return results;
+  }
+
+  #compare(measured: readonly Measured[]): void {
+    const used = measured.find((each) => each.used);
+    const fastest = [...measured].sort((a, b) => a.runMs - b.runMs)[0];
+    if (!used || !fastest || fastest.runMs > 0.8 * used.runMs) return;
+    const settings = [
+      ...(fastest.precision === used.precision ? [] : [`CUTOUT_PRECISION=${fastest.precision}`]),
+      ...(fastest.precision === 'fp32' ? [] : [`CUTOUT_OPERATORS=${fastest.operators ?? 'off'}`]),
+    ];
+    this.warnings.push(
+      `${nameOf(fastest)} takes ${(fastest.runMs / used.runMs).toFixed(2)} of the time of ${nameOf(used)} on this machine; ${settings.join(' ')} selects it.`,
+    );
+  }
+}
+
+/**
+ * `cutout doctor`: reports what this machine can do, how fast it runs the network in every number format, and
+ * the state of the installation. Resolves with whether a server could work; errors are part of the report,
+ * not thrown.
+ */
+export async function doctor(
+  config: Config,
+  { json, measure: measures }: DoctorOptions,
+  dependencies: DoctorDependencies,
+): Promise<boolean> {
+  const report = await new Doctor(config, dependencies).examine(measures);
+  dependencies.out.write(json ? `${JSON.stringify(report, undefined, 2)}\n` : describe(report));
+  return report.problems.length === 0;
+}

@@ -1,0 +1,118 @@
+import { stat } from 'node:fs/promises';
+import { type Form, precisionOfForm } from '../../compiler/form.ts';
+import type { EngineConfig } from '../../config/engine.ts';
+import { createEngine, type Engine } from '../../engine/engine.ts';
+import type { Gpu, NativeModule } from '../../engine/types.ts';
+import { ensureNetwork } from '../../models/ensure.ts';
+import { gpuSpecOf, preparedFacts } from '../../models/locate.ts';
+import type { Manifest } from '../../models/manifest.ts';
+import { rememberRun } from '../../models/measured.ts';
+import type { Observer } from '../../models/observer.ts';
+import { formFor, formsOf, operatorsOf, type PrecisionChoice } from '../../models/precision.ts';
+import { deviceIdsOf, type librariesOf, relayTo, threadsOf } from '../../server/openEngine.ts';
+import { type Output, progressOn } from '../modelsProgress.ts';
+import { median } from '../output.ts';
+import { type Measured, RUNS } from './report.ts';
+
+/** What an engine is opened with. */
+export interface Bench {
+  readonly native: NativeModule;
+  readonly libraries: Awaited<ReturnType<typeof librariesOf>>;
+  readonly config: EngineConfig;
+  readonly catalogueDir: string | undefined;
+  /** Receives the progress. */
+  readonly err: Output;
+  /** Receives the GPUs that were opened. */
+  readonly onGpus: (gpus: readonly Gpu[]) => void;
+}
+
+/** A form of a network to be measured. */
+export interface Trial {
+  readonly form: Form;
+  /** Instruction set of Cutout's operators; undefined: ONNX Runtime's. */
+  readonly kernel: string | undefined;
+  readonly used: boolean;
+}
+
+function openEngine({ native, libraries, config }: Bench, observer: Observer): Engine {
+  const { device } = config;
+  const options = { provider: device, deviceIds: deviceIdsOf(config), queueLimit: 1, idleReleaseMs: 0 };
+  return createEngine(
+    native,
+    { ...threadsOf(config), ...libraries, ...options },
+    device === 'cpu' ? undefined : relayTo(observer),
+  );
+}
+
+/** Opens the device alone. Rejects with EngineError if it cannot be used. */
+export async function findGpus(bench: Bench): Promise<void> {
+  const engine = openEngine(bench, progressOn(bench.err, bench.config.model));
+  bench.onGpus(engine.gpus());
+  await engine.close(0);
+}
+
+/** The forms of a network on this device, the one in use first, so that its errors are reported even if another fails. */
+export function trialsOf({ native, config }: Bench, manifest: Manifest, choice: PrecisionChoice): Trial[] {
+  const { operators } = native.versions();
+  const used = formFor(choice);
+  const others = formsOf(manifest, config.device, operators).filter((each) => each !== used);
+  return [used, ...others].map((form) => {
+    const known = operatorsOf(precisionOfForm(form), operators);
+    const kernel = known.find((name) => name === choice.operators) ?? known[0];
+    return { form, kernel, used: form === used };
+  });
+}
+
+/** Milliseconds of the median run on a white image. */
+async function medianRun(engine: Engine, network: string): Promise<number> {
+  const size = { width: 64, height: 64 };
+  const runs: number[] = [];
+  for (let run = 0; run < RUNS; run++) {
+    const data = new Uint8Array(size.width * size.height * 4).fill(255);
+    runs.push((await engine.matte({ data, ...size }, { network, hiddenColour: 'clear', ...size })).inferMs);
+  }
+  return median(runs) ?? Number.NaN;
+}
+
+/** Prepares (if necessary), opens and runs one form. Rejects with ModelError or EngineError. */
+export async function measure(
+  bench: Bench,
+  manifest: Manifest,
+  { form, kernel, used }: Trial,
+): Promise<Measured> {
+  const { config, catalogueDir, err } = bench;
+  const { modelsDir, device } = config;
+  const observer = progressOn(err, manifest.name);
+  const place = { modelsDir, device, form, ...(catalogueDir !== undefined && { catalogueDir }) };
+  const found = await ensureNetwork(manifest.name, { ...place, pull: false, observer }).finally(() =>
+    observer.done(),
+  );
+  const facts = await preparedFacts(manifest.name, place);
+  const operators = facts.operators && form !== 'gpu' ? kernel : undefined;
+  const network = {
+    ...(form === 'gpu' ? gpuSpecOf(found, facts) : found),
+    ...(operators !== undefined && { operators }),
+    fp16: form === 'fp16',
+  };
+  const before = process.memoryUsage.rss();
+  const engine = openEngine(bench, observer);
+  try {
+    bench.onGpus(engine.gpus());
+    const { loadMs, warmUpMs } = await engine.load(network);
+    const runMs = await medianRun(engine, network.name);
+    if (used) await rememberRun(modelsDir, manifest, { device, file: network.path, runMs });
+    return {
+      precision: precisionOfForm(form),
+      operators: operators ?? null,
+      used,
+      file: network.path,
+      bytes: (await stat(network.path)).size,
+      openMs: loadMs,
+      firstRunMs: warmUpMs,
+      runMs,
+      memoryBytes: process.memoryUsage.rss() - before,
+    };
+  } finally {
+    await engine.close(0);
+  }
+}

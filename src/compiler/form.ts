@@ -1,0 +1,33 @@
+/**
+ * Number format of a prepared network: float32 for every CPU, int8 for CPUs with dot-product instructions, bf16 for
+ * CPUs with those of bf16, float16 for GPUs where the network was published in it.
+ */
+export type Precision = 'fp32' | 'bf16' | 'int8' | 'fp16';
+
+/**
+ * What a network is prepared as. `int8` has ONNX's standard operators only; in `int8-operators` the 8-bit part is one
+ * operator of Cutout (lowPrecision/convert.ts), for processors with a kernel for it. `bf16` always has such an operator
+ * (lowPrecision/bf16.ts). `gpu` is a program for Cutout's own kernels on a GPU (lowPrecision/gpu.ts), or what ONNX
+ * Runtime's provider for CUDA takes where the network cannot be one.
+ */
+export type Form = Precision | 'int8-operators' | 'gpu';
+
+export const FORMS = [
+  'fp32',
+  'bf16',
+  'int8-operators',
+  'int8',
+  'fp16',
+  'gpu',
+] as const satisfies readonly Form[];
+
+export const precisionOfForm = (form: Form): Precision =>
+  form === 'int8-operators' ? 'int8' : form === 'gpu' ? 'fp16' : form;
+
+/** Incremented whenever preparation produces different files; older ones are then prepared again. */
+export const PREPARER_VERSION = 5;
+/** The same for the form that only GPUs use. */
+const HALF_VERSION = 7;
+
+export const preparerOf = (form: Form): number =>
+  form === 'fp16' || form === 'gpu' ? HALF_VERSION : PREPARER_VERSION;

@@ -1,0 +1,229 @@
+import { attribute, subgraphs } from '../onnx/graph.ts';
+import type { GraphProto, ModelProto, NodeProto } from '../onnx/onnx_pb.ts';
+import { convGeometry, enlargementOf, type Side, sideAfter, Unsupported, windowOf } from './geometry.ts';
+import { importOperators } from './operator.ts';
+import { LANES, packSixteen, type Sixteen, wholeGroups } from './pack.ts';
+import { type FloatsOf, GraphPartition } from './partition.ts';
+import type { ProgramWriter, ValueSpec } from './program.ts';
+
+/** Channels of an image, and those that are read: a kernel reads two at a time, and an even number of pairs is faster. */
+const IMAGE = { channels: 3, read: 4 };
+
+/** A tensor of the network in the program: the first `channels` of a value. */
+interface Source {
+  readonly value: number;
+  readonly channels: number;
+  readonly side: Side;
+}
+
+/** Turns the convolutional part of a float network into one program of 16 bits, and leaves the rest of its graph around it. */
+class Bf16NetworkConverter {
+  readonly #partition: GraphPartition;
+  readonly #program: ProgramWriter;
+  readonly #format: Sixteen;
+  readonly #sources = new Map<string, Source>();
+  /** Nodes outside the program that nothing has asked for yet, by their outputs. */
+  readonly #waiting = new Map<string, NodeProto>();
+  /** Outputs of convolutions, which a ReLU can be part of. */
+  readonly #convolved = new Set<string>();
+
+  constructor(graph: GraphProto, floatsOf: FloatsOf, format: Sixteen) {
+    this.#partition = new GraphPartition(graph, floatsOf, IMAGE.channels);
+    this.#program = this.#partition.program;
+    this.#format = format;
+  }
+
+  /** Returns the program. */
+  run(side: Side): ProgramWriter {
+    const value = this.#program.input({ type: 'bf16', channels: IMAGE.read, zero: 0 });
+    this.#sources.set(this.#partition.input, { value, channels: IMAGE.channels, side });
+    for (const node of this.#partition.nodes) {
+      if (node.domain === '' && this.#node(node)) continue;
+      if (subgraphs(node).length > 0) throw new Unsupported(`${node.name} has a graph of its own`);
+      for (const name of node.output) this.#waiting.set(name, node);
+    }
+    for (const name of this.#partition.outputs) this.#outside(name);
+    if (this.#program.outputs === 0) throw new Unsupported('it has no convolutions');
+    this.#partition.replaceNodes('Bf16Network');
+    return this.#program;
+  }
+
+  /** Returns a map of bf16 all of whose channels are the network's. */
+  #map(name: string): Source | undefined {
+    const source = this.#sources.get(name);
+    const spec = source && this.#program.spec(source.value);
+    return spec?.type === 'bf16' && spec.channels === source?.channels ? source : undefined;
+  }
+
+  /** Adds a node to the program. Returns false where it stays outside. */
+  #node(node: NodeProto): boolean {
+    const [first = '', second = ''] = node.input;
+    const [to = ''] = node.output;
+    if (node.opType === 'Conv') return this.#conv(node);
+    const source = this.#sources.get(first);
+    const set = (made: Source) => {
+      this.#sources.set(to, made);
+      return true;
+    };
+    // Joined with the convolution before it.
+    if (node.opType === 'Relu' && source && this.#reluOf(first) === node) return set(source);
+    const a = this.#map(first);
+    if (!a) return false;
+    const spec = this.#program.spec(a.value);
+    switch (node.opType) {
+      case 'Relu':
+        return set({ ...a, value: this.#program.combine([a.value], spec, true) });
+      case 'MaxPool':
+        return set({ ...a, value: this.#program.maxPool(a.value, ...windowOf(node)), side: undefined });
+      case 'Resize':
+        return this.#resize(node, a);
+      case 'Add': {
+        const b = this.#map(second);
+        if (!b || a.channels !== b.channels) return false;
+        return set({ ...a, value: this.#program.combine([a.value, b.value], spec, false) });
+      }
+      case 'Concat':
+        return this.#concat(node);
+      default:
+        return false;
+    }
+  }
+
+  /** Returns the ReLU that is all that reads the output of a convolution. */
+  #reluOf(name: string): NodeProto | undefined {
+    return this.#convolved.has(name) ? this.#partition.reluAfter(name) : undefined;
+  }
+
+  #resize(node: NodeProto, a: Source): boolean {
+    const [, , scalesName = '', sizesName = ''] = node.input;
+    let scales: Float32Array;
+    if (scalesName !== '') {
+      if (!this.#partition.findInitializer(scalesName)) return false;
+      scales = this.#partition.floats(scalesName);
+    } else {
+      const size = this.#sizeOf(sizesName);
+      if (!size || !a.side) return false;
+      scales = Float32Array.of(1, 1, size[0] / a.side[0], size[1] / a.side[1]);
+    }
+    const factor = enlargementOf(node, scales);
+    const side: Side = a.side && [a.side[0] * factor, a.side[1] * factor];
+    this.#sources.set(node.output[0] ?? '', { ...a, value: this.#program.resize(a.value, factor), side });
+    return true;
+  }
+
+  /** Returns height and width in the sizes of a Resize, behind whatever the batch and the channels are. */
+  #sizeOf(name: string): [number, number] | undefined {
+    const node = this.#waiting.get(name);
+    const numbers = this.#partition.integers(node?.opType === 'Concat' ? (node.input.at(-1) ?? '') : name);
+    const [height, width] = numbers?.slice(-2) ?? [];
+    return height !== undefined && width !== undefined ? [height, width] : undefined;
+  }
+
+  #concat(node: NodeProto): boolean {
+    const parts = node.input.flatMap((name) => this.#map(name) ?? []);
+    if (attribute(node, 'axis')?.i !== 1n || parts.length < node.input.length) return false;
+    const value = this.#program.concat(parts.map((part) => part.value));
+    const channels = parts.reduce((sum, part) => sum + part.channels, 0);
+    const side = parts.find((part) => part.side)?.side;
+    this.#sources.set(node.output[0] ?? '', { value, channels, side });
+    return true;
+  }
+
+  /** Adds a convolution; one of few outputs, as the last ones of a network are, gives floats. */
+  #conv(node: NodeProto): boolean {
+    const [from = '', weightName, biasName] = node.input;
+    const [to = ''] = node.output;
+    const a = this.#sources.get(from);
+    const tensor = this.#partition.findInitializer(weightName ?? '');
+    if (!a || !tensor) return false;
+    const geometry = convGeometry(node, tensor.dims);
+    const { outputs, channels, kernel } = geometry;
+    const read = this.#program.spec(a.value);
+    if (read.type !== 'bf16' || channels !== a.channels || read.channels % 2 !== 0) return false;
+    const made = wholeGroups(outputs);
+    const bias = new Float32Array(made);
+    if (biasName) bias.set(this.#partition.floats(biasName));
+    const taps = kernel[0] * kernel[1];
+    const weights = padded(
+      this.#partition.floats(weightName),
+      [outputs, channels * taps],
+      [made, read.channels * taps],
+    );
+    const spec: ValueSpec = { type: made === outputs ? 'bf16' : 'floats', channels: made, zero: 0 };
+    this.#convolved.add(to);
+    const value = this.#program.bf16Conv(a.value, spec, {
+      ...geometry,
+      channel: 0,
+      channels: read.channels,
+      relu: this.#reluOf(to) !== undefined,
+      weights: packSixteen(weights, made, read.channels, geometry, this.#format),
+      bias,
+    });
+    this.#sources.set(to, { value, channels: outputs, side: sideAfter(geometry, a.side) });
+    return true;
+  }
+
+  /** Keeps a node outside. A large convolution would take longer there than all that is gained. */
+  #keep(node: NodeProto): void {
+    for (const name of node.output) this.#waiting.delete(name);
+    const weights = node.opType === 'Conv' ? this.#partition.findInitializer(node.input[1] ?? '') : undefined;
+    if (weights && (weights.dims[0] ?? 0n) >= BigInt(LANES)) {
+      throw new Unsupported(`${node.name} reads what is not computed in bf16`);
+    }
+    for (const name of node.input) this.#outside(name);
+    this.#partition.keep(node);
+  }
+
+  /** Makes sure that a tensor exists outside the program. */
+  #outside(name: string): void {
+    const node = this.#waiting.get(name);
+    if (node) this.#keep(node);
+    const source = this.#sources.get(name);
+    if (!source || this.#partition.hasProgramOutput(name) || name === this.#partition.input) return;
+    this.#partition.addProgramOutput(name, this.#program.planes(source.value, source.channels));
+  }
+}
+
+/** Returns a matrix with rows and columns of zeros behind its own. */
+function padded(
+  values: Float32Array,
+  [rows, columns]: readonly [number, number],
+  [allRows, allColumns]: readonly [number, number],
+): Float32Array {
+  if (rows === allRows && columns === allColumns) return values;
+  const all = new Float32Array(allRows * allColumns);
+  for (let row = 0; row < rows; row++)
+    all.set(values.subarray(row * columns, (row + 1) * columns), row * allColumns);
+  return all;
+}
+
+/** Returns height and width of the network's input, where both are given. */
+function sideOf({ input: [image] }: GraphProto): Side {
+  if (image?.type?.value.case !== 'tensorType') return undefined;
+  const sides = image.type.value.value.shape?.dim
+    .slice(2)
+    .map(({ value }) => (value.case === 'dimValue' ? Number(value.value) : 0));
+  const [height = 0, width = 0] = sides ?? [];
+  return height > 0 && width > 0 ? [height, width] : undefined;
+}
+
+/**
+ * Returns the program of the convolutional part of a graph, with weights in this format; the graph's nodes become one that
+ * runs it, and those that stay outside it. Throws a RangeError, and leaves the graph as it is, where it cannot be made.
+ * @param floats reads the numbers of a tensor of floats, however they are stored
+ */
+export const convolutionalProgram = (graph: GraphProto, floats: FloatsOf, format: Sixteen): ProgramWriter =>
+  new Bf16NetworkConverter(graph, floats, format).run(sideOf(graph));
+
+/**
+ * Makes the convolutional part of a float network one node of the operator `Bf16Network` (native/low_precision). Changes
+ * `model`. Throws a RangeError, and leaves the model as it is, where the network has something in that part that the
+ * operator does not know.
+ * @param floats reads the numbers of a tensor of floats, however they are stored
+ */
+export function asBf16Network(model: ModelProto, floats: FloatsOf): void {
+  const { graph } = model;
+  if (!graph) throw new RangeError('the file has no graph');
+  convolutionalProgram(graph, floats, 'bf16');
+  importOperators(model);
+}

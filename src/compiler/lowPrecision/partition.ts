@@ -1,0 +1,102 @@
+import { constants, int64Values, onlyConsumerOf } from '../onnx/graph.ts';
+import type { GraphProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
+import { Unsupported } from './geometry.ts';
+import { type Operator, operatorNode } from './operator.ts';
+import { ProgramWriter } from './program.ts';
+
+/** Returns the values of a float tensor in any encoding. */
+export type FloatsOf = (tensor: TensorProto) => Float32Array;
+
+/**
+ * A graph that is divided into a program, which one operator runs on the network's input, and the nodes that stay
+ * outside it. The graph is left as it is until `replaceNodes`.
+ */
+export class GraphPartition {
+  readonly #graph: GraphProto;
+  readonly #floatsOf: FloatsOf;
+  readonly #constants: ReadonlyMap<string, TensorProto>;
+  readonly #onlyConsumer: (name: string) => NodeProto | undefined;
+  /** Tensors that the program gives to the nodes outside, in the order of its outputs. */
+  readonly #programOutputs = new Set<string>();
+  readonly #outside: NodeProto[] = [];
+  readonly program: ProgramWriter;
+  /** Names of the network's input and of its outputs. */
+  readonly input: string;
+  readonly outputs: ReadonlySet<string>;
+
+  /** Throws Unsupported for a graph without an input. */
+  constructor(graph: GraphProto, floatsOf: FloatsOf, inputChannels: number) {
+    const [input] = graph.input;
+    if (!input) throw new Unsupported('it has no input');
+    this.#graph = graph;
+    this.#floatsOf = floatsOf;
+    this.#constants = constants(graph);
+    this.#onlyConsumer = onlyConsumerOf(graph);
+    this.program = new ProgramWriter(inputChannels);
+    this.input = input.name;
+    this.outputs = new Set(graph.output.map(({ name }) => name));
+  }
+
+  get nodes(): readonly NodeProto[] {
+    return this.#graph.node;
+  }
+
+  findInitializer(name: string): TensorProto | undefined {
+    return this.#constants.get(name);
+  }
+
+  /** The values of a constant of integers; undefined where there is none. */
+  integers(name: string | undefined): number[] | undefined {
+    const tensor = this.findInitializer(name ?? '');
+    return tensor && int64Values(tensor)?.map(Number);
+  }
+
+  /** A constant. Throws Unsupported if there is no such one. */
+  initializer(name: string | undefined): TensorProto {
+    const tensor = this.#constants.get(name ?? '');
+    if (!tensor) throw new Unsupported(`${name} is no constant`);
+    return tensor;
+  }
+
+  /** The values of a float initializer. Throws Unsupported if there is no such initializer. */
+  floats(name: string | undefined): Float32Array {
+    return this.#floatsOf(this.initializer(name));
+  }
+
+  /** The node that reads a tensor, if there is only one. */
+  onlyConsumer(name: string): NodeProto | undefined {
+    return this.#onlyConsumer(name);
+  }
+
+  /** The ReLU that alone reads a tensor: it is computed with what makes the tensor. */
+  reluAfter(name: string): NodeProto | undefined {
+    const next = this.#onlyConsumer(name);
+    return next?.opType === 'Relu' ? next : undefined;
+  }
+
+  hasProgramOutput(name: string): boolean {
+    return this.#programOutputs.has(name);
+  }
+
+  /** Records that the program's next output is the tensor `name`; `index` is what the ProgramWriter returned for it. */
+  addProgramOutput(name: string, index: number): void {
+    if (index !== this.#programOutputs.size) throw new RangeError(`output ${index} is not the next one`);
+    this.#programOutputs.add(name);
+  }
+
+  /** Keeps a node outside the program. */
+  keep(node: NodeProto): void {
+    this.#outside.push(node);
+  }
+
+  /** Replaces the graph's nodes by `operator`, which runs the program, and the nodes that were kept. */
+  replaceNodes(operator: Operator): void {
+    const outputs = [...this.#programOutputs];
+    const places = new Map(this.#graph.node.map((node, at) => [node, at]));
+    this.#outside.sort((a, b) => (places.get(a) ?? 0) - (places.get(b) ?? 0));
+    this.#graph.node = [
+      operatorNode(this.#graph, operator, this.program, this.input, outputs),
+      ...this.#outside,
+    ];
+  }
+}

@@ -1,0 +1,44 @@
+import { z } from 'zod';
+
+/** Resolution of the per-channel factors: 2^(n / 8). */
+const STEPS_PER_OCTAVE = 8;
+
+/** Bias corrections are counted in this fraction of the output channel's step. */
+export const BIAS_STEPS = 32;
+
+const entrySchema = z.strictObject({
+  /** Real value of one step of the 8-bit values. */
+  scale: z.number().positive(),
+  /** 8-bit value that represents 0. */
+  zeroPoint: z.number().int().min(0).max(255),
+  /** Channel c has the scale `scale` * 2^(channels[c] / 8); without this list all channels have `scale`. */
+  channels: z.array(z.number().int()).optional(),
+  /** Finer than 8 bits: the sum of `count` 8-bit values, in steps of `scale`, is the value minus `low`. */
+  steps: z.strictObject({ count: z.number().int().min(2).max(16), low: z.number() }).optional(),
+});
+
+/** models/<name>/int8.json: the result of calibration (decision 0204). */
+export const tableSchema = z.object({
+  /** SHA-256 of the published file it was made for. */
+  sourceSha256: z.string().regex(/^[0-9a-f]{64}$/),
+  /** Names of the convolutions that stay in floats. */
+  float: z.array(z.string()),
+  /** Keyed by the tensor's name in the published file. */
+  tensors: z.record(z.string(), entrySchema),
+  /** Keyed by the name of the convolution: correction of its bias, in 1/32 of a step of each output channel. */
+  bias: z.record(z.string(), z.array(z.number().int())),
+});
+
+export type QuantisationTable = Readonly<z.infer<typeof tableSchema>>;
+export type TensorEntry = Readonly<z.infer<typeof entrySchema>>;
+
+/** Real value of one step, per channel. Throws a RangeError if the table has another number of channels. */
+export function scalesOf(entry: TensorEntry, channels: number): Float64Array {
+  if (entry.channels && entry.channels.length !== channels) {
+    throw new RangeError(`the table has ${entry.channels.length} channels where the network has ${channels}`);
+  }
+  return Float64Array.from(
+    { length: channels },
+    (_, c) => entry.scale * 2 ** ((entry.channels?.[c] ?? 0) / STEPS_PER_OCTAVE),
+  );
+}

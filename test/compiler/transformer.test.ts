@@ -1,0 +1,147 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fromBinary, toBinary } from '@bufbuild/protobuf';
+import test, { type ExecutionContext } from 'ava';
+import { rewrite } from '../../src/compiler/compile.ts';
+import { attribute } from '../../src/compiler/onnx/graph.ts';
+import { ModelProtoSchema, type NodeProto } from '../../src/compiler/onnx/onnx_pb.ts';
+import { loadAddon } from '../../src/engine/addon.ts';
+import { createEngine } from '../../src/engine/engine.ts';
+import { operatorsOf } from '../../src/models/precision.ts';
+import { engineOptions, Networks } from '../fixtures/engineSetup.ts';
+import { sayLeftOut } from '../fixtures/leftOut.ts';
+import { BF16_KERNELS, leaveOutKernels } from '../fixtures/lowPrecisionKernels.ts';
+import { type GeluForm, TRANSFORMER_SIDE, transformerNetwork } from '../fixtures/transformer.ts';
+
+const native = loadAddon();
+const operators = operatorsOf('bf16', native.versions().operators);
+if (operators.length > 0) leaveOutKernels(operators, BF16_KERNELS);
+const networks = new Networks();
+test.after.always(() => networks.remove());
+
+function present(t: ExecutionContext): boolean {
+  if (operators.length > 0) return true;
+  sayLeftOut(t, 'this processor has no dot products of bf16');
+  return false;
+}
+
+const bytesOf = (file: Uint8Array, form: 'fp32' | 'bf16') =>
+  Buffer.concat([...rewrite(file, undefined, form).pieces]);
+
+const nodesOf = (file: Uint8Array): readonly NodeProto[] =>
+  fromBinary(ModelProtoSchema, bytesOf(file, 'bf16')).graph?.node ?? [];
+
+const gelus = (nodes: readonly NodeProto[]) =>
+  nodes.filter((node) => node.opType === 'Bf16Product' && attribute(node, 'gelu')?.i === 1n).length;
+
+const SIDE = TRANSFORMER_SIDE;
+
+/** Alpha of an image by a network file. */
+async function alphaOf(t: ExecutionContext, file: Buffer, title: string, kernel?: string, threads = 1) {
+  const name = path.join(networks.folder, `${title}.onnx`);
+  writeFileSync(name, file);
+  const engine = createEngine(native, engineOptions({ intraOpThreads: threads }));
+  t.teardown(() => engine.close(0));
+  await engine.load({
+    name: title,
+    path: name,
+    width: SIDE,
+    height: SIDE,
+    mean: [128, 128, 128],
+    std: [128, 128, 128],
+    output: 'logit',
+    trainedOn: 'mattes',
+    ...(kernel !== undefined && { operators: kernel }),
+  });
+  const data = new Uint8Array(SIDE * SIDE * 4).map((_, at) => (at * 37 + (at >> 6) * 11) % 251);
+  const pixels = { data, width: SIDE, height: SIDE };
+  await engine.matte(pixels, {
+    network: title,
+    width: SIDE,
+    height: SIDE,
+    hiddenColour: 'keep',
+    refine: 'off',
+  });
+  return pixels.data.filter((_, at) => at % 4 === 3);
+}
+
+test('a transformer with windows, GELU and DeformConv runs in bf16 and agrees with floats', async (t) => {
+  if (!present(t)) return;
+  t.timeout(240_000);
+  const file = transformerNetwork();
+  const nodes = nodesOf(file);
+  t.is(nodes.filter(({ opType }) => opType === 'Bf16Product').length, 4);
+  t.is(gelus(nodes), 1);
+  t.false(nodes.some(({ opType }) => opType === 'Erf'));
+  t.true(nodes.some(({ opType }) => opType === 'DeformConv'));
+  const floats = await alphaOf(t, bytesOf(file, 'fp32'), 'floats');
+  t.true(new Set(floats).size > 60, 'the matte has many values');
+  for (const kernel of operators) {
+    const alone = await alphaOf(t, bytesOf(file, 'bf16'), 'bf16', kernel);
+    t.deepEqual(await alphaOf(t, bytesOf(file, 'bf16'), 'bf16', kernel, 2), alone, 'threads change nothing');
+    const off = alone.map((value, at) => Math.abs(value - (floats[at] ?? 0)));
+    const mean = off.reduce((sum, each) => sum + each, 0) / off.length;
+    t.log(`${kernel}: ${mean.toFixed(3)} of 255 on average, ${Math.max(...off)} at most`);
+    t.true(mean > 0 && mean < 1);
+    t.true(Math.max(...off) <= 8);
+  }
+});
+
+test('GELU is found however exporters write it, and what only looks like it is left', (t) => {
+  const found = (form: GeluForm) => gelus(nodesOf(transformerNetwork(form)));
+  t.is(found('halvedLast'), 1);
+  t.is(found('halvedFirst'), 1);
+  t.is(found('halvedShare'), 1);
+  t.is(found('wrongDivisor'), 0);
+  t.true(nodesOf(transformerNetwork('wrongDivisor')).some(({ opType }) => opType === 'Erf'));
+});
+
+test('a damaged node is an error of the model', async (t) => {
+  if (!present(t)) return;
+  t.timeout(240_000);
+  const damaged = (change: (node: NodeProto) => void) => {
+    const model = fromBinary(ModelProtoSchema, bytesOf(transformerNetwork(), 'bf16'));
+    const node = model.graph?.node.find(({ opType }) => opType === 'Bf16Product');
+    if (node) change(node);
+    return Buffer.from(toBinary(ModelProtoSchema, model));
+  };
+  const settings = (node: NodeProto, name: string, value: bigint) => {
+    const setting = attribute(node, name);
+    if (!setting) throw new Error(`no ${name}`);
+    if (setting.ints.length > 0) setting.ints = [value];
+    else setting.i = value;
+  };
+  const cases: readonly [string, (node: NodeProto) => void][] = [
+    ['inputs', (node) => settings(node, 'inputs', 32n)],
+    ['columns', (node) => settings(node, 'columns', -1n)],
+    [
+      'attributes',
+      (node) => {
+        node.attribute = node.attribute.filter(({ name }) => name !== 'columns');
+      },
+    ],
+    [
+      'constants',
+      (node) => {
+        [node.input[1], node.input[2]] = [
+          node.input[1] ?? '',
+          node.input[2]?.replace('biases', 'none') ?? '',
+        ];
+      },
+    ],
+    [
+      'outputs',
+      (node) => {
+        node.output = [...node.output, 'another'];
+      },
+    ],
+  ];
+  for (const [title, change] of cases) {
+    await t.throwsAsync(
+      alphaOf(t, damaged(change), `damaged-${title}`, operators[0]),
+      { code: 'ENGINE_MODEL' },
+      title,
+    );
+  }
+  await t.throwsAsync(alphaOf(t, bytesOf(transformerNetwork(), 'bf16'), 'none'), { code: 'ENGINE_MODEL' });
+});
