@@ -10,7 +10,7 @@ import { learnWeights, logitsOf, probabilities, standardise } from './logistic.j
 import { isPackage } from './packages.js';
 import { confusion, report } from './report.js';
 
-const { SUBJECT_TYPES } = await import(new URL('../../build/ts/src/engine/types.js', import.meta.url));
+const { allSubjectTypes } = await import(new URL('../../build/ts/src/engine/types.js', import.meta.url));
 const [data, packages, cache, out = fileURLToPath(new URL('../../models/types/head.json', import.meta.url))] =
   process.argv.slice(2);
 
@@ -41,8 +41,8 @@ function rowsOf(file) {
 }
 
 const known = ({ name }) => existsSync(featuresFile(cache, name));
-const OTHER = SUBJECT_TYPES.indexOf('other');
-const labelOf = (type) => SUBJECT_TYPES.indexOf(type === 'graphics' ? 'graphic' : type);
+const OTHER = allSubjectTypes.indexOf('other');
+const labelOf = (type) => allSubjectTypes.indexOf(type === 'graphics' ? 'graphic' : type);
 const foldOf = ({ set, source }) =>
   set === 'caltech101' ? `part ${Math.floor(seeded(`fold ${source}`)() * PARTS)}` : set;
 
@@ -61,10 +61,10 @@ function weightsOf(chosen) {
   for (const { label, source } of chosen)
     sizes.set(`${label} ${source}`, (sizes.get(`${label} ${source}`) ?? 0) + 1);
   const raw = chosen.map(({ label, source }) => 1 / Math.sqrt(sizes.get(`${label} ${source}`)));
-  const sums = SUBJECT_TYPES.map((_, type) =>
+  const sums = allSubjectTypes.map((_, type) =>
     raw.reduce((sum, each, at) => sum + (chosen[at].label === type ? each : 0), 0),
   );
-  const shares = SUBJECT_TYPES.map((type) => (type === 'product' ? PRODUCT : 1));
+  const shares = allSubjectTypes.map((type) => (type === 'product' ? PRODUCT : 1));
   const all = shares.reduce((a, b) => a + b);
   return raw.map((each, at) => (each * shares[chosen[at].label]) / sums[chosen[at].label] / all);
 }
@@ -79,13 +79,13 @@ function learn(chosen) {
     rows.map(({ values }) => values),
     (at) => (isMap(at) ? MAPS : 1),
   );
-  const prior = SUBJECT_TYPES.map((type) =>
+  const prior = allSubjectTypes.map((type) =>
     Float64Array.from({ length: FEATURES }, (_, at) =>
       typeOfKind[at] === type ? PRIOR / scaling.scale[at] : 0,
     ),
   );
   const scaled = rows.map(({ values, label, weight }) => ({ values: scaling.apply(values), label, weight }));
-  const types = SUBJECT_TYPES.length;
+  const types = allSubjectTypes.length;
   const linear = learnWeights(scaled, { types, prior, penalty: PENALTY });
   const found = scaled.map(({ values }) => logitsOf(linear, values));
   const hidden = learnHidden(scaled, found, { types, seed: 'hidden layer' });
@@ -132,7 +132,7 @@ const threshold = best(steps(0.2, 0.5, 0.02), (limit) => share(unseen, limit) + 
 
 function show(found) {
   const predicted = found.map((each) => ({ ...each, predicted: tell(each.logits, threshold) }));
-  console.log(`${report(predicted, SUBJECT_TYPES)}\n${confusion(predicted, SUBJECT_TYPES)}`);
+  console.log(`${report(predicted, allSubjectTypes)}\n${confusion(predicted, allSubjectTypes)}`);
 }
 console.log(
   `\n${photos.length} photos, ${new Set(photos.map(({ source }) => source)).size} sources; temperature ${temperature.toFixed(2)}, threshold ${threshold.toFixed(2)}`,
@@ -168,7 +168,7 @@ const [first, second] = [quantised(model.first), quantised(model.second)];
 const head = {
   about:
     'Head of the subject types, written by tools/subject-types/train.js; meaning: native/classify/subject_head.h',
-  types: SUBJECT_TYPES,
+  types: allSubjectTypes,
   detectorSide: detector.input.width,
   hidden: model.first.length,
   temperature: Number(temperature.toFixed(2)),
