@@ -222,6 +222,26 @@ function openApp(config: Config, options: AssembleOptions, foundation: Foundatio
   });
 }
 
+/** Watches what has metrics before the network is loaded. */
+function watchStart(
+  { log, health, openingSteps }: AssembleOptions,
+  { stores, shared, observation: { metrics } }: Foundation,
+  work: Work,
+): void {
+  if (!metrics) return;
+  watchServer(metrics, {
+    ledger: stores.ledger,
+    idempotency: shared.idempotency,
+    droppedLines: () => log.dropped(),
+    opening: openingSteps,
+    isReady: () => {
+      const { ready, lost } = work.devices();
+      const reachable = stores.isReachable() && shared.isReachable();
+      return health.phase === 'ready' && reachable && work.networkUsable() && (lost === 0 || ready > 0);
+    },
+  });
+}
+
 /** Opens the parts of `openServer` that are not needed to begin loading the network. */
 export async function assemble(config: Config, options: AssembleOptions): Promise<Server> {
   const { log, health, signal, opening } = options;
@@ -229,20 +249,8 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
   const closers = new Closers(log.logger);
   try {
     const foundation = await openFoundation(config, options, closers);
-    const { stores, shared, observation, limits } = foundation;
     const work = new Work(config, options, foundation, closers);
-    if (observation.metrics)
-      watchServer(observation.metrics, {
-        ledger: stores.ledger,
-        idempotency: shared.idempotency,
-        droppedLines: () => log.dropped(),
-        opening: options.openingSteps,
-        isReady: () => {
-          const { ready, lost } = work.devices();
-          const reachable = stores.isReachable() && shared.isReachable();
-          return health.phase === 'ready' && reachable && work.networkUsable() && (lost === 0 || ready > 0);
-        },
-      });
+    watchStart(options, foundation, work);
     const app = openApp(config, options, foundation, work);
     closers.add(options.closeEngine);
     // Before the network is loaded: an error of the port is known at once, and health answers meanwhile.
@@ -269,9 +277,9 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
       await closers.closeAll();
       return inTime;
     };
-    const { idempotency } = shared;
-    const { improve, console: people } = foundation;
-    const { scheduler, memory, downloads } = limits;
+    const { stores, improve, observation, console: people } = foundation;
+    const { idempotency } = foundation.shared;
+    const { scheduler, memory, downloads } = foundation.limits;
     return {
       http,
       stores,

@@ -50,7 +50,7 @@ export async function findSession(
 }
 
 /** Sessions stored by an earlier version lack what the provider vouched for. */
-export function isOperator({ providers }: AccessParts, { link, provider }: Session): boolean {
+export function isOperatorSession({ providers }: AccessParts, { link, provider }: Session): boolean {
   if (link) return true;
   const by = providers.find(({ options }) => options.id === provider?.id);
   return provider?.vouched !== undefined && by?.isOperator(provider.vouched) === true;
@@ -100,7 +100,7 @@ const signedIn =
 const operatorsOnly =
   (parts: AccessParts): Middleware =>
   async (ctx, next) => {
-    if (!isOperator(parts, sessionOf(ctx))) throw fail('operators_only');
+    if (!isOperatorSession(parts, sessionOf(ctx))) throw fail('operators_only');
     await next();
   };
 

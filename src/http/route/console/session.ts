@@ -12,7 +12,14 @@ import type { Context, Middleware } from '../../context.ts';
 import { type Cookies, createCookie } from '../../cookies.ts';
 import { inBody, parse, text } from '../../requestParameters.ts';
 import type { Route } from '../../router.ts';
-import { type AccessParts, actorOf, type Endpoints, findSession, isOperator, sessionOf } from './access.ts';
+import {
+  type AccessParts,
+  actorOf,
+  type Endpoints,
+  findSession,
+  isOperatorSession,
+  sessionOf,
+} from './access.ts';
 import type { SessionInfo, SignedOut } from './api.ts';
 
 export interface SessionParts extends AccessParts {
@@ -46,7 +53,7 @@ export function sessionRoutes(parts: SessionParts, { anyone, owner }: Endpoints)
     return {
       signedIn: true,
       account: { id, name, email },
-      operator: isOperator(parts, session),
+      operator: isOperatorSession(parts, session),
       csrf: session.csrf,
       expiresAt: isoTime(sessions.expiresAt(session)),
       selling: parts.purchases !== undefined,
