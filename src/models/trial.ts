@@ -14,7 +14,7 @@ export interface Trial {
 const LEAST_OF_UNIT = 126;
 const MOST_OF_UNIT = 189;
 
-/** Before the sigmoid. */
+/** Returns what alpha was before the sigmoid. */
 const logitOf = (alpha: number) => {
   const share = Math.min(254.5, Math.max(0.5, alpha)) / 255;
   return Math.log(share / (1 - share)).toFixed(1);

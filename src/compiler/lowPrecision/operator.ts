@@ -15,7 +15,7 @@ const CODE = 'steps';
 
 export type Operator = 'IntegerNetwork' | 'Bf16Network';
 
-/** A node that runs a program on a tensor. Its constants are added to the graph. */
+/** Returns a node that runs a program on a tensor, and adds its constants to the graph. */
 export function operatorNode(
   graph: GraphProto,
   operator: Operator,

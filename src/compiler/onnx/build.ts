@@ -28,7 +28,7 @@ function attributeOf(name: string, value: Setting): AttributeProto {
   return create(AttributeProtoSchema, { name, type: TYPES.ints, ints: value.map(BigInt) });
 }
 
-/** A node with one output, which has the node's name. */
+/** Returns a node with one output, which has the node's name. */
 export function buildNode(
   opType: string,
   input: readonly string[],
@@ -44,7 +44,7 @@ export function buildNode(
   });
 }
 
-/** A float32 initializer; no dimensions means a scalar. */
+/** Returns a float32 initializer; no dimensions means a scalar. */
 export function floatTensor(name: string, dims: readonly number[], values: Float32Array): TensorProto {
   const rawData = new Uint8Array(values.length * 4);
   const view = new DataView(rawData.buffer);
@@ -54,7 +54,7 @@ export function floatTensor(name: string, dims: readonly number[], values: Float
   return create(TensorProtoSchema, { name, dims: dims.map(BigInt), dataType: FLOAT, rawData });
 }
 
-/** A float32 input or output; without `dims` its shape is left to shape inference. */
+/** Returns a float32 input or output; without `dims` its shape is left to shape inference. */
 export function floatValue(name: string, dims?: readonly number[]): ValueInfoProto {
   const shape = dims && {
     dim: dims.map((side) =>

@@ -30,7 +30,7 @@ export function subgraphs(node: NodeProto): GraphProto[] {
   return node.attribute.flatMap((each) => (each.g ? [each.g, ...each.graphs] : each.graphs));
 }
 
-/** All nodes of a graph and of the graphs nested in it. */
+/** Returns all nodes of a graph and of the graphs nested in it. */
 export function* allNodes(graph: GraphProto): Generator<NodeProto> {
   for (const node of graph.node) {
     yield node;
@@ -38,7 +38,7 @@ export function* allNodes(graph: GraphProto): Generator<NodeProto> {
   }
 }
 
-/** All tensors of a graph and of the graphs nested in it: initializers and attributes. */
+/** Returns all tensors of a graph and of the graphs nested in it: initializers and attributes. */
 export function* allTensors(graph: GraphProto): Generator<TensorProto> {
   yield* graph.initializer;
   for (const node of graph.node) {
@@ -81,7 +81,7 @@ export function int64Tensor(name: string, values: readonly bigint[]): TensorProt
   });
 }
 
-/** `data`: values as ONNX stores them, little-endian. Referenced, not copied. */
+/** Returns a tensor of `data`, values as ONNX stores them, little-endian, which is referenced, not copied. */
 export function rawTensor(
   name: string,
   dataType: number,
@@ -124,7 +124,7 @@ export function constants(graph: GraphProto): Map<string, TensorProto> {
  * float16 append their casts instead. Throws a RangeError where nodes read each other in a circle.
  */
 export function sortNodes(graph: GraphProto): void {
-  const producers = new Map(graph.node.flatMap((node) => node.output.map((name) => [name, node] as const)));
+  const producers = producersOf(graph);
   // The name of an optional value that is left out.
   producers.delete('');
   const read = (node: NodeProto) => [node, ...subgraphs(node).flatMap((inner) => [...allNodes(inner)])];
@@ -151,6 +151,11 @@ export function sortNodes(graph: GraphProto): void {
   graph.node = [...sorted];
 }
 
+/** Returns the nodes of the outermost graph by the names of what they make; '' is an optional value that is left out. */
+export function producersOf(graph: GraphProto): Map<string, NodeProto> {
+  return new Map(graph.node.flatMap((node) => node.output.map((name) => [name, node] as const)));
+}
+
 /** Finds the node that alone reads a tensor of the outermost graph; undefined for an output of the graph. */
 export function onlyConsumerOf(graph: GraphProto): (name: string) => NodeProto | undefined {
   const consumers = consumersOf(graph);
@@ -161,7 +166,7 @@ export function onlyConsumerOf(graph: GraphProto): (name: string) => NodeProto |
   };
 }
 
-/** The nodes of the outermost graph that read a tensor, by its name, in the order of the graph; each node once. */
+/** Returns the nodes of the outermost graph that read a tensor, by its name, in the order of the graph; each node once. */
 export function consumersOf(graph: GraphProto): Map<string, NodeProto[]> {
   const consumers = new Map<string, NodeProto[]>();
   for (const node of graph.node) {

@@ -10,7 +10,7 @@ type Named = QuantisedTensor<string>;
 const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView) =>
   new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
 
-/** Writes QuantizeLinear and DequantizeLinear around every convolution and addition, of which ONNX Runtime makes integer ones. */
+/** Writes QuantizeLinear and DequantizeLinear around convolutions and additions, which ONNX Runtime then runs in integers. */
 class StandardOperators implements Target<string> {
   readonly nodes: NodeProto[] = [];
   readonly #graph: GraphProto;

@@ -19,7 +19,7 @@ function setSides(value: ValueInfoProto, side: number): void {
 /** Side of the encoder's input that the decoder is published for. */
 const PUBLISHED_SIDE = 1024;
 
-/** The only value of a float32 scalar. */
+/** Returns the only value of a float32 scalar. */
 function scalarOf(tensor: TensorProto | undefined): number | undefined {
   if (tensor?.dataType !== FLOAT || tensor.dims.length > 0) return undefined;
   const { rawData, floatData } = tensor;
