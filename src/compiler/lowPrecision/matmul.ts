@@ -1,5 +1,5 @@
-import { buildNode } from '../onnx/build.ts';
-import { attribute, constants, consumersOf, FLOAT, INT8, rawTensor } from '../onnx/graph.ts';
+import { buildNode, rawTensor } from '../onnx/build.ts';
+import { attribute, constants, consumersOf, FLOAT, INT8 } from '../onnx/graph.ts';
 import type { GraphProto, ModelProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
 import { Unsupported } from './geometry.ts';
 import { importOperators, OPERATORS_DOMAIN } from './operator.ts';
@@ -56,9 +56,6 @@ function joined<T extends Float32Array | Int8Array>(parts: readonly T[], all: T)
   }
   return all;
 }
-
-const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array | Int8Array) =>
-  new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
 
 /** Returns the size of a constant matrix that is worth a matmul in bf16, and whether it is stored with its columns first. */
 function sizeOf(node: NodeProto, matrix: TensorProto | undefined) {
@@ -267,7 +264,7 @@ class Bf16MatMulsConverter {
       parts.reduce((sum, { length }) => sum + length, 0);
     const constant = (kind: string, type: number, values: Float32Array | Int8Array) => {
       const name = `${to}/bf16/${kind}`;
-      this.#made.push(rawTensor(name, type, [values.length], bytesOf(values)));
+      this.#made.push(rawTensor(name, type, [values.length], values));
       return name;
     };
     const node = buildNode(

@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
-import { FLOAT, INT8, INT32, INT64, newNode, rawTensor } from '../onnx/graph.ts';
+import { newNode, rawTensor } from '../onnx/build.ts';
+import { FLOAT, INT8, INT32, INT64 } from '../onnx/graph.ts';
 import {
   type GraphProto,
   type ModelProto,

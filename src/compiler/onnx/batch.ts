@@ -1,4 +1,5 @@
-import { attribute, constants, int64Tensor, int64Values, newNode, producersOf, subgraphs } from './graph.ts';
+import { int64Tensor, newNode } from './build.ts';
+import { attribute, constants, int64Values, producersOf, subgraphs } from './graph.ts';
 import type { GraphProto, NodeProto, TensorProto, ValueInfoProto } from './onnx_pb.ts';
 
 /** Operators that treat every image of a batch independently, whatever their attributes. */

@@ -1,14 +1,4 @@
-import { create } from '@bufbuild/protobuf';
-import {
-  type AttributeProto,
-  AttributeProtoSchema,
-  type GraphProto,
-  type NodeProto,
-  NodeProtoSchema,
-  type TensorProto,
-  TensorProtoSchema,
-  type ValueInfoProto,
-} from './onnx_pb.ts';
+import type { AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto } from './onnx_pb.ts';
 
 /** Element types of TensorProto.data_type, numbered as in the ONNX standard. */
 export const FLOAT = 1;
@@ -17,9 +7,6 @@ export const INT8 = 3;
 export const INT32 = 6;
 export const INT64 = 7;
 export const FLOAT16 = 10;
-
-/** Attribute types, numbered as in the ONNX standard. */
-const ATTRIBUTE_INT = 2;
 
 export function attribute(node: NodeProto, name: string): AttributeProto | undefined {
   return node.attribute.find((each) => each.name === name);
@@ -53,51 +40,6 @@ export function elementType(value: ValueInfoProto): number | undefined {
 
 export function setElementType(value: ValueInfoProto, type: number): void {
   if (value.type?.value.case === 'tensorType') value.type.value.value.elemType = type;
-}
-
-export function newNode(
-  opType: string,
-  input: string[],
-  output: string[],
-  ints: Record<string, number> = {},
-) {
-  return create(NodeProtoSchema, {
-    name: `cutout/${output[0]}`,
-    opType,
-    input,
-    output,
-    attribute: Object.entries(ints).map(([name, i]) =>
-      create(AttributeProtoSchema, { name, i: BigInt(i), type: ATTRIBUTE_INT }),
-    ),
-  });
-}
-
-export function int64Tensor(name: string, values: readonly bigint[]): TensorProto {
-  return create(TensorProtoSchema, {
-    name,
-    dims: [BigInt(values.length)],
-    dataType: INT64,
-    int64Data: [...values],
-  });
-}
-
-/** Returns a tensor of `data`, values as ONNX stores them, little-endian, which is referenced, not copied. */
-export function rawTensor(
-  name: string,
-  dataType: number,
-  dims: readonly (bigint | number)[],
-  data: Uint8Array,
-): TensorProto {
-  return create(TensorProtoSchema, { name, dims: dims.map(BigInt), dataType, rawData: data });
-}
-
-export function floatTensor(name: string, dims: readonly number[], values: Float32Array): TensorProto {
-  return rawTensor(
-    name,
-    FLOAT,
-    dims,
-    new Uint8Array(values.buffer as ArrayBuffer, values.byteOffset, values.byteLength),
-  );
 }
 
 /** Values of a small INT64 tensor, in either of its encodings. */

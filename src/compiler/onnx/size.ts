@@ -1,4 +1,5 @@
-import { attribute, constants, FLOAT, floatTensor, int64Values, producersOf } from './graph.ts';
+import { floatTensor } from './build.ts';
+import { attribute, constants, FLOAT, int64Values, producersOf } from './graph.ts';
 import type { GraphProto, NodeProto, TensorProto, ValueInfoProto } from './onnx_pb.ts';
 import { dropUnused } from './prune.ts';
 

@@ -1,4 +1,5 @@
 import { clearField } from '@bufbuild/protobuf';
+import { newNode } from './build.ts';
 import {
   allNodes,
   allTensors,
@@ -7,7 +8,6 @@ import {
   FLOAT,
   FLOAT16,
   INT64,
-  newNode,
   setElementType,
   subgraphs,
 } from './graph.ts';

@@ -1,4 +1,5 @@
-import { attribute, constants, FLOAT, floatTensor } from '../onnx/graph.ts';
+import { floatTensor } from '../onnx/build.ts';
+import { attribute, constants, FLOAT } from '../onnx/graph.ts';
 import type { GraphProto, TensorProto, ValueInfoProto } from '../onnx/onnx_pb.ts';
 
 /** Pixels of the encoder's input for one of each input of the decoder. */

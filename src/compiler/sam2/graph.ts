@@ -1,5 +1,4 @@
-import { buildNode, type Setting } from '../onnx/build.ts';
-import { floatTensor, int64Tensor } from '../onnx/graph.ts';
+import { buildNode, floatTensor, int64Tensor, type Setting } from '../onnx/build.ts';
 import type { NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
 import type { Weights } from './ortFile.ts';
 
