@@ -38,16 +38,16 @@ export async function inspectFile(given: string): Promise<Inspected> {
 }
 
 /** Longest name that CUTOUT_MODEL takes. */
-const maxName = 64;
+const MAX_NAME = 64;
 
-/** A network's name from that of its file: `My Net (v2).onnx` becomes `my-net-v2`. */
+/** Returns a network's name from that of its file: `My Net (v2).onnx` becomes `my-net-v2`. */
 export const nameFrom = (file: string): string =>
   path
     .basename(file, path.extname(file))
     .toLowerCase()
     .replace(/[^a-z0-9._-]+/g, '-')
     .replace(/^[^a-z0-9]+|[^a-z0-9]+$/g, '')
-    .slice(0, maxName);
+    .slice(0, MAX_NAME);
 
 /** Rejects with ModelError for a name that no network may have, or that one has. */
 export async function checkName(modelsDir: string, name: string): Promise<void> {
@@ -75,7 +75,7 @@ export interface Description extends Pick<Manifest, 'name' | 'title' | 'input' |
   readonly licence: string | undefined;
 }
 
-/** The network as it will be in the models folder; nothing is written. Throws ModelError for impossible values. */
+/** Returns the network as it will be in the models folder; nothing is written. Throws ModelError for impossible values. */
 export function describeAdded(
   modelsDir: string,
   { file, bytes, sha256, guesses }: Inspected,

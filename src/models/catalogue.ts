@@ -5,7 +5,7 @@ import { codeOf } from '../files.ts';
 import { ModelError } from './error.ts';
 import { type Manifest, readManifest } from './manifest.ts';
 
-/** Path of this installation's `models/` folder, relative to build/ts/src/models. */
+/** Returns the path of this installation's `models/` folder, relative to build/ts/src/models. */
 export function installedCatalogue(): string {
   return fileURLToPath(new URL('../../../../models', import.meta.url));
 }
@@ -19,7 +19,7 @@ export interface CatalogueEntry {
 /** Folders with networks. Where several have one of the same name, the first folder's counts. */
 export type Catalogue = string | readonly string[];
 
-/** The networks of an installation, and after them those that were added to its models folder (add.ts). */
+/** Returns the networks of an installation, and after them those that were added to its models folder (add.ts). */
 export const catalogueWith = (
   modelsDir: string,
   catalogueDir: string = installedCatalogue(),
@@ -59,14 +59,14 @@ async function foldersOf(catalogue: Catalogue): Promise<ReadonlyMap<string, stri
   return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** All networks of a catalogue, by name. Rejects with ModelError for an invalid manifest. */
+/** Returns all networks of a catalogue, by name. Rejects with ModelError for an invalid manifest. */
 export async function listCatalogue(catalogue: Catalogue): Promise<CatalogueEntry[]> {
   const found = await foldersOf(catalogue);
   return Promise.all([...found].map(([name, folder]) => readEntry(folder, name)));
 }
 
 /**
- * One network of a catalogue. Rejects with ModelError `model_unknown`, whose message lists the known names and says how
+ * Returns one network of a catalogue. Rejects with ModelError `model_unknown`, whose message lists the known names and says how
  * another one is added.
  */
 export async function findNetwork(catalogue: Catalogue, name: string): Promise<CatalogueEntry> {

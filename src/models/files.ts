@@ -26,7 +26,7 @@ class Digest {
   }
 }
 
-/** Length and SHA-256 of a file, read once. Rejects with ENOENT if it does not exist. */
+/** Returns the length and SHA-256 of a file, read once. Rejects with ENOENT if it does not exist. */
 export async function digestFile(file: string, signal?: AbortSignal): Promise<Written> {
   const digest = new Digest();
   const chunks = createReadStream(file, { highWaterMark: 1 << 20, ...(signal && { signal }) });

@@ -6,6 +6,7 @@ import {
   FLOAT,
   FLOAT16,
   onlyConsumerOf,
+  producersOf,
 } from '../compiler/onnx/graph.ts';
 import { floatReader, halfWidener } from '../compiler/onnx/half.ts';
 import type {
@@ -65,7 +66,7 @@ function dims(value: ValueInfoProto): (number | undefined)[] | undefined {
 
 const written = (shape: readonly (number | undefined)[]) => `[${shape.map((dim) => dim ?? '?').join(', ')}]`;
 
-/** The one input that is the image. Throws ModelError for other inputs than the engine gives. */
+/** Returns the one input that is the image. Throws ModelError for other inputs than the engine gives. */
 function imageInput(graph: GraphProto): { input: ValueInfoProto; height?: number; width?: number } {
   const given = new Set(graph.initializer.map(({ name }) => name));
   const inputs = graph.input.filter(({ name }) => !given.has(name));
@@ -101,12 +102,12 @@ function checkOutput(graph: GraphProto): void {
   }
 }
 
-/** The size of networks of these kinds where the file leaves it free. */
+/** Returns the size of networks of these kinds where the file leaves it free. */
 function usualSize(kinds: ReadonlySet<string>): number {
   return kinds.has('InstanceNormalization') ? 512 : 1024;
 }
 
-/** What the network does with the image before its first layer: the numbers that it subtracts and divides by. */
+/** Returns what the network does with the image before its first layer: the numbers that it subtracts and divides by. */
 function ownNormalisation(graph: GraphProto, input: string): Normalisation | undefined {
   const known = constants(graph);
   const consumer = onlyConsumerOf(graph);
@@ -166,7 +167,7 @@ const UNBOUNDED = new Set([
 ]);
 
 function guessOutput(graph: GraphProto): Guesses['output'] {
-  const producers = new Map(graph.node.flatMap((node) => node.output.map((name) => [name, node] as const)));
+  const producers = producersOf(graph);
   const known = constants(graph);
   let node = producers.get(graph.output[0]?.name ?? '');
   // A graph that is damaged may have a cycle.

@@ -26,7 +26,7 @@ export interface Place {
 }
 
 /**
- * Float format for a device: on a GPU with CUDA Cutout's own for networks that make mattes; else float16 only on a GPU
+ * Returns the float format for a device: on a GPU with CUDA Cutout's own for networks that make mattes; else float16 only on a GPU
  * and only where the network was published in it.
  */
 export function floatFormFor({ file, role }: Manifest, device: Provider): Form {
@@ -39,7 +39,7 @@ export const specOf = ({ input, output, trainedOn }: Manifest, name: string, pat
   return { name, path, width, height, mean, std, output, trainedOn };
 };
 
-/** The same in the form `gpu`; `operators` of its facts says whether it is a program, which gives logits. */
+/** Returns the same in the form `gpu`; `operators` of its facts says whether it is a program, which gives logits. */
 export const gpuSpecOf = (spec: NetworkSpec, { operators }: Pick<PreparedFacts, 'operators'>): NetworkSpec =>
   operators ? { ...spec, gpuProgram: true, output: 'logit' } : spec;
 
@@ -51,7 +51,7 @@ const USES: Readonly<Record<Manifest['role'], string>> = {
   decoder: 'finds what points show and makes no matte',
 };
 
-/** A network of the catalogue that fits role, device and precision. Rejects with ModelError. */
+/** Returns a network of the catalogue that fits role, device and precision. Rejects with ModelError. */
 export async function findFor(
   name: string,
   { modelsDir, catalogueDir, role = 'matte' }: Pick<Place, 'modelsDir' | 'catalogueDir' | 'role'>,
@@ -74,7 +74,7 @@ export interface ConfiguredModels {
 }
 
 /**
- * The network that runs beside `model`: `secondModel` itself, or for `auto` by the manifest of `model`; undefined:
+ * Returns the network that runs beside `model`: `secondModel` itself, or for `auto` by the manifest of `model`; undefined:
  * none. Rejects with ModelError.
  */
 export async function secondModelOf({
@@ -87,7 +87,7 @@ export async function secondModelOf({
 }
 
 /**
- * The path where `ensureNetwork` finds or places the network. Reads the catalogue only. Rejects with
+ * Returns the path where `ensureNetwork` finds or places the network. Reads the catalogue only. Rejects with
  * ModelError.
  */
 export async function locateNetwork(name: string, options: Place): Promise<NetworkSpec> {

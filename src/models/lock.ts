@@ -13,7 +13,7 @@ const STALE_MS = 60_000;
 
 const ownerSchema = z.object({ token: z.string(), host: z.string(), pid: z.number(), started: z.string() });
 
-/** Start time of a process, which distinguishes a new process that reuses a process id; '' if unknown. */
+/** Returns the start time of a process, which distinguishes a new process that reuses a process id; '' if unknown. */
 async function startOf(pid: number): Promise<string> {
   const line = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
   // Field 22 of /proc/PID/stat; the second field is a name in parentheses that may contain spaces.

@@ -15,7 +15,7 @@ export interface Progress {
 
 /** Receives the progress of a pull: the command line draws a bar, the server writes log lines. */
 export interface Observer {
-  /** A sentence the operator should read, for example about a licence. */
+  /** Tells a sentence the operator should read, for example about a licence. */
   notice(text: string): void;
   progress(progress: Progress): void;
 }

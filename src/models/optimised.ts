@@ -56,7 +56,7 @@ export const identity = (file: string): Promise<string> =>
     () => 'missing',
   );
 
-/** Hash of the processor's name and features; undefined if the system does not report them. */
+/** Returns the hash of the processor's name and features; undefined if the system does not report them. */
 export async function processorKey(cpuinfo = '/proc/cpuinfo'): Promise<string | undefined> {
   const text = await readFile(cpuinfo, 'utf8').catch(() => '');
   const lines = text.match(/^(model name|flags|Features|CPU part|CPU implementer)\s*:.*$/gm) ?? [];
@@ -68,7 +68,7 @@ export async function processorKey(cpuinfo = '/proc/cpuinfo'): Promise<string | 
 }
 
 /**
- * CRC-32: detects damage as reliably as needed here, at seven times the speed of SHA-256 on processors
+ * Returns the CRC-32, which detects damage as reliably as needed here, at seven times the speed of SHA-256 on processors
  * without SHA instructions.
  */
 async function sumOf(file: string): Promise<Sum> {
@@ -91,7 +91,7 @@ const lengthOf = (file: string) =>
   );
 
 /**
- * The copy of exactly this prepared file under `cacheKey`, if its files have their recorded lengths (reading
+ * Returns the copy of exactly this prepared file under `cacheKey`, if its files have their recorded lengths (reading
  * past the end of a mapped file kills the process). Contents are not read.
  */
 export async function findOptimised(
@@ -127,7 +127,7 @@ interface OptimisedDraft {
 }
 
 /**
- * A place to write a new copy; undefined if the folder is not writable. Every draft must be kept or
+ * Returns a place to write a new copy; undefined if the folder is not writable. Every draft must be kept or
  * discarded.
  */
 export async function draftOptimised(

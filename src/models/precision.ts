@@ -37,7 +37,7 @@ const WITHOUT_DOT_PRODUCTS: readonly string[] = ['avx512', 'avx2'];
 /** Largest mean difference from floats at which `auto` takes bf16. */
 const BF16_DIFFERENCE = 0.002;
 
-/** The first instruction set of a processor that makes an 8-bit network worthwhile. */
+/** Returns the first instruction set of a processor that makes an 8-bit network worthwhile. */
 export const dotProductOf = (instructionSets: readonly string[]): string | undefined =>
   instructionSets.find((name) => DOT_PRODUCTS.includes(name));
 
@@ -63,7 +63,7 @@ export interface PrecisionQuestion {
   readonly operators: readonly string[];
 }
 
-/** What a network is prepared as for a choice. */
+/** Returns what a network is prepared as for a choice. */
 export const formFor = ({
   precision,
   operators,
@@ -71,19 +71,19 @@ export const formFor = ({
 }: Pick<PrecisionChoice, 'precision' | 'operators' | 'form'>): Form =>
   form ?? (precision === 'int8' && operators !== undefined ? 'int8-operators' : precision);
 
-/** Who computes the part in 8 bits or bf16, for a person; undefined where there is none. */
+/** Returns who computes the part in 8 bits or bf16, for a person; undefined where there is none. */
 export function operatorsText({ precision, operators }: PrecisionChoice): string | undefined {
   if (precision !== 'int8' && precision !== 'bf16') return undefined;
   return operators === undefined ? "ONNX Runtime's operators" : `Cutout's operators for ${operators}`;
 }
 
-/** Those of Cutout's operators on this processor that compute in a precision, best first. */
+/** Returns those of Cutout's operators on this processor that compute in a precision, best first. */
 export const operatorsOf = (precision: Precision, operators: readonly string[]): readonly string[] =>
   precision === 'int8' || precision === 'bf16'
     ? operators.filter((name) => BF16.includes(name) === (precision === 'bf16'))
     : [];
 
-/** Those that `auto` takes on a processor; undefined: ONNX Runtime's, or floats. */
+/** Returns those that `auto` takes on a processor; undefined: ONNX Runtime's, or floats. */
 export function fasterOperators(
   precision: Precision,
   { instructionSets, operators }: Pick<PrecisionQuestion, 'instructionSets' | 'operators'>,
@@ -93,7 +93,7 @@ export function fasterOperators(
   return operatorsOf(precision, operators).find((name) => faster.includes(name));
 }
 
-/** What the operator should know about kernels that failed their check; undefined where none did. */
+/** Returns what the operator should know about kernels that failed their check; undefined where none did. */
 export const refusedText = ({ refusedOperators }: { readonly refusedOperators: readonly string[] }) =>
   refusedOperators.length === 0
     ? undefined
@@ -116,7 +116,7 @@ function chooseOperators(
   );
 }
 
-/** Cutout's operators in bf16, which are all there are. Throws ModelError without any. */
+/** Returns Cutout's operators in bf16, which are all there are. Throws ModelError without any. */
 function bf16Choice(question: PrecisionQuestion, because: string): PrecisionChoice {
   const chosen = chooseOperators(question, 'bf16');
   if (chosen.operators !== undefined) return { precision: 'bf16', because, ...chosen };

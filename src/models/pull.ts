@@ -35,7 +35,7 @@ export interface PullOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What the operator must know of a network's licence before its weights are fetched. */
+/** Returns what the operator must know of a network's licence before its weights are fetched. */
 function licenceNotice(manifest: Manifest): string {
   const { name, restricted, note } = manifest.licence;
   const first = `The weights of ${manifest.name} are under ${name}.${note ? ` ${note}` : ''}`;
@@ -94,7 +94,7 @@ function placeOf(source: Source, entry: CatalogueEntry, files: NetworkFiles, opt
   }
 }
 
-/** Where to fetch a network's file from, in this order. */
+/** Returns where to fetch a network's file from, in this order. */
 function placesOf(entry: CatalogueEntry, files: NetworkFiles, options: PullOptions): readonly Place[] {
   const { source, mirrors } = entry.manifest;
   const { from } = options;

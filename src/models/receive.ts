@@ -16,7 +16,7 @@ const MAX_RESUMES = 5;
 
 const partRecordSchema = z.object({ sha256: z.string(), validator: z.string().optional() });
 
-/** What an earlier download of the same file left. */
+/** Returns what an earlier download of the same file left. */
 async function leftOver(files: NetworkFiles, manifest: Manifest): Promise<Resume> {
   try {
     const record = partRecordSchema.parse(JSON.parse(await readFile(files.partRecord, 'utf8')));
@@ -154,7 +154,7 @@ export async function receive(
   await rm(files.partRecord, { force: true });
 }
 
-/** fetch puts the reason of a failed connection into `cause`. */
+/** Returns the reason of a failed connection, which fetch puts into `cause`. */
 function causeText(error: Error): string {
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
 }

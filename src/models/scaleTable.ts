@@ -26,7 +26,7 @@ async function readBytes(entry: CatalogueEntry): Promise<{ file: string; bytes: 
   return { file, bytes, sha256: createHash('sha256').update(bytes).digest('hex') };
 }
 
-/** SHA-256 of a network's scale table. Rejects with ModelError `model_unsupported` if it has none. */
+/** Returns the SHA-256 of a network's scale table. Rejects with ModelError `model_unsupported` if it has none. */
 export async function tableSum(entry: CatalogueEntry): Promise<string> {
   return (await readBytes(entry)).sha256;
 }

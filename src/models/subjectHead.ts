@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { allSubjectTypes, type SubjectHead } from '../engine/types.ts';
 import { ModelError } from './error.ts';
 
-/** Path of this installation's models/types/head.json, relative to build/ts/src/models. */
+/** Returns the path of this installation's models/types/head.json, relative to build/ts/src/models. */
 const installedHead = (): string =>
   fileURLToPath(new URL('../../../../models/types/head.json', import.meta.url));
 

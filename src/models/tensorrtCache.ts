@@ -21,7 +21,7 @@ export interface TensorrtCacheKey {
   readonly gpu: Pick<Gpu, 'name' | 'computeCapability' | 'driver' | 'cuda' | 'tensorrt'>;
 }
 
-/** Name of the folder of an engine. */
+/** Returns the name of the folder of an engine. */
 export function engineFolderName({ network, fp16, onnxruntime, gpu }: TensorrtCacheKey): string {
   const { name, computeCapability, driver, cuda, tensorrt } = gpu;
   const parts = [
@@ -79,7 +79,7 @@ async function sweep(parent: string): Promise<void> {
 }
 
 /**
- * The cache of exactly this engine, or a new folder to build it in; undefined if the models folder is not writable.
+ * Returns the cache of exactly this engine, or a new folder to build it in; undefined if the models folder is not writable.
  * Every cache must be kept or discarded.
  */
 export async function openTensorrtCache(

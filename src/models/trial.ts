@@ -20,7 +20,7 @@ const MOST_OF_UNIT = sigmoid(1.05);
 /** An output whose values differ by less is the same everywhere. */
 const LEAST_RANGE = 2 / 255;
 
-/** Before the sigmoid. */
+/** Returns what a value was before the sigmoid. */
 const logitOf = (value: number) => {
   const share = Math.min(0.998, Math.max(0.002, value));
   return Math.log(share / (1 - share)).toFixed(1);

@@ -31,7 +31,7 @@ const REFUSED: Readonly<Record<string, Readonly<Record<number, string>>>> = {
 const EXTERNAL_DATA = 13;
 const DATA_LOCATION = 14;
 
-/** How many floats the packed numbers of a field count as; 0 for bytes and texts, which become one value. */
+/** Returns how many floats the packed numbers of a field count as; 0 for bytes and texts, which become one value. */
 function packedNumbers(field: DescField | undefined, length: number): number {
   if (field?.fieldKind !== 'list' || field.listKind !== 'scalar') return 0;
   if (field.scalar === ScalarType.FLOAT) return length / 4;

@@ -25,7 +25,7 @@ export async function verifySource(files: NetworkFiles, manifest: Manifest): Pro
   return found.sha256 === manifest.file.sha256 ? 'ok' : 'damaged';
 }
 
-/** The record beside a prepared network; undefined if there is none or it cannot be read. */
+/** Returns the record beside a prepared network; undefined if there is none or it cannot be read. */
 export async function readRecord(files: NetworkFiles): Promise<PreparedRecord | undefined> {
   const text = await readFile(files.record, 'utf8').catch(absent);
   if (text === undefined) return undefined;
@@ -66,7 +66,7 @@ export async function verifyPrepared(
   return found.sha256 === record.sha256 ? 'ok' : 'damaged';
 }
 
-/** `isCurrent` for the record beside a network's prepared file; false without one. */
+/** Whether the record beside a network's prepared file is current; false without one. */
 export async function isPreparedCurrent(
   name: string,
   { modelsDir, device, catalogueDir, ...place }: Place,

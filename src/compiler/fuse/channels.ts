@@ -37,7 +37,7 @@ function pad(graph: FloatGraph, node: NodeProto, axis: number, length: number): 
 const isDense = (graph: FloatGraph, node: NodeProto | undefined): node is NodeProto =>
   constantsOf(graph, node) !== undefined && node !== undefined && groupsOf(node) === 1;
 
-/** The convolution, with or without a ReLU behind it, that produces a tensor which `consumer` alone consumes. */
+/** Returns the convolution, with or without a ReLU behind it, that produces a tensor which `consumer` alone consumes. */
 function source(graph: FloatGraph, tensor: string | undefined, consumer: NodeProto): NodeProto | undefined {
   const producer = graph.producer(tensor);
   if (producer === undefined || graph.soleConsumer(outputOf(producer)) !== consumer) return undefined;

@@ -24,7 +24,7 @@ export class FloatGraph {
     return this.graph.node.filter((node) => node.input.includes(tensor));
   }
 
-  /** The only consumer of a tensor that is not a graph output; otherwise undefined. */
+  /** Returns the only consumer of a tensor that is not a graph output; otherwise undefined. */
   soleConsumer(tensor: string): NodeProto | undefined {
     const [reader, ...others] = this.consumers(tensor);
     const isOutput = this.graph.output.some(({ name }) => name === tensor);
@@ -40,7 +40,7 @@ export class FloatGraph {
     };
   }
 
-  /** The value of a constant with one element. */
+  /** Returns the value of a constant with one element. */
   number(tensor: string | undefined): number | undefined {
     const values = this.constant(tensor)?.values;
     return values?.length === 1 ? values[0] : undefined;
@@ -58,15 +58,15 @@ export class FloatGraph {
   }
 }
 
-/** Name of the only output of a node. Throws for a node with several. */
+/** Returns the name of the only output of a node. Throws for a node with several. */
 export function outputOf({ name, output: [only, ...others] }: NodeProto): string {
   if (only === undefined || others.length > 0) throw new RangeError(`${name} has not one output`);
   return only;
 }
 
-/** The other input of a node with two inputs. */
+/** Returns the other input of a node with two inputs. */
 export const besides = (node: NodeProto, tensor: string): string | undefined =>
   node.input.length === 2 ? node.input.find((name) => name !== tensor) : undefined;
 
-/** Number of groups of a convolution. */
+/** Returns the number of groups of a convolution. */
 export const groupsOf = (node: NodeProto): number => Number(attribute(node, 'group')?.i ?? 1n);

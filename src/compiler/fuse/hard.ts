@@ -2,7 +2,7 @@ import { buildNode } from '../onnx/build.ts';
 import type { NodeProto } from '../onnx/onnx_pb.ts';
 import { besides, type FloatGraph, outputOf } from './floatGraph.ts';
 
-/** The tensor x, if `clip` computes max(0, min(6, x + 3)). */
+/** Returns the tensor x, if `clip` computes max(0, min(6, x + 3)). */
 function shifted(graph: FloatGraph, clip: NodeProto): string | undefined {
   if (clip.opType !== 'Clip' || graph.number(clip.input[1]) !== 0 || graph.number(clip.input[2]) !== 6) {
     return undefined;
@@ -12,7 +12,7 @@ function shifted(graph: FloatGraph, clip: NodeProto): string | undefined {
   return sum.input.find((x) => graph.number(besides(sum, x)) === 3);
 }
 
-/** The factor c, if `node` computes c * x with a constant c. */
+/** Returns the factor c, if `node` computes c * x with a constant c. */
 function factorOf(graph: FloatGraph, node: NodeProto | undefined, x: string): number | undefined {
   return node?.opType === 'Mul' ? graph.number(besides(node, x)) : undefined;
 }

@@ -16,7 +16,7 @@ interface Source {
   readonly side: Side;
 }
 
-/** Turns the convolutional part of a float network into one program of 16 bits, and leaves the rest of its graph around it. */
+/** Turns the convolutional part of a float network into one program of 16 bits, and leaves the rest around it. */
 class Bf16NetworkConverter {
   readonly #partition: GraphPartition;
   readonly #program: ProgramWriter;

@@ -1,5 +1,5 @@
-import { buildNode } from '../onnx/build.ts';
-import { attribute, constants, consumersOf, FLOAT, INT8, rawTensor } from '../onnx/graph.ts';
+import { buildNode, rawTensor } from '../onnx/build.ts';
+import { attribute, constants, consumersOf, FLOAT, INT8 } from '../onnx/graph.ts';
 import type { GraphProto, ModelProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
 import { Unsupported } from './geometry.ts';
 import { importOperators, OPERATORS_DOMAIN } from './operator.ts';
@@ -57,10 +57,7 @@ function joined<T extends Float32Array | Int8Array>(parts: readonly T[], all: T)
   return all;
 }
 
-const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array | Int8Array) =>
-  new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
-
-/** The size of a constant matrix that is worth a matmul in bf16, and whether it is stored with its columns first. */
+/** Returns the size of a constant matrix that is worth a matmul in bf16, and whether it is stored with its columns first. */
 function sizeOf(node: NodeProto, matrix: TensorProto | undefined) {
   const [rows = 0, across = 0, ...rest] = matrix?.dims.map(Number) ?? [];
   const turned = node.opType === 'Gemm' && attribute(node, 'transB')?.i === 1n;
@@ -118,7 +115,7 @@ class Bf16MatMulsConverter {
     this.#graph.initializer.push(...this.#made);
   }
 
-  /** The constant of floats with this name. */
+  /** Returns the constant of floats with this name. */
   #constant(name: string | undefined): TensorProto | undefined {
     return this.#constants.get(name ?? '');
   }
@@ -135,7 +132,7 @@ class Bf16MatMulsConverter {
     return Math.abs((this.#floatsOf(tensor)[0] ?? Number.NaN) - number) < NEARLY;
   }
 
-  /** All that read a tensor; none for an output of the network. */
+  /** Returns all that read a tensor; none for an output of the network. */
   #readers(name: string): readonly NodeProto[] {
     return this.#outputs.has(name) ? [] : (this.#consumers.get(name) ?? []);
   }
@@ -174,7 +171,7 @@ class Bf16MatMulsConverter {
     return this.#withGelu(gemm ? plain : this.#withBias(plain));
   }
 
-  /** With the Add of a constant row behind it. */
+  /** Adds the Add of a constant row behind it, if there is one. */
   #withBias(matmul: MatMul): MatMul {
     const next = this.#onlyReader(matmul.to, 'Add');
     const other = next?.input.find((name) => name !== matmul.to);
@@ -191,7 +188,7 @@ class Bf16MatMulsConverter {
     };
   }
 
-  /** With the GELU behind it. */
+  /** Adds the GELU behind it, if there is one. */
   #withGelu(matmul: MatMul): MatMul {
     const with_ = (nodes: readonly NodeProto[], bias = matmul.bias): MatMul => ({
       ...matmul,
@@ -209,7 +206,7 @@ class Bf16MatMulsConverter {
     return spelled ? with_(spelled) : matmul;
   }
 
-  /** x * (1 + Erf(x / sqrt(2))) * 0.5 in single operators, with the halving wherever exporters write it. */
+  /** Returns the nodes of x * (1 + Erf(x / sqrt(2))) * 0.5, with the halving wherever exporters write it. */
   #gelu(x: string): readonly NodeProto[] | undefined {
     const readers = this.#readers(x);
     if (readers.length !== 2) return undefined;
@@ -241,7 +238,7 @@ class Bf16MatMulsConverter {
     return halves(first) && times(first.output[0] ?? '') === other ? [...head, first, other] : undefined;
   }
 
-  /** Attention of queries, keys and values with nothing added, masked or cached. */
+  /** Whether a node is attention of queries, keys and values with nothing added, masked or cached. */
   #isAttention(node: NodeProto): boolean {
     if (node.domain !== MICROSOFT || node.opType !== 'MultiHeadAttention') return false;
     const [queries = '', keys = '', values = '', ...rest] = node.input;
@@ -267,7 +264,7 @@ class Bf16MatMulsConverter {
       parts.reduce((sum, { length }) => sum + length, 0);
     const constant = (kind: string, type: number, values: Float32Array | Int8Array) => {
       const name = `${to}/bf16/${kind}`;
-      this.#made.push(rawTensor(name, type, [values.length], bytesOf(values)));
+      this.#made.push(rawTensor(name, type, [values.length], values));
       return name;
     };
     const node = buildNode(

@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
-import { FLOAT, INT8, INT32, INT64, newNode, rawTensor } from '../onnx/graph.ts';
+import { newNode, rawTensor } from '../onnx/build.ts';
+import { FLOAT, INT8, INT32, INT64 } from '../onnx/graph.ts';
 import {
   type GraphProto,
   type ModelProto,
@@ -15,7 +16,7 @@ const CODE = 'steps';
 
 export type Operator = 'IntegerNetwork' | 'Bf16Network';
 
-/** A node that runs a program on a tensor. Its constants are added to the graph. */
+/** Returns a node that runs a program on a tensor, and adds its constants to the graph. */
 export function operatorNode(
   graph: GraphProto,
   operator: Operator,

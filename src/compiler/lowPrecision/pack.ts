@@ -2,7 +2,7 @@
 export const LANES = 16;
 export const CHUNK = 64;
 
-/** The output channels of whole groups that hold `channels`. */
+/** Returns the output channels of whole groups that hold `channels`. */
 export const wholeGroups = (channels: number): number => Math.ceil(channels / LANES) * LANES;
 
 export interface Taps {
@@ -76,7 +76,7 @@ export function pack(
   return new Int8Array(packed.buffer);
 }
 
-/** The nearest bf16 of each value, halves to the even one, as its bits: the upper 16 of a float. */
+/** Returns the nearest bf16 of each value, halves to the even one, as its bits: the upper 16 of a float. */
 function bf16Bits(values: Float32Array): Uint16Array {
   const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
   const rounded = new Uint16Array(values.length);
@@ -87,7 +87,7 @@ function bf16Bits(values: Float32Array): Uint16Array {
   return rounded;
 }
 
-/** The nearest float16 of each value, halves to the even one, as its bits; infinity beyond its range. */
+/** Returns the nearest float16 of each value, halves to the even one, as its bits; infinity beyond its range. */
 function halfBits(values: Float32Array): Uint16Array {
   const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
   const rounded = new Uint16Array(values.length);

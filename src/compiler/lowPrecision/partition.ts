@@ -45,30 +45,30 @@ export class GraphPartition {
     return this.#constants.get(name);
   }
 
-  /** The values of a constant of integers; undefined where there is none. */
+  /** Returns the values of a constant of integers; undefined where there is none. */
   integers(name: string | undefined): number[] | undefined {
     const tensor = this.findInitializer(name ?? '');
     return tensor && int64Values(tensor)?.map(Number);
   }
 
-  /** A constant. Throws Unsupported if there is no such one. */
+  /** Returns a constant. Throws Unsupported if there is no such one. */
   initializer(name: string | undefined): TensorProto {
     const tensor = this.#constants.get(name ?? '');
     if (!tensor) throw new Unsupported(`${name} is no constant`);
     return tensor;
   }
 
-  /** The values of a float initializer. Throws Unsupported if there is no such initializer. */
+  /** Returns the values of a float initializer. Throws Unsupported if there is no such initializer. */
   floats(name: string | undefined): Float32Array {
     return this.#floatsOf(this.initializer(name));
   }
 
-  /** The node that reads a tensor, if there is only one. */
+  /** Returns the node that reads a tensor, if there is only one. */
   onlyConsumer(name: string): NodeProto | undefined {
     return this.#onlyConsumer(name);
   }
 
-  /** The ReLU that alone reads a tensor: it is computed with what makes the tensor. */
+  /** Returns the ReLU that alone reads a tensor: it is computed with what makes the tensor. */
   reluAfter(name: string): NodeProto | undefined {
     const next = this.#onlyConsumer(name);
     return next?.opType === 'Relu' ? next : undefined;

@@ -66,7 +66,7 @@ class Pool<T extends Float32Array | Int32Array | Int8Array> {
     return at;
   }
 
-  /** All of them, little-endian. */
+  /** Returns all of them, little-endian. */
   bytes(): Uint8Array {
     const all = new Uint8Array(this.#parts.reduce((sum, { byteLength }) => sum + byteLength, 0));
     let at = 0;
@@ -139,7 +139,7 @@ export class ProgramWriter {
     return output;
   }
 
-  /** `scale` applies to quantised values only. */
+  /** Adds the input of the program; `scale` applies to quantised values only. */
   input(spec: ValueSpec, scale = 1): number {
     const scales = spec.type === 'quantised' ? [this.floats.add(Float32Array.of(scale))] : [];
     return this.#operation('input', [], this.#value(spec), ...scales);
@@ -189,7 +189,7 @@ export class ProgramWriter {
     return this.#operation('resize', [input], this.#value(this.spec(input)), factor);
   }
 
-  /** round(a * first + (b * second + offset)) */
+  /** Computes round(a * first + (b * second + offset)). */
   add(a: number, b: number, zero: number, factors: readonly [number, number, number]): number {
     const spec = { ...this.spec(a), zero };
     return this.#operation('add', [a, b], this.#value(spec), this.floats.add(Float32Array.from(factors)));
@@ -211,7 +211,7 @@ export class ProgramWriter {
     );
   }
 
-  /** Sum of float or bf16 values; `scale` applies to quantised values only. */
+  /** Sums float or bf16 values; `scale` applies to quantised values only. */
   combine(inputs: readonly number[], output: ValueSpec, relu: boolean, scale = 1): number {
     const at = this.floats.add(Float32Array.of(scale));
     return this.#operation('combine', inputs, this.#value(output), relu ? 1 : 0, at);

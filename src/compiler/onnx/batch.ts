@@ -1,4 +1,5 @@
-import { attribute, constants, int64Tensor, int64Values, newNode, subgraphs } from './graph.ts';
+import { int64Tensor, newNode } from './build.ts';
+import { attribute, constants, int64Values, producersOf, subgraphs } from './graph.ts';
 import type { GraphProto, NodeProto, TensorProto, ValueInfoProto } from './onnx_pb.ts';
 
 /** Operators that treat every image of a batch independently, whatever their attributes. */
@@ -12,90 +13,98 @@ const INDEPENDENT = new Set([
 /** Elementwise operators of two values; a constant operand is broadcast over the batch. */
 const ELEMENTWISE = new Set(['Add', 'Sub', 'Mul', 'Div', 'PRelu', 'Pow']);
 
+/** Gives a node another constant, without which the batch would stay fixed at 1. */
 type Rewrite = () => void;
 
-/**
- * The constants of one node, shapes given to Reshape and Resize, that fix the batch at 1 and must be
- * rewritten; undefined if the node is not known to treat images independently.
- */
-function rewritesFor(
-  node: NodeProto,
-  graph: GraphProto,
-  images: ReadonlySet<string>,
-  known: ReadonlyMap<string, TensorProto>,
-  producers: ReadonlyMap<string, NodeProto>,
-): Rewrite[] | undefined {
-  const [data = '', second = ''] = node.input;
-  const axis = Number(attribute(node, 'axis')?.i ?? 0n);
-  const constantDims = (name: string) => {
-    const tensor = known.get(name);
-    return tensor && int64Values(tensor);
-  };
-  const broadcasts = (name: string) => {
-    const dims = known.get(name)?.dims;
-    return dims !== undefined && (dims.length < 4 || dims[0] === 1n);
-  };
+/** Decides for single nodes whether they treat images independently, and what has to be rewritten for that. */
+class BatchRule {
+  readonly #graph: GraphProto;
+  readonly #known: ReadonlyMap<string, TensorProto>;
+  readonly #producers: ReadonlyMap<string, NodeProto>;
 
-  if (INDEPENDENT.has(node.opType)) return [];
-  if (ELEMENTWISE.has(node.opType)) {
-    return node.input.every((name) => images.has(name) || broadcasts(name)) ? [] : undefined;
+  constructor(graph: GraphProto) {
+    this.#graph = graph;
+    this.#known = constants(graph);
+    this.#producers = producersOf(graph);
   }
-  if (node.opType === 'Concat') {
-    // Anything else concatenated with the images has a batch of its own.
-    return axis > 0 && node.input.every((name) => images.has(name)) ? [] : undefined;
+
+  /** Returns the rewrites that a node needs; undefined if it is not known to treat images independently. */
+  rewrites(node: NodeProto, images: ReadonlySet<string>): Rewrite[] | undefined {
+    const keepsBatch = (kept: boolean) => (kept ? [] : undefined);
+    const axis = Number(attribute(node, 'axis')?.i ?? 0n);
+    if (INDEPENDENT.has(node.opType)) return [];
+    if (ELEMENTWISE.has(node.opType))
+      return keepsBatch(node.input.every((name) => images.has(name) || this.#broadcasts(name)));
+    switch (node.opType) {
+      case 'Concat':
+        // Anything else concatenated with the images has a batch of its own.
+        return keepsBatch(axis > 0 && node.input.every((name) => images.has(name)));
+      case 'Split':
+      case 'Softmax':
+        return keepsBatch(axis > 0);
+      case 'Transpose':
+        return keepsBatch(attribute(node, 'perm')?.ints[0] === 0n);
+      case 'Reshape':
+        return this.#reshape(node);
+      case 'Resize':
+        return this.#resize(node, node.input[3] ?? '');
+      case 'Upsample':
+        return this.#resize(node, '');
+      default:
+        return undefined;
+    }
   }
-  if (node.opType === 'Split' || node.opType === 'Softmax') return axis > 0 ? [] : undefined;
-  if (node.opType === 'Transpose') return attribute(node, 'perm')?.ints[0] === 0n ? [] : undefined;
-  if (node.opType === 'Reshape') {
-    const shape = constantDims(second);
+
+  #dims(name: string): bigint[] | undefined {
+    const tensor = this.#known.get(name);
+    return tensor && int64Values(tensor);
+  }
+
+  #broadcasts(name: string): boolean {
+    const dims = this.#known.get(name)?.dims;
+    return dims !== undefined && (dims.length < 4 || dims[0] === 1n);
+  }
+
+  #reshape(node: NodeProto): Rewrite[] | undefined {
+    const shape = this.#dims(node.input[1] ?? '');
     if (!shape || attribute(node, 'allowzero')?.i === 1n) return undefined;
     if (shape[0] === 0n) return [];
     if (shape[0] !== 1n) return undefined;
+    const name = `${node.output[0]}/shape`;
     return [
       () => {
-        const name = `${node.output[0]}/shape`;
-        graph.initializer.push(int64Tensor(name, [0n, ...shape.slice(1)]));
+        this.#graph.initializer.push(int64Tensor(name, [0n, ...shape.slice(1)]));
         node.input[1] = name;
       },
     ];
   }
-  if (node.opType === 'Resize' || node.opType === 'Upsample') {
-    const sizes = node.opType === 'Resize' ? (node.input[3] ?? '') : '';
+
+  #resize(node: NodeProto, sizes: string): Rewrite[] | undefined {
     if (attribute(node, 'axes')) return undefined;
     if (sizes === '') return [];
-    const fixed = constantDims(sizes);
-    if (!fixed) {
-      // A computed size follows the batch if its first part comes from the image's own shape.
-      const join = producers.get(sizes);
-      const first = join?.opType === 'Concat' ? (join.input[0] ?? '') : '';
-      return first !== '' && !known.has(first) ? [] : undefined;
-    }
-    if (fixed[0] !== 1n) return undefined;
-    return [
-      () => {
-        const name = `${node.output[0]}/sizes`;
-        graph.initializer.push(
-          int64Tensor(`${name}/rest`, fixed.slice(1)),
-          int64Tensor(`${name}/zero`, [0n]),
-          int64Tensor(`${name}/one`, [1n]),
-        );
-        const at = graph.node.indexOf(node);
-        graph.node.splice(
-          at,
-          0,
-          newNode('Shape', [data], [`${name}/shape`]),
-          newNode(
-            'Slice',
-            [`${name}/shape`, `${name}/zero`, `${name}/one`, `${name}/zero`],
-            [`${name}/batch`],
-          ),
-          newNode('Concat', [`${name}/batch`, `${name}/rest`], [name], { axis: 0 }),
-        );
-        node.input[3] = name;
-      },
-    ];
+    const fixed = this.#dims(sizes);
+    if (fixed) return fixed[0] === 1n ? [() => this.#freeSizes(node, fixed)] : undefined;
+    // A computed size follows the batch if its first part comes from the image's own shape.
+    const join = this.#producers.get(sizes);
+    const first = join?.opType === 'Concat' ? (join.input[0] ?? '') : '';
+    return first !== '' && !this.#known.has(first) ? [] : undefined;
   }
-  return undefined;
+
+  /** Takes the batch in the sizes of a Resize from its input. */
+  #freeSizes(node: NodeProto, fixed: readonly bigint[]): void {
+    const { initializer, node: nodes } = this.#graph;
+    const name = `${node.output[0]}/sizes`;
+    const [rest, zero, one] = [`${name}/rest`, `${name}/zero`, `${name}/one`];
+    initializer.push(int64Tensor(rest, fixed.slice(1)), int64Tensor(zero, [0n]), int64Tensor(one, [1n]));
+    nodes.splice(
+      nodes.indexOf(node),
+      0,
+      newNode('Shape', [node.input[0] ?? ''], [`${name}/shape`]),
+      newNode('Slice', [`${name}/shape`, zero, one, zero], [`${name}/batch`]),
+      newNode('Concat', [`${name}/batch`, rest], [name], { axis: 0 }),
+    );
+    node.input[3] = name;
+  }
 }
 
 function freeFirst(value: ValueInfoProto): void {
@@ -106,21 +115,20 @@ function freeFirst(value: ValueInfoProto): void {
 
 /**
  * Frees the batch dimension of a network published for one image. Done only if every operator between input
- * and output is known to treat images independently; otherwise nothing changes. @returns whether the batch
- * dimension is free now
+ * and output is known to treat images independently; otherwise nothing changes.
+ * @returns whether the batch dimension is free now
  */
 export function freeBatch(graph: GraphProto): boolean {
   const [input] = graph.input;
   if (!input) return false;
-  const known = constants(graph);
-  const producers = new Map(graph.node.flatMap((node) => node.output.map((name) => [name, node] as const)));
+  const rule = new BatchRule(graph);
   const images = new Set([input.name]);
   const rewrites: Rewrite[] = [];
   for (const node of graph.node) {
     if (!node.input.some((name) => images.has(name))) continue;
     if (node.opType === 'Shape') continue;
     if (subgraphs(node).length > 0) return false;
-    const needed = rewritesFor(node, graph, images, known, producers);
+    const needed = rule.rewrites(node, images);
     if (!needed) return false;
     rewrites.push(...needed);
     for (const name of node.output) images.add(name);

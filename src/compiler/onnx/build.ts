@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { FLOAT } from './graph.ts';
+import { FLOAT, INT64 } from './graph.ts';
 import {
   type AttributeProto,
   AttributeProtoSchema,
@@ -28,7 +28,7 @@ function attributeOf(name: string, value: Setting): AttributeProto {
   return create(AttributeProtoSchema, { name, type: TYPES.ints, ints: value.map(BigInt) });
 }
 
-/** A node with one output, which has the node's name. */
+/** Returns a node with one output, which has the node's name. */
 export function buildNode(
   opType: string,
   input: readonly string[],
@@ -44,17 +44,43 @@ export function buildNode(
   });
 }
 
-/** A float32 initializer; no dimensions means a scalar. */
-export function floatTensor(name: string, dims: readonly number[], values: Float32Array): TensorProto {
-  const rawData = new Uint8Array(values.length * 4);
-  const view = new DataView(rawData.buffer);
-  values.forEach((value, at) => {
-    view.setFloat32(at * 4, value, true);
-  });
-  return create(TensorProtoSchema, { name, dims: dims.map(BigInt), dataType: FLOAT, rawData });
+/** Returns a node of Cutout's own making, named after its first output. */
+export function newNode(
+  opType: string,
+  input: readonly string[],
+  output: readonly string[],
+  settings: Readonly<Record<string, Setting>> = {},
+): NodeProto {
+  const node = buildNode(opType, input, `cutout/${output[0]}`, settings);
+  node.output = [...output];
+  return node;
 }
 
-/** A float32 input or output; without `dims` its shape is left to shape inference. */
+/** Returns a tensor of `data`, values as ONNX stores them, little-endian, which is referenced, not copied. */
+export function rawTensor(
+  name: string,
+  dataType: number,
+  dims: readonly (bigint | number)[],
+  data: ArrayBufferView,
+): TensorProto {
+  const rawData = new Uint8Array(data.buffer as ArrayBuffer, data.byteOffset, data.byteLength);
+  return create(TensorProtoSchema, { name, dims: dims.map(BigInt), dataType, rawData });
+}
+
+/** Returns a float32 initializer of `values`, which are referenced; no dimensions means a scalar. */
+export const floatTensor = (name: string, dims: readonly number[], values: Float32Array): TensorProto =>
+  rawTensor(name, FLOAT, dims, values);
+
+/** Returns a list of 64-bit integers. */
+export const int64Tensor = (name: string, values: readonly bigint[]): TensorProto =>
+  create(TensorProtoSchema, {
+    name,
+    dims: [BigInt(values.length)],
+    dataType: INT64,
+    int64Data: [...values],
+  });
+
+/** Returns a float32 input or output; without `dims` its shape is left to shape inference. */
 export function floatValue(name: string, dims?: readonly number[]): ValueInfoProto {
   const shape = dims && {
     dim: dims.map((side) =>

@@ -1,14 +1,4 @@
-import { create } from '@bufbuild/protobuf';
-import {
-  type AttributeProto,
-  AttributeProtoSchema,
-  type GraphProto,
-  type NodeProto,
-  NodeProtoSchema,
-  type TensorProto,
-  TensorProtoSchema,
-  type ValueInfoProto,
-} from './onnx_pb.ts';
+import type { AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto } from './onnx_pb.ts';
 
 /** Element types of TensorProto.data_type, numbered as in the ONNX standard. */
 export const FLOAT = 1;
@@ -17,9 +7,6 @@ export const INT8 = 3;
 export const INT32 = 6;
 export const INT64 = 7;
 export const FLOAT16 = 10;
-
-/** Attribute types, numbered as in the ONNX standard. */
-const ATTRIBUTE_INT = 2;
 
 export function attribute(node: NodeProto, name: string): AttributeProto | undefined {
   return node.attribute.find((each) => each.name === name);
@@ -30,7 +17,7 @@ export function subgraphs(node: NodeProto): GraphProto[] {
   return node.attribute.flatMap((each) => (each.g ? [each.g, ...each.graphs] : each.graphs));
 }
 
-/** All nodes of a graph and of the graphs nested in it. */
+/** Returns all nodes of a graph and of the graphs nested in it. */
 export function* allNodes(graph: GraphProto): Generator<NodeProto> {
   for (const node of graph.node) {
     yield node;
@@ -38,7 +25,7 @@ export function* allNodes(graph: GraphProto): Generator<NodeProto> {
   }
 }
 
-/** All tensors of a graph and of the graphs nested in it: initializers and attributes. */
+/** Returns all tensors of a graph and of the graphs nested in it: initializers and attributes. */
 export function* allTensors(graph: GraphProto): Generator<TensorProto> {
   yield* graph.initializer;
   for (const node of graph.node) {
@@ -53,51 +40,6 @@ export function elementType(value: ValueInfoProto): number | undefined {
 
 export function setElementType(value: ValueInfoProto, type: number): void {
   if (value.type?.value.case === 'tensorType') value.type.value.value.elemType = type;
-}
-
-export function newNode(
-  opType: string,
-  input: string[],
-  output: string[],
-  ints: Record<string, number> = {},
-) {
-  return create(NodeProtoSchema, {
-    name: `cutout/${output[0]}`,
-    opType,
-    input,
-    output,
-    attribute: Object.entries(ints).map(([name, i]) =>
-      create(AttributeProtoSchema, { name, i: BigInt(i), type: ATTRIBUTE_INT }),
-    ),
-  });
-}
-
-export function int64Tensor(name: string, values: readonly bigint[]): TensorProto {
-  return create(TensorProtoSchema, {
-    name,
-    dims: [BigInt(values.length)],
-    dataType: INT64,
-    int64Data: [...values],
-  });
-}
-
-/** `data`: values as ONNX stores them, little-endian. Referenced, not copied. */
-export function rawTensor(
-  name: string,
-  dataType: number,
-  dims: readonly (bigint | number)[],
-  data: Uint8Array,
-): TensorProto {
-  return create(TensorProtoSchema, { name, dims: dims.map(BigInt), dataType, rawData: data });
-}
-
-export function floatTensor(name: string, dims: readonly number[], values: Float32Array): TensorProto {
-  return rawTensor(
-    name,
-    FLOAT,
-    dims,
-    new Uint8Array(values.buffer as ArrayBuffer, values.byteOffset, values.byteLength),
-  );
 }
 
 /** Values of a small INT64 tensor, in either of its encodings. */
@@ -124,7 +66,7 @@ export function constants(graph: GraphProto): Map<string, TensorProto> {
  * float16 append their casts instead. Throws a RangeError where nodes read each other in a circle.
  */
 export function sortNodes(graph: GraphProto): void {
-  const producers = new Map(graph.node.flatMap((node) => node.output.map((name) => [name, node] as const)));
+  const producers = producersOf(graph);
   // The name of an optional value that is left out.
   producers.delete('');
   const read = (node: NodeProto) => [node, ...subgraphs(node).flatMap((inner) => [...allNodes(inner)])];
@@ -151,6 +93,11 @@ export function sortNodes(graph: GraphProto): void {
   graph.node = [...sorted];
 }
 
+/** Returns the nodes of the outermost graph by the names of what they make; '' is an optional value that is left out. */
+export function producersOf(graph: GraphProto): Map<string, NodeProto> {
+  return new Map(graph.node.flatMap((node) => node.output.map((name) => [name, node] as const)));
+}
+
 /** Finds the node that alone reads a tensor of the outermost graph; undefined for an output of the graph. */
 export function onlyConsumerOf(graph: GraphProto): (name: string) => NodeProto | undefined {
   const consumers = consumersOf(graph);
@@ -161,7 +108,7 @@ export function onlyConsumerOf(graph: GraphProto): (name: string) => NodeProto |
   };
 }
 
-/** The nodes of the outermost graph that read a tensor, by its name, in the order of the graph; each node once. */
+/** Returns the nodes of the outermost graph that read a tensor, by its name, in the order of the graph; each node once. */
 export function consumersOf(graph: GraphProto): Map<string, NodeProto[]> {
   const consumers = new Map<string, NodeProto[]>();
   for (const node of graph.node) {

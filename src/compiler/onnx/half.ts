@@ -1,7 +1,7 @@
 import { FLOAT } from './graph.ts';
 import type { TensorProto } from './onnx_pb.ts';
 
-/** The value of an IEEE 754 binary16 number given by its 16 bits. */
+/** Returns the value of an IEEE 754 binary16 number given by its 16 bits. */
 function halfToNumber(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >> 10) & 0x1f;
@@ -20,12 +20,12 @@ export function halfWidener(): (half: Uint8Array) => Uint8Array {
   return (half) => {
     if (half.length % 2 !== 0) throw new RangeError(`${half.length} bytes are not a list of 16-bit numbers`);
     const source = new DataView(half.buffer, half.byteOffset, half.byteLength);
-    const wide = new Uint8Array(half.length * 2);
-    const target = new DataView(wide.buffer);
+    const floats = new Uint8Array(half.length * 2);
+    const target = new DataView(floats.buffer);
     for (let at = 0; at < half.length; at += 2) {
       target.setFloat32(at * 2, table[source.getUint16(at, true)] ?? Number.NaN, true);
     }
-    return wide;
+    return floats;
   };
 }
 

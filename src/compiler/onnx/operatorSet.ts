@@ -5,7 +5,7 @@ import type { ModelProto } from './onnx_pb.ts';
 const SAME = new Set(['Add', 'Concat', 'Constant', 'Conv', 'MaxPool', 'Relu', 'Resize', 'Sigmoid']);
 
 /**
- * The version of the standard operators that a network is written in, after raising it to 13 where all of its operators
+ * Returns the version of the standard operators that a network is written in, after raising it to 13 where all of its operators
  * mean the same there.
  */
 export function raiseOperatorSet({ graph, opsetImport }: ModelProto): bigint {

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { FLOAT, subgraphs } from './graph.ts';
+import { FLOAT, producersOf, subgraphs } from './graph.ts';
 import {
   type GraphProto,
   type NodeProto,
@@ -40,7 +40,7 @@ export function keepOutputs(graph: GraphProto, names: readonly string[]): void {
 
 /** Drops nodes and initializers that no output depends on, and the recorded shapes of intermediate tensors. */
 export function dropUnused(graph: GraphProto): void {
-  const producer = new Map(graph.node.flatMap((node) => node.output.map((name) => [name, node] as const)));
+  const producer = producersOf(graph);
   const used = new Set<NodeProto>();
   const names = new Set<string>();
   const open = graph.output.map((value) => value.name);

@@ -1,4 +1,5 @@
-import { attribute, constants, FLOAT, floatTensor, int64Values } from './graph.ts';
+import { floatTensor } from './build.ts';
+import { attribute, constants, FLOAT, int64Values, producersOf } from './graph.ts';
 import type { GraphProto, NodeProto, TensorProto, ValueInfoProto } from './onnx_pb.ts';
 import { dropUnused } from './prune.ts';
 
@@ -33,7 +34,7 @@ const numbers = (node: NodeProto, name: string): number[] | undefined => {
 };
 
 /**
- * Height and width after a convolution or pooling, by the formulas of the ONNX standard; undefined for
+ * Returns the height and width after a convolution or pooling, by the formulas of the ONNX standard; undefined for
  * automatic padding.
  */
 function slid(node: NodeProto, side: Side, weights: TensorProto | undefined): Side | undefined {
@@ -76,7 +77,7 @@ class Enlargements {
 
   constructor(graph: GraphProto) {
     this.#known = constants(graph);
-    this.#producers = new Map(graph.node.flatMap((node) => node.output.map((name) => [name, node] as const)));
+    this.#producers = producersOf(graph);
   }
 
   /** Integers that are constant or computed from the sides of maps; NaN for those that are not known here. */
@@ -125,7 +126,7 @@ class Enlargements {
 type Factors = ReadonlyMap<NodeProto, Side>;
 
 /**
- * Height and width of every map for an input of size `input`, with `factors` for the Resize nodes; undefined
+ * Returns the height and width of every map for an input of size `input`, with `factors` for the Resize nodes; undefined
  * if an operator is not known to work at any size, or if maps that must agree do not.
  */
 function sidesOf(graph: GraphProto, input: Side, factors: Factors): Map<string, Side> | undefined {
@@ -172,7 +173,7 @@ function sidesOf(graph: GraphProto, input: Side, factors: Factors): Map<string, 
   return graph.output.every(({ name }) => maps.has(name)) ? maps : undefined;
 }
 
-/** Scale factors of every Resize at the size the file was published for. */
+/** Returns the scale factors of every Resize at the size the file was published for. */
 function factorsAt(graph: GraphProto, input: Side): Factors | undefined {
   const enlargements = new Enlargements(graph);
   const factors = new Map<NodeProto, Side>();

@@ -1,4 +1,5 @@
 import { clearField } from '@bufbuild/protobuf';
+import { newNode } from './build.ts';
 import {
   allNodes,
   allTensors,
@@ -7,7 +8,6 @@ import {
   FLOAT,
   FLOAT16,
   INT64,
-  newNode,
   setElementType,
   subgraphs,
 } from './graph.ts';
@@ -22,7 +22,7 @@ export function hasHalf(graph: GraphProto): boolean {
   return [...graph.input, ...graph.output].some((value) => elementType(value) === FLOAT16);
 }
 
-/** Element types of named values, as far as the graph states them. */
+/** Returns the element types of named values, as far as the graph states them. */
 function knownTypes(graph: GraphProto): Map<string, number> {
   const types = new Map<string, number>();
   for (const value of [...graph.input, ...graph.output, ...graph.valueInfo]) {

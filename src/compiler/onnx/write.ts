@@ -20,7 +20,7 @@ function varint(value: number): number[] {
   return bytes;
 }
 
-/** Tag and length of a length-delimited field. */
+/** Returns the tag and length of a length-delimited field. */
 function fieldHead(number: number, length: number): Uint8Array {
   return Uint8Array.from([...varint((number << 3) | LENGTH_DELIMITED), ...varint(length)]);
 }

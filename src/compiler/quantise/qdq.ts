@@ -1,5 +1,6 @@
 import { clone } from '@bufbuild/protobuf';
-import { FLOAT, floatTensor, INT8, INT32, int64Tensor, newNode, rawTensor, UINT8 } from '../onnx/graph.ts';
+import { floatTensor, int64Tensor, newNode, rawTensor } from '../onnx/build.ts';
+import { FLOAT, INT8, INT32, UINT8 } from '../onnx/graph.ts';
 import { type GraphProto, type NodeProto, NodeProtoSchema, type TensorProto } from '../onnx/onnx_pb.ts';
 import type { QuantisedConv } from './arithmetic.ts';
 import { type QuantisedTensor, quantise, type Step, type Target } from './quantise.ts';
@@ -7,10 +8,7 @@ import type { QuantisationTable } from './table.ts';
 
 type Named = QuantisedTensor<string>;
 
-const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView) =>
-  new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
-
-/** Writes QuantizeLinear and DequantizeLinear around every convolution and addition, of which ONNX Runtime makes integer ones. */
+/** Writes QuantizeLinear and DequantizeLinear around convolutions and additions, which ONNX Runtime then runs in integers. */
 class StandardOperators implements Target<string> {
   readonly nodes: NodeProto[] = [];
   readonly #graph: GraphProto;
@@ -31,7 +29,7 @@ class StandardOperators implements Target<string> {
   }
 
   #raw(kind: string, type: number, dims: readonly bigint[], values: ArrayBufferView): string {
-    return this.#constant(rawTensor(this.#fresh(kind), type, dims, bytesOf(values)));
+    return this.#constant(rawTensor(this.#fresh(kind), type, dims, values));
   }
 
   #scalar(value: number): string {

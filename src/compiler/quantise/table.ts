@@ -32,7 +32,7 @@ export const tableSchema = z.object({
 export type QuantisationTable = Readonly<z.infer<typeof tableSchema>>;
 export type TensorEntry = Readonly<z.infer<typeof entrySchema>>;
 
-/** Real value of one step, per channel. Throws a RangeError if the table has another number of channels. */
+/** Returns the real value of one step, per channel. Throws a RangeError if the table has another number of channels. */
 export function scalesOf(entry: TensorEntry, channels: number): Float64Array {
   if (entry.channels && entry.channels.length !== channels) {
     throw new RangeError(`the table has ${entry.channels.length} channels where the network has ${channels}`);

@@ -1,4 +1,5 @@
-import { attribute, constants, FLOAT, floatTensor } from '../onnx/graph.ts';
+import { floatTensor } from '../onnx/build.ts';
+import { attribute, constants, FLOAT } from '../onnx/graph.ts';
 import type { GraphProto, TensorProto, ValueInfoProto } from '../onnx/onnx_pb.ts';
 
 /** Pixels of the encoder's input for one of each input of the decoder. */
@@ -19,7 +20,7 @@ function setSides(value: ValueInfoProto, side: number): void {
 /** Side of the encoder's input that the decoder is published for. */
 const PUBLISHED_SIDE = 1024;
 
-/** The only value of a float32 scalar. */
+/** Returns the only value of a float32 scalar. */
 function scalarOf(tensor: TensorProto | undefined): number | undefined {
   if (tensor?.dataType !== FLOAT || tensor.dims.length > 0) return undefined;
   const { rawData, floatData } = tensor;

@@ -1,14 +1,13 @@
 import { create } from '@bufbuild/protobuf';
-import { buildNode, floatValue, type Setting } from '../onnx/build.ts';
-import { floatTensor, int64Tensor } from '../onnx/graph.ts';
+import { floatValue } from '../onnx/build.ts';
 import {
   GraphProtoSchema,
   type ModelProto,
   ModelProtoSchema,
-  type NodeProto,
   OperatorSetIdProtoSchema,
-  type TensorProto,
+  type ValueInfoProto,
 } from '../onnx/onnx_pb.ts';
+import { columnsOf, Graph, plus, product } from './graph.ts';
 import type { Weights } from './ortFile.ts';
 
 /** Sides that need no padding: 4 pixels a token, windows of 8 x 8 and, after two halvings, of 14 x 14 tokens. */
@@ -31,46 +30,8 @@ const FIRST_WINDOW = 8;
 const SECOND_WINDOW = 14;
 const EPSILON = { float: 1e-6 };
 
-/** [rows, columns] of a matrix, row after row. */
-interface Matrix {
-  readonly rows: number;
-  readonly columns: number;
-  readonly values: Float32Array;
-}
-
-/** Columns `from` to `to` of a matrix. */
-function columnsOf({ rows, columns, values }: Matrix, from: number, to: number): Matrix {
-  const part = new Float32Array(rows * (to - from));
-  for (let row = 0; row < rows; row++)
-    part.set(values.subarray(row * columns + from, row * columns + to), row * (to - from));
-  return { rows, columns: to - from, values: part };
-}
-
-function transposed({ rows, columns, values }: Matrix): Matrix {
-  const to = new Float32Array(values.length);
-  for (let row = 0; row < rows; row++)
-    for (let column = 0; column < columns; column++)
-      to[column * rows + row] = values[row * columns + column] ?? 0;
-  return { rows: columns, columns: rows, values: to };
-}
-
-/** a b, with sums in double precision. */
-function product(a: Matrix, b: Matrix): Matrix {
-  const values = new Float32Array(a.rows * b.columns);
-  for (let row = 0; row < a.rows; row++)
-    for (let column = 0; column < b.columns; column++) {
-      let sum = 0;
-      for (let k = 0; k < a.columns; k++)
-        sum += (a.values[row * a.columns + k] ?? 0) * (b.values[k * b.columns + column] ?? 0);
-      values[row * b.columns + column] = sum;
-    }
-  return { rows: a.rows, columns: b.columns, values };
-}
-
-const plus = (a: Float32Array, b: Float32Array): Float32Array => a.map((value, at) => value + (b[at] ?? 0));
-
 /**
- * The position embedding for a side of `to` tokens. The network adds a pattern that repeats in every window of 8 x 8 to a
+ * Returns the position embedding for a side of `to` tokens. The network adds a pattern that repeats in every window of 8 x 8 to a
  * smooth map of the whole image; the pattern is kept, the smooth map is interpolated linearly.
  */
 export function resizePositions({ dims, values }: Weights, to: number): Float32Array {
@@ -104,199 +65,163 @@ export function resizePositions({ dims, values }: Weights, to: number): Float32A
   return result;
 }
 
-/** A graph under construction: operators return the names of their outputs. */
-class Graph {
-  readonly nodes: NodeProto[] = [];
-  readonly initializers: TensorProto[] = [];
-  readonly #weights: ReadonlyMap<string, Weights>;
-
-  constructor(weights: ReadonlyMap<string, Weights>) {
-    this.#weights = weights;
-  }
-
-  /** The published weights of this name, which must have this shape. */
-  weights(name: string, ...dims: readonly number[]): Float32Array {
-    const found = this.#weights.get(name);
-    if (found?.dims.join() !== dims.join())
-      throw new RangeError(`it has no weights ${name} of ${dims.join(' x ')}`);
-    return found.values;
-  }
-
-  matrix(name: string, rows: number, columns: number): Matrix {
-    return { rows, columns, values: this.weights(name, rows, columns) };
-  }
-
-  /** A convolution of 1 x 1 as a matrix [in, out]. */
-  pointwise(name: string, from: number, to: number): Matrix {
-    return transposed({ rows: to, columns: from, values: this.weights(`${name}.weight`, to, from, 1, 1) });
-  }
-
-  constant(values: Float32Array, ...dims: readonly number[]): string {
-    const name = `constant_${this.initializers.length}`;
-    this.initializers.push(floatTensor(name, dims, values));
-    return name;
-  }
-
-  op(
-    opType: string,
-    inputs: readonly string[],
-    settings: Readonly<Record<string, Setting>> = {},
-    domain = '',
-    output = `value_${this.nodes.length}`,
-  ): string {
-    const node = buildNode(opType, inputs, output, settings);
-    node.domain = domain;
-    this.nodes.push(node);
-    return output;
-  }
-
-  reshape(value: string, dims: readonly number[], output?: string): string {
-    const shape = `shape_${this.initializers.length}`;
-    this.initializers.push(int64Tensor(shape, dims.map(BigInt)));
-    return this.op('Reshape', [value, shape], {}, '', output);
-  }
-
-  transpose(value: string, perm: readonly number[]): string {
-    return this.op('Transpose', [value], { perm });
-  }
-
-  /** value [tokens, rows] · matrix. */
-  times(value: string, { rows, columns, values }: Matrix): string {
-    return this.op('MatMul', [value, this.constant(values, rows, columns)]);
-  }
-
-  /** value · matrix + bias. */
-  linear(value: string, { rows, columns, values }: Matrix, bias: Float32Array): string {
-    return this.op('Gemm', [value, this.constant(values, rows, columns), this.constant(bias, columns)]);
-  }
-
-  /** The largest of every four neighbouring tokens. */
-  largestOfFour(value: string, tokens: number, channels: number): string {
-    const fours = this.reshape(value, [tokens / 4, 4, channels]);
-    return this.op('ReduceMax', [fours], { axes: [1], keepdims: 0 });
-  }
-}
-
 /** What a branch of a block adds to the tokens, without its bias. */
 interface Branch {
   readonly value: string;
   readonly bias: string;
 }
 
-/**
- * SAM 2's Hiera tiny encoder for images of another size than it was published for, from its published weights.
- *
- * It computes the published network's function at `side`, a multiple of 224, with fewer steps: tokens stay in the order of
- * their windows, the four that a later pooling joins beside each other, so that only the two changes of the window's size
- * move them; projections have their biases in them; attention, normalisation with its sum, and the activation are ONNX
- * Runtime's fused operators; and two convolutions of 1 x 1 in a row are one. Throws a RangeError for weights of another
- * network.
- */
-export function buildEncoder(weights: ReadonlyMap<string, Weights>, side: number): ModelProto {
-  if (side % ENCODER_STEP !== 0) throw new RangeError(`its input must be a multiple of ${ENCODER_STEP}`);
-  const graph = new Graph(weights);
-  const grid = side / 4;
-  const windows = grid / FIRST_WINDOW;
-  const regrouped = grid / 4 / SECOND_WINDOW;
+/** Builds the encoder block by block; tokens stay in the order of their windows. */
+class EncoderBuilder {
+  readonly graph: Graph;
+  /** Tokens along a side of the image, and windows at first and after regrouping. */
+  readonly #grid: number;
+  readonly #windows: number;
+  readonly #regrouped: number;
+  #tokens: number;
+  #channels = 96;
+  #heads = 1;
+  /** Tokens of a window. */
+  #window = FIRST_WINDOW * FIRST_WINDOW;
+  /** The tokens without what the last branch adds to them. */
+  #value: string;
+  #branch: Branch | undefined;
+  /** The tokens at the end of each size, the finest first. */
+  readonly #stages: string[] = [];
 
-  const positions = weights.get(`${FOLDED}Transpose_output_0`);
-  if (positions?.dims.length !== 4 || positions.dims[1] !== 96)
-    throw new RangeError('it has no position embedding');
-  const patch = `${TRUNK}patch_embed.proj`;
-  const patches = graph.op(
-    'Conv',
-    [
-      'image',
-      graph.constant(graph.weights(`${patch}.weight`, 96, 3, 7, 7), 96, 3, 7, 7),
-      graph.constant(graph.weights(`${patch}.bias`, 96), 96),
-    ],
-    { strides: [4, 4], pads: [3, 3, 3, 3], kernel_shape: [7, 7] },
-  );
-  const placed = graph.op('Add', [
-    patches,
-    graph.constant(resizePositions(positions, grid), 1, 96, grid, grid),
-  ]);
-  // Windows, and in them fours of fours of tokens.
-  const split = graph.reshape(placed, [96, windows, 2, 2, 2, windows, 2, 2, 2]);
-  let tokens = grid * grid;
-  let channels = 96;
-  let heads = 1;
-  let window = FIRST_WINDOW * FIRST_WINDOW;
-  let value = graph.reshape(graph.transpose(split, [1, 5, 2, 6, 3, 7, 4, 8, 0]), [tokens, channels]);
-  let branch: Branch | undefined;
-  const stages: string[] = [];
+  constructor(weights: ReadonlyMap<string, Weights>, side: number) {
+    this.graph = new Graph(weights);
+    this.#grid = side / 4;
+    this.#windows = this.#grid / FIRST_WINDOW;
+    this.#regrouped = this.#grid / 4 / SECOND_WINDOW;
+    this.#tokens = this.#grid * this.#grid;
+    const positions = weights.get(`${FOLDED}Transpose_output_0`);
+    if (positions?.dims.length !== 4 || positions.dims[1] !== 96)
+      throw new RangeError('it has no position embedding');
+    this.#value = this.#embed(positions);
+  }
 
-  const joined = ({ value: added, bias }: Branch) => graph.op('Add', [value, graph.op('Add', [added, bias])]);
+  /** Returns the tokens of the image: windows, and in them fours of fours of tokens. */
+  #embed(positions: Weights): string {
+    const { graph } = this;
+    const [grid, windows] = [this.#grid, this.#windows];
+    const patch = `${TRUNK}patch_embed.proj`;
+    const patches = graph.op(
+      'Conv',
+      [
+        'image',
+        graph.constant(graph.weights(`${patch}.weight`, 96, 3, 7, 7), 96, 3, 7, 7),
+        graph.constant(graph.weights(`${patch}.bias`, 96), 96),
+      ],
+      { strides: [4, 4], pads: [3, 3, 3, 3], kernel_shape: [7, 7] },
+    );
+    const embedding = graph.constant(resizePositions(positions, grid), 1, 96, grid, grid);
+    const split = graph.reshape(graph.op('Add', [patches, embedding]), [
+      96,
+      windows,
+      2,
+      2,
+      2,
+      windows,
+      2,
+      2,
+      2,
+    ]);
+    return graph.reshape(graph.transpose(split, [1, 5, 2, 6, 3, 7, 4, 8, 0]), [this.#tokens, 96]);
+  }
+
+  /** Adds what the last branch gives to the tokens. */
+  #join(): string {
+    if (!this.#branch) return this.#value;
+    const { value, bias } = this.#branch;
+    this.#branch = undefined;
+    this.#value = this.graph.op('Add', [this.#value, this.graph.op('Add', [value, bias])]);
+    return this.#value;
+  }
+
   /** Normalises the tokens after adding the branch to them. */
-  const normalise = (name: string): string => {
+  #normalise(name: string): string {
+    const { graph } = this;
+    const channels = this.#channels;
     const scale = graph.constant(graph.weights(`${name}.weight`, channels), channels);
     const shift = graph.constant(graph.weights(`${name}.bias`, channels), channels);
-    if (!branch) return graph.op('LayerNormalization', [value, scale, shift], { axis: -1, epsilon: EPSILON });
-    const inputs = [value, branch.value, scale, shift, branch.bias];
+    if (!this.#branch)
+      return graph.op('LayerNormalization', [this.#value, scale, shift], { axis: -1, epsilon: EPSILON });
+    const inputs = [this.#value, this.#branch.value, scale, shift, this.#branch.bias];
     const result = graph.op('SkipLayerNormalization', inputs, { epsilon: EPSILON }, MICROSOFT);
-    value = `${result}_sum`;
-    graph.nodes.at(-1)?.output.push('', '', value);
-    branch = undefined;
+    this.#value = `${result}_sum`;
+    graph.nodes.at(-1)?.output.push('', '', this.#value);
+    this.#branch = undefined;
     return result;
-  };
+  }
 
-  for (let block = 0; block < BLOCKS; block++) {
-    const name = `${TRUNK}blocks.${block}.`;
-    const folded = (layer: string) => `${FOLDED}blocks.${block}/${layer}/Transpose_output_0`;
-    const wider = WIDENING[block];
-    const width = wider ?? channels;
-    if (wider !== undefined) heads *= 2;
-    if (block === REGROUPED && branch) {
-      value = joined(branch);
-      branch = undefined;
-      const half = SECOND_WINDOW / 2;
-      const fours = graph.reshape(value, [regrouped, half, regrouped, half, 4 * channels]);
-      value = graph.reshape(graph.transpose(fours, [0, 2, 1, 3, 4]), [tokens, channels]);
-      window = SECOND_WINDOW * SECOND_WINDOW;
-    }
-    const normal = normalise(`${name}norm1`);
-    if (wider !== undefined) stages.push(value);
+  /** Reorders the tokens for windows of 14 x 14. */
+  #regroup(): void {
+    const half = SECOND_WINDOW / 2;
+    const [regrouped, channels] = [this.#regrouped, this.#channels];
+    const fours = this.graph.reshape(this.#join(), [regrouped, half, regrouped, half, 4 * channels]);
+    const moved = this.graph.transpose(fours, [0, 2, 1, 3, 4]);
+    this.#value = this.graph.reshape(moved, [this.#tokens, channels]);
+    this.#window = SECOND_WINDOW * SECOND_WINDOW;
+  }
+
+  /** Adds one of the network's blocks: attention, then two layers. */
+  block(index: number): void {
+    if (index === REGROUPED) this.#regroup();
+    const name = `${TRUNK}blocks.${index}.`;
+    const folded = (layer: string) => `${FOLDED}blocks.${index}/${layer}/Transpose_output_0`;
+    this.#attend(index, name, folded);
+    this.#layers(name, folded);
+  }
+
+  #attend(index: number, name: string, folded: (layer: string) => string): void {
+    const { graph } = this;
+    const wider = WIDENING[index];
+    const width = wider ?? this.#channels;
+    if (wider !== undefined) this.#heads *= 2;
+    const normal = this.#normalise(`${name}norm1`);
+    if (wider !== undefined) this.#stages.push(this.#value);
     const bias = graph.weights(`${name}attn.qkv.bias`, 3 * width);
-    const matrix = graph.matrix(folded('attn/qkv'), channels, 3 * width);
-    const part = (at: number) => [at * width, (at + 1) * width] as const;
-    const [queries, keys, values] = [part(0), part(1), part(2)].map(([from, to]) =>
-      graph.linear(normal, columnsOf(matrix, from, to), bias.slice(from, to)),
+    const matrix = graph.matrix(folded('attn/qkv'), this.#channels, 3 * width);
+    const [queries = '', keys = '', values = ''] = [0, width, 2 * width].map((from) =>
+      graph.linear(normal, columnsOf(matrix, from, from + width), bias.slice(from, from + width)),
     );
-    const seen = GLOBAL.includes(block) ? tokens : window;
-    const groups = tokens / seen;
-    let asked = queries ?? '';
+    const seen = GLOBAL.includes(index) ? this.#tokens : this.#window;
+    const groups = this.#tokens / seen;
+    let asked = queries;
     if (wider !== undefined) {
       const skip = graph.linear(
         normal,
-        graph.matrix(folded('proj'), channels, width),
+        graph.matrix(folded('proj'), this.#channels, width),
         graph.weights(`${name}proj.bias`, width),
       );
-      value = graph.largestOfFour(skip, tokens, width);
-      asked = graph.largestOfFour(asked, tokens, width);
+      this.#value = graph.largestOfFour(skip, this.#tokens, width);
+      asked = graph.largestOfFour(asked, this.#tokens, width);
+      this.#tokens /= 4;
+      this.#window /= 4;
+      this.#channels = wider;
     }
     const attention = graph.op(
       'MultiHeadAttention',
       [
-        graph.reshape(asked, [groups, wider === undefined ? seen : seen / 4, width]),
-        graph.reshape(keys ?? '', [groups, seen, width]),
-        graph.reshape(values ?? '', [groups, seen, width]),
+        graph.reshape(asked, [groups, this.#tokens / groups, width]),
+        graph.reshape(keys, [groups, seen, width]),
+        graph.reshape(values, [groups, seen, width]),
       ],
-      { num_heads: heads },
+      { num_heads: this.#heads },
       MICROSOFT,
     );
-    if (wider !== undefined) {
-      tokens /= 4;
-      window /= 4;
-      channels = wider;
-    }
-    branch = {
-      value: graph.times(
-        graph.reshape(attention, [tokens, channels]),
-        graph.matrix(folded('attn/proj'), channels, channels),
-      ),
-      bias: graph.constant(graph.weights(`${name}attn.proj.bias`, channels), channels),
+    const together = graph.reshape(attention, [this.#tokens, width]);
+    this.#branch = {
+      value: graph.times(together, graph.matrix(folded('attn/proj'), width, width)),
+      bias: graph.constant(graph.weights(`${name}attn.proj.bias`, width), width),
     };
-    const second = normalise(`${name}norm2`);
+  }
+
+  #layers(name: string, folded: (layer: string) => string): void {
+    const { graph } = this;
+    const channels = this.#channels;
+    const second = this.#normalise(`${name}norm2`);
     const hidden = graph.op(
       'BiasGelu',
       [
@@ -306,50 +231,82 @@ export function buildEncoder(weights: ReadonlyMap<string, Weights>, side: number
       {},
       MICROSOFT,
     );
-    branch = {
+    this.#branch = {
       value: graph.times(hidden, graph.matrix(folded('mlp/layers.1'), 4 * channels, channels)),
       bias: graph.constant(graph.weights(`${name}mlp.layers.1.bias`, channels), channels),
     };
   }
-  if (branch) stages.push(joined(branch));
-  const [finest = '', fine = '', coarse = '', coarsest = ''] = stages;
 
-  // The finer two pass two convolutions of 1 x 1 in a row.
-  const skipped = (stage: string, neck: number, skip: number, from: number, to: number): string => {
+  /** Passes a stage through two convolutions of 1 x 1 in a row, as one. */
+  #skipped(stage: string, neck: number, skip: number, from: number, to: number): string {
+    const { graph } = this;
     const first = graph.pointwise(`${NECK}${neck}.conv`, from, 256);
     const second = graph.pointwise(`${SKIPS}${skip}`, 256, to);
     const bias = { rows: 1, columns: 256, values: graph.weights(`${NECK}${neck}.conv.bias`, 256) };
     const shift = plus(product(bias, second).values, graph.weights(`${SKIPS}${skip}.bias`, to));
     return graph.linear(stage, product(first, second), shift);
-  };
-  const fours = graph.reshape(skipped(finest, 3, 0, 96, 32), [windows, windows, 2, 2, 2, 2, 2, 2, 32]);
-  graph.reshape(graph.transpose(fours, [8, 0, 2, 4, 6, 1, 3, 5, 7]), [1, 32, grid, grid], 'high_res_feats_0');
-  const pairs = graph.reshape(skipped(fine, 2, 1, 192, 64), [windows, windows, 2, 2, 2, 2, 64]);
-  graph.reshape(
-    graph.transpose(pairs, [6, 0, 2, 4, 1, 3, 5]),
-    [1, 64, grid / 2, grid / 2],
-    'high_res_feats_1',
-  );
-  const memory = plus(graph.weights(`${NECK}1.conv.bias`, 256), graph.weights('no_mem_embed', 1, 256, 1));
-  const upper = graph.linear(coarse, graph.pointwise(`${NECK}1.conv`, 384, 256), memory);
-  const lower = graph.linear(
-    coarsest,
-    graph.pointwise(`${NECK}0.conv`, 768, 256),
-    graph.weights(`${NECK}0.conv.bias`, 256),
-  );
-  // Each of the coarsest tokens belongs to four of the finer ones.
-  const sum = graph.op('Add', [
-    graph.reshape(upper, [tokens, 4, 256]),
-    graph.reshape(lower, [tokens, 1, 256]),
-  ]);
-  const half = SECOND_WINDOW / 2;
-  const embedding = graph.reshape(sum, [regrouped, regrouped, half, half, 2, 2, 256]);
-  graph.reshape(
-    graph.transpose(embedding, [6, 0, 2, 4, 1, 3, 5]),
-    [1, 256, grid / 4, grid / 4],
-    'image_embed',
-  );
+  }
 
+  /** Makes the three outputs. */
+  finish(): ValueInfoProto[] {
+    const { graph } = this;
+    this.#stages.push(this.#join());
+    const [finest = '', fine = '', coarse = '', coarsest = ''] = this.#stages;
+    const [grid, windows, regrouped] = [this.#grid, this.#windows, this.#regrouped];
+    const output = (value: string, name: string, dims: readonly number[]) => {
+      graph.reshape(value, dims, name);
+      return floatValue(name, dims);
+    };
+    const fours = graph.reshape(this.#skipped(finest, 3, 0, 96, 32), [
+      windows,
+      windows,
+      2,
+      2,
+      2,
+      2,
+      2,
+      2,
+      32,
+    ]);
+    const large = graph.transpose(fours, [8, 0, 2, 4, 6, 1, 3, 5, 7]);
+    const first = output(large, 'high_res_feats_0', [1, 32, grid, grid]);
+    const pairs = graph.reshape(this.#skipped(fine, 2, 1, 192, 64), [windows, windows, 2, 2, 2, 2, 64]);
+    const middle = graph.transpose(pairs, [6, 0, 2, 4, 1, 3, 5]);
+    const second = output(middle, 'high_res_feats_1', [1, 64, grid / 2, grid / 2]);
+    const memory = plus(graph.weights(`${NECK}1.conv.bias`, 256), graph.weights('no_mem_embed', 1, 256, 1));
+    const upper = graph.linear(coarse, graph.pointwise(`${NECK}1.conv`, 384, 256), memory);
+    const lower = graph.linear(
+      coarsest,
+      graph.pointwise(`${NECK}0.conv`, 768, 256),
+      graph.weights(`${NECK}0.conv.bias`, 256),
+    );
+    // Each of the coarsest tokens belongs to four of the finer ones.
+    const sum = graph.op('Add', [
+      graph.reshape(upper, [this.#tokens, 4, 256]),
+      graph.reshape(lower, [this.#tokens, 1, 256]),
+    ]);
+    const half = SECOND_WINDOW / 2;
+    const spread = graph.reshape(sum, [regrouped, regrouped, half, half, 2, 2, 256]);
+    const small = graph.transpose(spread, [6, 0, 2, 4, 1, 3, 5]);
+    return [output(small, 'image_embed', [1, 256, grid / 4, grid / 4]), first, second];
+  }
+}
+
+/**
+ * Builds SAM 2's Hiera tiny encoder for images of another size than it was published for, from its published weights.
+ *
+ * It computes the published network's function at `side`, a multiple of 224, with fewer steps: tokens stay in the order of
+ * their windows, the four that a later pooling joins beside each other, so that only the two changes of the window's size
+ * move them; projections have their biases in them; attention, normalisation with its sum, and the activation are ONNX
+ * Runtime's fused operators; and two convolutions of 1 x 1 in a row are one. Throws a RangeError for weights of another
+ * network.
+ */
+export function buildEncoder(weights: ReadonlyMap<string, Weights>, side: number): ModelProto {
+  if (side % ENCODER_STEP !== 0) throw new RangeError(`its input must be a multiple of ${ENCODER_STEP}`);
+  const builder = new EncoderBuilder(weights, side);
+  for (let block = 0; block < BLOCKS; block++) builder.block(block);
+  const output = builder.finish();
+  const { nodes, initializers } = builder.graph;
   const standard = (domain: string, version: bigint) => create(OperatorSetIdProtoSchema, { domain, version });
   return create(ModelProtoSchema, {
     irVersion: 8n,
@@ -357,14 +314,10 @@ export function buildEncoder(weights: ReadonlyMap<string, Weights>, side: number
     opsetImport: [standard('', 17n), standard(MICROSOFT, 1n)],
     graph: create(GraphProtoSchema, {
       name: 'encoder',
-      node: graph.nodes,
-      initializer: graph.initializers,
+      node: nodes,
+      initializer: initializers,
       input: [floatValue('image', [1, 3, side, side])],
-      output: [
-        floatValue('image_embed', [1, 256, grid / 4, grid / 4]),
-        floatValue('high_res_feats_0', [1, 32, grid, grid]),
-        floatValue('high_res_feats_1', [1, 64, grid / 2, grid / 2]),
-      ],
+      output,
     }),
   });
 }

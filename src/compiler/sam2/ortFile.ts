@@ -20,7 +20,7 @@ export function readOrtWeights(file: Uint8Array): ReadonlyMap<string, Weights> {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
   const int = (at: number) => view.getInt32(at, true);
   const uint = (at: number) => view.getUint32(at, true);
-  /** Where a field of a table is; undefined if it is left out. */
+  /** Returns where a field of a table is; undefined if it is left out. */
   const field = (table: number, index: number): number | undefined => {
     const vtable = table - int(table);
     const entry = 4 + 2 * index;
@@ -28,7 +28,7 @@ export function readOrtWeights(file: Uint8Array): ReadonlyMap<string, Weights> {
     const offset = view.getUint16(vtable + entry, true);
     return offset === 0 ? undefined : table + offset;
   };
-  /** What a field refers to: another table, a vector or a text. */
+  /** Returns what a field refers to: another table, a vector or a text. */
   const referred = (table: number, index: number): number => {
     const at = field(table, index);
     if (at === undefined) throw new RangeError('a part of the file is missing');

@@ -1,7 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { fuse } from '../fuse/fuse.ts';
-import { buildNode, floatTensor, floatValue, type Setting } from '../onnx/build.ts';
-import { int64Tensor } from '../onnx/graph.ts';
+import { buildNode, floatTensor, floatValue, int64Tensor, type Setting } from '../onnx/build.ts';
 import {
   type GraphProto,
   GraphProtoSchema,

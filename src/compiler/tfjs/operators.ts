@@ -68,7 +68,7 @@ function relu6({ sink }: Call, input: string, output: string): string {
   return sink.node('Clip', [input, scalar(sink, 0), scalar(sink, 6)], output);
 }
 
-/** TensorFlow's `SAME` puts the odd pixel below and to the right. */
+/** Returns the padding of a node; TensorFlow's `SAME` puts the odd pixel below and to the right. */
 function padding({ node }: Call): string {
   const given = settings(node).text('padding');
   if (given === 'SAME') return 'SAME_UPPER';
@@ -76,14 +76,14 @@ function padding({ node }: Call): string {
   throw new RangeError(`${node.name} has the padding ${given}`);
 }
 
-/** Height and width of a list [N,H,W,C]. */
+/** Returns the height and width of a list [N,H,W,C]. */
 function spatial({ node }: Call, key: string): readonly number[] {
   const [, height, width] = settings(node).integers(key);
   if (height === undefined || width === undefined) throw new RangeError(`${node.name} has no ${key}`);
   return [height, width];
 }
 
-/** Kernel in ONNX's layout [out, in / groups, H, W], and the number of groups. */
+/** Returns the kernel in ONNX's layout [out, in / groups, H, W], and the number of groups. */
 function kernelOf(weights: Constant, depthwise: boolean): { kernel: Constant; group: number } {
   const [height = 1, width = 1, channels = 1, multiplier = 1] = weights.shape;
   if (!depthwise) return { kernel: transposed(weights, [3, 2, 0, 1]), group: 1 };
@@ -121,8 +121,8 @@ const convolution =
       throw new RangeError(`${node.name} is fused with the unknown ${activation}`);
   };
 
-/** A constant operand of an image: a scalar stays one, per-channel values move to axis 1. */
-function beside({ node, sink }: Call, { shape, values }: Constant): string {
+/** Adds a constant operand of an image: a scalar stays one, per-channel values move to axis 1. */
+function constantOperand({ node, sink }: Call, { shape, values }: Constant): string {
   if (values.length === 1) return scalar(sink, values[0] ?? Number.NaN);
   if (shape.length === 1) return sink.floats([1, values.length, 1, 1], values);
   throw new RangeError(`${node.name} has a constant of ${shape.length} dimensions`);
@@ -132,7 +132,7 @@ const elementwise =
   (opType: string): Operator =>
   (call) => {
     const names = call.inputs.map((operand) =>
-      operand.kind === 'tensor' ? operand.name : beside(call, operand.constant),
+      operand.kind === 'tensor' ? operand.name : constantOperand(call, operand.constant),
     );
     call.sink.node(opType, names, call.node.name);
   };

@@ -3,7 +3,7 @@ import { access } from 'node:fs/promises';
 import { ModelError } from '../error.ts';
 import type { OpenSource } from './delivery.ts';
 
-/** A local file. It is copied; the original stays. */
+/** Opens a local file, which is copied; the original stays. */
 export function fileSource(file: string): OpenSource {
   return async (_resume, signal) => {
     await access(file, constants.R_OK).catch((cause: unknown) => {

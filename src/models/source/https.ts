@@ -23,20 +23,20 @@ async function request(address: string, init: RequestInit, fetch: Fetch): Promis
   }
 }
 
-/** Start of a 206 answer and length of the whole file; undefined if the answer does not state them. */
+/** Returns the start of a 206 answer and length of the whole file; undefined if the answer does not state them. */
 function contentRange(response: Response): { start: number; total: number } | undefined {
   const match = /^bytes (\d+)-\d+\/(\d+)$/.exec(response.headers.get('content-range') ?? '');
   return match ? { start: Number(match[1]), total: Number(match[2]) } : undefined;
 }
 
-/** A weak ETag does not guarantee equal bytes, so it cannot be used to resume. */
+/** Returns what a resumed download is checked by; a weak ETag does not guarantee equal bytes, so it is not used. */
 function validatorOf(response: Response): string | undefined {
   const etag = response.headers.get('etag');
   return (etag?.startsWith('W/') ? null : etag) ?? response.headers.get('last-modified') ?? undefined;
 }
 
 /**
- * A file at an https address, resumed with Range and If-Range. `expectedBytes` is the length of the whole
+ * Opens a file at an https address, resumed with Range and If-Range. `expectedBytes` is the length of the whole
  * file; an answer that announces another length is refused before it is read.
  */
 export function httpsSource(address: string, expectedBytes: number, fetch: Fetch): OpenSource {

