@@ -78,10 +78,6 @@ CUTOUT_SIMD int count_near(const std::uint8_t* __restrict r, const std::uint8_t*
   return near;
 }
 
-bool in_border(int x, int y, int side, int border) {
-  return x < border || y < border || x >= side - border || y >= side - border;
-}
-
 /// Calls visit(r, g, b) for every pixel of the border.
 template <typename Visit>
 void each_border_pixel(const Thumbnail& thumbnail, Visit&& visit) {
@@ -435,37 +431,6 @@ void border_statistics(const Thumbnail& thumbnail, Statistics& statistics) {
       share_of(background, static_cast<double>(thumbnail.side) * thumbnail.side);
 }
 
-void border_statistics_scalar(const Thumbnail& thumbnail, Statistics& statistics) {
-  const int side = thumbnail.side;
-  Median median{};
-  for (std::size_t c = 0; c < 3; ++c) {
-    std::vector<int> border;
-    for (int y = 0; y < side; ++y) {
-      for (int x = 0; x < side; ++x) {
-        if (in_border(x, y, side, border_of(side))) border.push_back(thumbnail.row(c, y)[x]);
-      }
-    }
-    std::sort(border.begin(), border.end());
-    median.value[c] = border[(border.size() - 1) / 2];
-  }
-  std::int64_t border = 0;
-  std::int64_t uniform = 0;
-  std::int64_t background = 0;
-  for (int y = 0; y < side; ++y) {
-    for (int x = 0; x < side; ++x) {
-      const bool near = near_median(median, thumbnail.row(0, y)[x], thumbnail.row(1, y)[x],
-                                    thumbnail.row(2, y)[x]);
-      const bool outermost = in_border(x, y, side, border_of(side));
-      background += near ? 1 : 0;
-      border += outermost ? 1 : 0;
-      uniform += near && outermost ? 1 : 0;
-    }
-  }
-  describe_median(median, statistics);
-  at(statistics, Statistic::kBorderUniform) = share_of(uniform, static_cast<double>(border));
-  at(statistics, Statistic::kBackground) = share_of(background, static_cast<double>(side) * side);
-}
-
 Regions region_statistics(const Thumbnail& thumbnail, std::span<const float> weights,
                           ThreadPool& pool) {
   const int side = thumbnail.side;
@@ -492,112 +457,6 @@ Regions region_statistics(const Thumbnail& thumbnail, std::span<const float> wei
   regions.inside = described(is_seen(inside.weight, pixels) ? inside : all);
   regions.outside = described(is_seen(outside.weight, pixels) ? std::move(outside) : all);
   return regions;
-}
-
-Regions region_statistics_scalar(const Thumbnail& thumbnail, std::span<const float> weights) {
-  const int side = thumbnail.side;
-  const auto n = static_cast<std::size_t>(side);
-  const auto value = [&](std::size_t c, int x, int y) {
-    return static_cast<int>(thumbnail.row(c, std::min(y, side - 1))[std::min(x, side - 1)]);
-  };
-  const auto weight_at = [&](int x, int y) {
-    return step_of(weights[static_cast<std::size_t>(y) * n + static_cast<std::size_t>(x)]) / 255.0;
-  };
-  double subject = 0;
-  for (int y = 0; y < side; ++y) {
-    for (int x = 0; x < side; ++x) subject += weight_at(x, y);
-  }
-  const double pixels = static_cast<double>(n * n);
-
-  // Statistics inside (`within`) or outside the matte.
-  const auto described_under = [&](bool within) {
-    const double wanted = within ? subject : pixels - subject;
-    const bool whole = wanted * kRegionShareDivisor < pixels * (1 - 1e-12);
-    const double sum = whole ? pixels : wanted;
-    const auto mean = [&](auto&& of) {
-      double total = 0;
-      for (int y = 0; y < side; ++y) {
-        for (int x = 0; x < side; ++x) {
-          const double w = whole ? 1 : within ? weight_at(x, y) : 1 - weight_at(x, y);
-          total += w * static_cast<double>(of(x, y));
-        }
-      }
-      return total / sum;
-    };
-    const auto step = [&](int x, int y) {
-      int across = 0;
-      int down = 0;
-      for (std::size_t c = 0; c < 3; ++c) {
-        across += std::abs(value(c, x, y) - value(c, x + 1, y));
-        down += std::abs(value(c, x, y) - value(c, x, y + 1));
-      }
-      return std::max(across, down);
-    };
-    const auto chroma = [&](int x, int y) {
-      const auto [least, most] = std::minmax({value(0, x, y), value(1, x, y), value(2, x, y)});
-      return most - least;
-    };
-    const auto luma = [&](int x, int y) {
-      return luma_of(value(0, x, y), value(1, x, y), value(2, x, y));
-    };
-    // In units of 60 degrees, red at 0.
-    const auto hue = [&](int x, int y) {
-      const double r = value(0, x, y);
-      const double g = value(1, x, y);
-      const double b = value(2, x, y);
-      const double d = chroma(x, y);
-      if (d == 0) return 0.0;
-      if (r >= g && r >= b) return (g - b) / d;
-      if (g >= b) return (b - r) / d + 2;
-      return (r - g) / d + 4;
-    };
-    RegionStatistics statistics{};
-    const auto set = [&](RegionStatistic which, double number) {
-      at(statistics, which) = static_cast<float>(number);
-    };
-    set(RegionStatistic::kFlat, mean([&](int x, int y) { return step(x, y) <= kMaxFlat; }));
-    set(RegionStatistic::kSmooth, mean([&](int x, int y) { return step(x, y) <= kMaxSmooth; }));
-    set(RegionStatistic::kTexture,
-        mean([&](int x, int y) { return step(x, y) >= kMinTexture && step(x, y) <= kMaxTexture; }));
-    set(RegionStatistic::kEdge, mean([&](int x, int y) { return step(x, y) > kEdgeThreshold; }));
-    set(RegionStatistic::kSharp, mean([&](int x, int y) { return step(x, y) > kSharpThreshold; }));
-    set(RegionStatistic::kSaturation, mean([&](int x, int y) { return chroma(x, y) / 255.0; }));
-    set(RegionStatistic::kSaturated,
-        mean([&](int x, int y) { return chroma(x, y) > kSaturatedThreshold; }));
-    set(RegionStatistic::kGray, mean([&](int x, int y) { return chroma(x, y) < kGrayThreshold; }));
-    const double light = mean(luma);
-    set(RegionStatistic::kLightness, light / 255);
-    set(RegionStatistic::kContrast,
-        std::sqrt(mean([&](int x, int y) { return std::pow(luma(x, y) - light, 2); })) / 128);
-    for (std::size_t h = 0; h < kHues; ++h) {
-      statistics[static_cast<std::size_t>(RegionStatistic::kRed) + h] =
-          static_cast<float>(mean([&](int x, int y) {
-            const double turned = std::floor(hue(x, y) + 0.5);
-            const bool same = static_cast<std::size_t>(turned < 0 ? turned + kHues : turned) == h;
-            return same ? chroma(x, y) / 255.0 : 0.0;
-          }));
-    }
-    std::vector<double> colours(kColours, 0);
-    for (int y = 0; y < side; ++y) {
-      for (int x = 0; x < side; ++x) {
-        const double w = whole ? 1 : within ? weight_at(x, y) : 1 - weight_at(x, y);
-        colours[colour_of(value(0, x, y), value(1, x, y), value(2, x, y))] += w / sum;
-      }
-    }
-    std::sort(colours.begin(), colours.end(), std::greater<>());
-    double entropy = 0;
-    double seen = 0;
-    for (std::size_t i = 0; i < kColours; ++i) {
-      if (colours[i] > 0) entropy -= colours[i] * std::log2(colours[i]);
-      seen += colours[i];
-      if (i == 0) set(RegionStatistic::kColour1, seen);
-      if (i == 3) set(RegionStatistic::kColour4, seen);
-      if (i == 15) set(RegionStatistic::kColour16, seen);
-    }
-    set(RegionStatistic::kEntropy, entropy / 12);
-    return statistics;
-  };
-  return {described_under(true), described_under(false)};
 }
 
 }  // namespace cutout

@@ -21,7 +21,4 @@ namespace cutout {
 /// | agreement | exact with the scalar version                                                          |
 bool is_confident(std::span<const float> p, int width, const Box& area, ThreadPool& pool);
 
-/// The definition, pixel by pixel.
-bool is_confident_scalar(std::span<const float> p, int width, const Box& area);
-
 }  // namespace cutout
