@@ -191,9 +191,18 @@ int read_factor(Reader& reader) {
   return factor;
 }
 
-/// What the inputs and the output of an operation have to be.
-void check_types(const Operation& operation, const std::vector<Value>& inputs,
-                 const Value& output) {
+/// Whether the output of a concatenation has the channels and the zero point of its inputs.
+bool joins(const std::vector<Value>& inputs, const Value& output) {
+  int channels = 0;
+  for (const Value& value : inputs) {
+    if (value.zero != output.zero) return false;
+    channels += value.channels;
+  }
+  return !inputs.empty() && channels == output.channels;
+}
+
+/// Whether an operation takes these inputs and gives this output.
+bool values_fit(Kind kind, const std::vector<Value>& inputs, const Value& output) {
   const auto all = [&](Type type) {
     return std::ranges::all_of(inputs, [type](const Value& value) { return value.type == type; });
   };
@@ -201,67 +210,121 @@ void check_types(const Operation& operation, const std::vector<Value>& inputs,
     return std::ranges::all_of(
         inputs, [&](const Value& value) { return value.channels == output.channels; });
   };
-  bool good = true;
-  switch (operation.kind) {
+  const bool one = inputs.size() == 1;
+  const bool two = inputs.size() == 2;
+  switch (kind) {
     case Kind::kInput:
-      good = inputs.empty() && output.type != Type::kFloats;
-      break;
+      return inputs.empty() && output.type != Type::kFloats;
     case Kind::kConv:
-      good = inputs.size() == 1;
-      break;
+      return one;
     case Kind::kMaxPool:
-      good =
-          inputs.size() == 1 && all(output.type) && output.type != Type::kFloats && same_channels();
-      break;
+      return one && all(output.type) && output.type != Type::kFloats && same_channels();
     case Kind::kResize:
-      good = inputs.size() == 1 && all(output.type) && same_channels();
-      break;
+      return one && all(output.type) && same_channels();
     case Kind::kAdd:
-      good = inputs.size() == 2 && all(Type::kQuantised) && output.type == Type::kQuantised &&
-             same_channels();
-      break;
-    case Kind::kConcat: {
-      int channels = 0;
-      for (const Value& value : inputs) {
-        channels += value.channels;
-        good = good && value.zero == output.zero;
-      }
-      good = good && !inputs.empty() && all(output.type) && output.type != Type::kFloats &&
-             channels == output.channels;
-      break;
-    }
+      return two && all(Type::kQuantised) && output.type == Type::kQuantised && same_channels();
+    case Kind::kConcat:
+      return all(output.type) && output.type != Type::kFloats && joins(inputs, output);
     case Kind::kSplitBytes:
-      good = inputs.size() == 1 && all(Type::kFloats) && output.type == Type::kQuantised &&
+      return one && all(Type::kFloats) && output.type == Type::kQuantised &&
              output.channels == 2 * inputs.front().channels && output.zero == 0;
-      break;
     case Kind::kCombine:
-      good = !inputs.empty() && same_channels() &&
+      return !inputs.empty() && same_channels() &&
              (all(Type::kBf16) ? output.type == Type::kBf16
                                : all(Type::kFloats) && output.type != Type::kBf16);
-      break;
     case Kind::kOutput:
-      good = inputs.size() == 1 && !all(Type::kBf16);
-      break;
+      return one && !all(Type::kBf16);
     case Kind::kPlanes:
-      good = inputs.size() == 1 && !all(Type::kQuantised);
-      break;
+      return one && !all(Type::kQuantised);
     case Kind::kSumOutput:
-      good = inputs.size() == 1 && all(Type::kQuantised);
-      break;
+      return one && all(Type::kQuantised);
     case Kind::kDepthwise:
     case Kind::kActivate:
     case Kind::kResample:
     case Kind::kMean:
     case Kind::kNormalise:
-      good =
-          inputs.size() == 1 && all(Type::kBf16) && output.type == Type::kBf16 && same_channels();
-      break;
+      return one && all(Type::kBf16) && output.type == Type::kBf16 && same_channels();
     case Kind::kGate:
-      good =
-          inputs.size() == 2 && all(Type::kBf16) && output.type == Type::kBf16 && same_channels();
-      break;
+      return two && all(Type::kBf16) && output.type == Type::kBf16 && same_channels();
   }
-  if (!good) throw Malformed{"the values of an operation"};
+  return false;
+}
+
+MaxPool read_max_pool(Reader& reader) {
+  MaxPool pool;
+  pool.kernel = reader.number(1, kMaxSide, "a window");
+  pool.stride = reader.number(1, pool.kernel, "a window's stride");
+  pool.round_up = reader.number(0, 1, "a window's rounding") == 1;
+  return pool;
+}
+
+void read_normalise(Reader& reader, const Value& output, Operation& operation) {
+  Normalise& normalise = operation.normalise;
+  normalise.first = reader.number(0, output.channels - 1, "the first normalised channel");
+  operation.activation = read_activation(reader, 2);
+  normalise.epsilon = reader.floats(1).front();
+  const auto channels = static_cast<std::size_t>(output.channels - normalise.first);
+  normalise.scales = reader.floats(channels);
+  normalise.biases = reader.floats(channels);
+}
+
+/// What follows the values of an operation of a kind whose values fit.
+void read_parameters(Reader& reader, const Program& made, const std::vector<Value>& inputs,
+                     const Value& output, Operation& operation) {
+  switch (operation.kind) {
+    case Kind::kInput:
+      if (!made.bf16()) operation.scales = reader.floats(1);
+      if (output.channels < made.input_channels()) throw Malformed{"the channels of the input"};
+      return;
+    case Kind::kConv:
+      operation.conv = read_conv(reader, inputs.front(), output);
+      return;
+    case Kind::kMaxPool:
+      operation.pool = read_max_pool(reader);
+      return;
+    case Kind::kResize:
+      operation.resize.factor = read_factor(reader);
+      return;
+    case Kind::kResample:
+      operation.resize.factor = read_factor(reader);
+      operation.resize.grid =
+          reader.number(0, 1, "a grid") == 0 ? Resize::Grid::kCorners : Resize::Grid::kReduced;
+      return;
+    case Kind::kDepthwise:
+      operation.conv = read_depthwise(reader, output);
+      return;
+    case Kind::kActivate:
+      operation.activation = read_activation(reader, kActivations);
+      return;
+    case Kind::kNormalise:
+      return read_normalise(reader, output, operation);
+    case Kind::kAdd: {
+      const std::span<const float> parts = reader.floats(3);
+      operation.add = {parts[0], parts[1], parts[2]};
+      return;
+    }
+    case Kind::kConcat:
+    case Kind::kSplitBytes:
+    case Kind::kMean:
+    case Kind::kGate:
+      return;
+    case Kind::kCombine:
+      operation.combine.relu = reader.number(0, 1, "a relu") == 1;
+      operation.scales = reader.floats(1);
+      return;
+    case Kind::kOutput:
+      operation.scales = reader.floats(static_cast<std::size_t>(inputs.front().channels));
+      return;
+    case Kind::kSumOutput: {
+      const std::span<const float> parts = reader.floats(2);
+      operation.scales = parts.first(1);
+      operation.low = parts[1];
+      return;
+    }
+    case Kind::kPlanes:
+      operation.channels = reader.number(1, inputs.front().channels, "the channels of an output");
+      return;
+  }
 }
 
 /// `made` has its values; of those, `written` says which an earlier operation gives.
@@ -282,71 +345,8 @@ Operation read_operation(Reader& reader, const Program& made, const std::vector<
       reader.number(0, (operation.outward() ? made.outputs() : count) - 1, "an output");
   const Value output =
       operation.outward() ? Value{} : values[static_cast<std::size_t>(operation.output)];
-  check_types(operation, given, output);
-  switch (operation.kind) {
-    case Kind::kInput:
-      if (!made.bf16()) operation.scales = reader.floats(1);
-      if (output.channels < made.input_channels()) throw Malformed{"the channels of the input"};
-      break;
-    case Kind::kConv:
-      operation.conv = read_conv(reader, given.front(), output);
-      break;
-    case Kind::kMaxPool:
-      operation.pool.kernel = reader.number(1, kMaxSide, "a window");
-      operation.pool.stride = reader.number(1, operation.pool.kernel, "a window's stride");
-      operation.pool.round_up = reader.number(0, 1, "a window's rounding") == 1;
-      break;
-    case Kind::kResize:
-      operation.resize.factor = read_factor(reader);
-      break;
-    case Kind::kResample:
-      operation.resize.factor = read_factor(reader);
-      operation.resize.grid =
-          reader.number(0, 1, "a grid") == 0 ? Resize::Grid::kCorners : Resize::Grid::kReduced;
-      break;
-    case Kind::kDepthwise:
-      operation.conv = read_depthwise(reader, output);
-      break;
-    case Kind::kActivate:
-      operation.activation = read_activation(reader, kActivations);
-      break;
-    case Kind::kNormalise: {
-      Normalise& normalise = operation.normalise;
-      normalise.first = reader.number(0, output.channels - 1, "the first normalised channel");
-      operation.activation = read_activation(reader, 2);
-      normalise.epsilon = reader.floats(1).front();
-      const auto channels = static_cast<std::size_t>(output.channels - normalise.first);
-      normalise.scales = reader.floats(channels);
-      normalise.biases = reader.floats(channels);
-      break;
-    }
-    case Kind::kAdd: {
-      const std::span<const float> parts = reader.floats(3);
-      operation.add = {parts[0], parts[1], parts[2]};
-      break;
-    }
-    case Kind::kConcat:
-    case Kind::kSplitBytes:
-    case Kind::kMean:
-    case Kind::kGate:
-      break;
-    case Kind::kCombine:
-      operation.combine.relu = reader.number(0, 1, "a relu") == 1;
-      operation.scales = reader.floats(1);
-      break;
-    case Kind::kOutput:
-      operation.scales = reader.floats(static_cast<std::size_t>(given.front().channels));
-      break;
-    case Kind::kSumOutput: {
-      const std::span<const float> parts = reader.floats(2);
-      operation.scales = parts.first(1);
-      operation.low = parts[1];
-      break;
-    }
-    case Kind::kPlanes:
-      operation.channels = reader.number(1, given.front().channels, "the channels of an output");
-      break;
-  }
+  if (!values_fit(operation.kind, given, output)) throw Malformed{"the values of an operation"};
+  read_parameters(reader, made, given, output, operation);
   return operation;
 }
 
