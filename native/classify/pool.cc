@@ -89,22 +89,4 @@ std::vector<Pooled> pool_maps(std::span<const float> maps, std::span<const float
   return pooled;
 }
 
-std::vector<Pooled> pool_maps_scalar(std::span<const float> maps, std::span<const float> weights) {
-  const std::size_t n = weights.size();
-  const std::vector<float> effective = effective_weights(weights);
-  const double weight_sum = sum_of(effective);
-  std::vector<Pooled> pooled(maps.size() / n);
-  for (std::size_t m = 0; m < pooled.size(); ++m) {
-    const std::span<const float> map = maps.subspan(m * n, n);
-    double sum = 0;
-    pooled[m].max = map[0] * effective[0];
-    for (std::size_t i = 0; i < n; ++i) {
-      sum += static_cast<double>(map[i]) * static_cast<double>(effective[i]);
-      pooled[m].max = std::max(pooled[m].max, map[i] * effective[i]);
-    }
-    pooled[m].mean = static_cast<float>(sum / weight_sum);
-  }
-  return pooled;
-}
-
 }  // namespace cutout

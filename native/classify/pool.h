@@ -28,7 +28,4 @@ struct Pooled {
 std::vector<Pooled> pool_maps(std::span<const float> maps, std::span<const float> weights,
                               ThreadPool& pool);
 
-/// The definition, in double precision.
-std::vector<Pooled> pool_maps_scalar(std::span<const float> maps, std::span<const float> weights);
-
 }  // namespace cutout

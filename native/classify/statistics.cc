@@ -1,6 +1,7 @@
 #include "classify/statistics.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <functional>
@@ -78,10 +79,6 @@ CUTOUT_SIMD int count_near(const std::uint8_t* __restrict r, const std::uint8_t*
   return near;
 }
 
-bool in_border(int x, int y, int side, int border) {
-  return x < border || y < border || x >= side - border || y >= side - border;
-}
-
 /// Calls visit(r, g, b) for every pixel of the border.
 template <typename Visit>
 void each_border_pixel(const Thumbnail& thumbnail, Visit&& visit) {
@@ -132,21 +129,29 @@ float share_of(std::int64_t part, double whole) {
   return static_cast<float>(static_cast<double>(part) / whole);
 }
 
-/// Weighted sums over pixels; `weight` counts them.
+/// What is summed over pixels; of the hues, the chroma of the pixels that have it.
+enum Sum : std::size_t {
+  kWeightSum,
+  kFlatSum,
+  kSmoothSum,
+  kTextureSum,
+  kEdgeSum,
+  kSharpSum,
+  kChromaSum,
+  kSaturatedSum,
+  kGraySum,
+  kLumaSum,
+  kLumaSquaredSum,
+  kHueSums,  // kHues of them
+  kSumCount = kHueSums + kHues,
+};
+
+/// Weighted sums over pixels, and the weights of their colours.
 struct Sums {
-  std::int64_t weight = 0;
-  std::int64_t flat = 0;
-  std::int64_t smooth = 0;
-  std::int64_t texture = 0;
-  std::int64_t edge = 0;
-  std::int64_t sharp = 0;
-  std::int64_t chroma = 0;
-  std::int64_t saturated = 0;
-  std::int64_t gray = 0;
-  std::int64_t luma = 0;
-  std::int64_t luma_squared = 0;
-  std::int64_t hues[kHues] = {};
+  std::array<std::int64_t, kSumCount> sums{};
   std::vector<std::int64_t> colours = std::vector<std::int64_t>(kColours, 0);
+
+  [[nodiscard]] std::int64_t weight() const { return sums[kWeightSum]; }
 };
 
 struct Row {
@@ -163,86 +168,59 @@ Row row_of(const Thumbnail& thumbnail, int y) {
 /// fit into 32 bits.
 constexpr int kRun = 256;
 
+/// The sums of one run of pixels, each pixel counted once and counted with its weight.
+struct RunSums {
+  std::uint32_t all[kSumCount] = {};
+  std::uint32_t weighted[kSumCount] = {};
+
+  CUTOUT_INLINE void add(std::size_t which, bool counts, std::uint32_t value,
+                         std::uint32_t with_weight) {
+    all[which] += counts ? value : 0;
+    weighted[which] += counts ? with_weight : 0;
+  }
+};
+
+/// Adds what one pixel counts for. `right` and `below` are the pixels that its step is measured to.
+CUTOUT_INLINE void add_pixel(const Row& row, const Row& right, const Row& below, int x,
+                             std::uint32_t w, RunSums& run) {
+  const int r = row.r[x];
+  const int g = row.g[x];
+  const int b = row.b[x];
+  const int across = std::abs(r - right.r[x]) + std::abs(g - right.g[x]) + std::abs(b - right.b[x]);
+  const int down = std::abs(r - below.r[x]) + std::abs(g - below.g[x]) + std::abs(b - below.b[x]);
+  const int step = across > down ? across : down;
+  const int most = r > g ? (r > b ? r : b) : (g > b ? g : b);
+  const int least = r < g ? (r < b ? r : b) : (g < b ? g : b);
+  const int chroma = most - least;
+  const int hue = hue_of(r, g, b, most, chroma);
+  const auto luma = static_cast<std::uint32_t>(luma_of(r, g, b));
+  const auto colour = static_cast<std::uint32_t>(chroma);
+  run.add(kWeightSum, true, 1, w);
+  run.add(kFlatSum, step <= kMaxFlat, 1, w);
+  run.add(kSmoothSum, step <= kMaxSmooth, 1, w);
+  run.add(kTextureSum, step >= kMinTexture && step <= kMaxTexture, 1, w);
+  run.add(kEdgeSum, step > kEdgeThreshold, 1, w);
+  run.add(kSharpSum, step > kSharpThreshold, 1, w);
+  run.add(kChromaSum, true, colour, w * colour);
+  run.add(kSaturatedSum, chroma > kSaturatedThreshold, 1, w);
+  run.add(kGraySum, chroma < kGrayThreshold, 1, w);
+  run.add(kLumaSum, true, luma, w * luma);
+  run.add(kLumaSquaredSum, true, luma * luma, w * luma * luma);
+#pragma GCC unroll 6
+  for (int h = 0; h < kHues; ++h)
+    run.add(kHueSums + static_cast<std::size_t>(h), hue == h, colour, w * colour);
+}
+
 /// Adds up to kRun pixels to everything but the colours, unweighted to `all`, weighted to `inside`.
 /// `right` starts a pixel later, `below` is the next row (the same row for the last).
 CUTOUT_SIMD void add_pixels(Row row, Row right, Row below, const std::uint8_t* __restrict weights,
                             int n, Sums& all, Sums& inside) {
-  std::uint32_t weight = 0;
-  std::uint32_t flat[2] = {};
-  std::uint32_t smooth[2] = {};
-  std::uint32_t texture[2] = {};
-  std::uint32_t edge[2] = {};
-  std::uint32_t sharp[2] = {};
-  std::uint32_t chroma_sum[2] = {};
-  std::uint32_t saturated[2] = {};
-  std::uint32_t gray[2] = {};
-  std::uint32_t luma_sum[2] = {};
-  std::uint32_t luma_squared[2] = {};
-  std::uint32_t red[2] = {};
-  std::uint32_t yellow[2] = {};
-  std::uint32_t green[2] = {};
-  std::uint32_t cyan[2] = {};
-  std::uint32_t blue[2] = {};
-  std::uint32_t magenta[2] = {};
-  const auto count = [](std::uint32_t(&sums)[2], bool counts, std::uint32_t value,
-                        std::uint32_t weighted) {
-    sums[0] += counts ? value : 0;
-    sums[1] += counts ? weighted : 0;
-  };
-  for (int x = 0; x < n; ++x) {
-    const int r = row.r[x];
-    const int g = row.g[x];
-    const int b = row.b[x];
-    const std::uint32_t w = weights[x];
-    const int across =
-        std::abs(r - right.r[x]) + std::abs(g - right.g[x]) + std::abs(b - right.b[x]);
-    const int down = std::abs(r - below.r[x]) + std::abs(g - below.g[x]) + std::abs(b - below.b[x]);
-    const int step = across > down ? across : down;
-    const int most = r > g ? (r > b ? r : b) : (g > b ? g : b);
-    const int least = r < g ? (r < b ? r : b) : (g < b ? g : b);
-    const int chroma = most - least;
-    const int hue = hue_of(r, g, b, most, chroma);
-    const auto luma = static_cast<std::uint32_t>(luma_of(r, g, b));
-    const auto colour = static_cast<std::uint32_t>(chroma);
-    const std::uint32_t coloured = w * colour;
-    weight += w;
-    count(flat, step <= kMaxFlat, 1, w);
-    count(smooth, step <= kMaxSmooth, 1, w);
-    count(texture, step >= kMinTexture && step <= kMaxTexture, 1, w);
-    count(edge, step > kEdgeThreshold, 1, w);
-    count(sharp, step > kSharpThreshold, 1, w);
-    count(chroma_sum, true, colour, coloured);
-    count(saturated, chroma > kSaturatedThreshold, 1, w);
-    count(gray, chroma < kGrayThreshold, 1, w);
-    count(luma_sum, true, luma, w * luma);
-    count(luma_squared, true, luma * luma, w * luma * luma);
-    count(red, hue == 0, colour, coloured);
-    count(yellow, hue == 1, colour, coloured);
-    count(green, hue == 2, colour, coloured);
-    count(cyan, hue == 3, colour, coloured);
-    count(blue, hue == 4, colour, coloured);
-    count(magenta, hue == 5, colour, coloured);
-  }
-  all.weight += n;
-  inside.weight += weight;
-  for (const int which : {0, 1}) {
-    Sums& sums = which == 0 ? all : inside;
-    sums.flat += flat[which];
-    sums.smooth += smooth[which];
-    sums.texture += texture[which];
-    sums.edge += edge[which];
-    sums.sharp += sharp[which];
-    sums.chroma += chroma_sum[which];
-    sums.saturated += saturated[which];
-    sums.gray += gray[which];
-    sums.luma += luma_sum[which];
-    sums.luma_squared += luma_squared[which];
-    sums.hues[0] += red[which];
-    sums.hues[1] += yellow[which];
-    sums.hues[2] += green[which];
-    sums.hues[3] += cyan[which];
-    sums.hues[4] += blue[which];
-    sums.hues[5] += magenta[which];
+  RunSums run;
+  for (int x = 0; x < n; ++x) add_pixel(row, right, below, x, weights[x], run);
+#pragma GCC unroll 17
+  for (std::size_t which = 0; which < kSumCount; ++which) {
+    all.sums[which] += run.all[which];
+    inside.sums[which] += run.weighted[which];
   }
 }
 
@@ -270,20 +248,9 @@ void add_row(const Thumbnail& thumbnail, int y, std::span<const std::uint8_t> li
   }
 }
 
-void add(const Sums& part, Sums& sums) {
-  sums.weight += part.weight;
-  sums.flat += part.flat;
-  sums.smooth += part.smooth;
-  sums.texture += part.texture;
-  sums.edge += part.edge;
-  sums.sharp += part.sharp;
-  sums.chroma += part.chroma;
-  sums.saturated += part.saturated;
-  sums.gray += part.gray;
-  sums.luma += part.luma;
-  sums.luma_squared += part.luma_squared;
-  for (std::size_t h = 0; h < kHues; ++h) sums.hues[h] += part.hues[h];
-  for (std::size_t c = 0; c < kColours; ++c) sums.colours[c] += part.colours[c];
+void add(const Sums& part, Sums& to) {
+  for (std::size_t i = 0; i < kSumCount; ++i) to.sums[i] += part.sums[i];
+  for (std::size_t c = 0; c < kColours; ++c) to.colours[c] += part.colours[c];
 }
 
 /// Sums outside: all pixels with weight kFullWeight minus those inside.
@@ -292,20 +259,8 @@ Sums remainder(const Sums& all, const Sums& inside) {
   const auto less = [](std::int64_t whole, std::int64_t part) {
     return kFullWeight * whole - part;
   };
-  rest.weight = less(all.weight, inside.weight);
-  rest.flat = less(all.flat, inside.flat);
-  rest.smooth = less(all.smooth, inside.smooth);
-  rest.texture = less(all.texture, inside.texture);
-  rest.edge = less(all.edge, inside.edge);
-  rest.sharp = less(all.sharp, inside.sharp);
-  rest.chroma = less(all.chroma, inside.chroma);
-  rest.saturated = less(all.saturated, inside.saturated);
-  rest.gray = less(all.gray, inside.gray);
-  rest.luma = less(all.luma, inside.luma);
-  rest.luma_squared = less(all.luma_squared, inside.luma_squared);
-  for (std::size_t h = 0; h < kHues; ++h) rest.hues[h] = less(all.hues[h], inside.hues[h]);
-  std::transform(all.colours.begin(), all.colours.end(), inside.colours.begin(),
-                 rest.colours.begin(), less);
+  std::ranges::transform(all.sums, inside.sums, rest.sums.begin(), less);
+  std::ranges::transform(all.colours, inside.colours, rest.colours.begin(), less);
   return rest;
 }
 
@@ -328,30 +283,38 @@ void palette(std::vector<std::int64_t>& counts, double weight, RegionStatistics&
   }
 }
 
-RegionStatistics described(Sums sums) {
-  RegionStatistics statistics{};
-  const auto weight = static_cast<double>(sums.weight);
-  const auto set = [&](RegionStatistic which, std::int64_t part, double scale) {
-    at(statistics, which) = share_of(part, weight * scale);
+RegionStatistics described(Sums all) {
+  /// A statistic that is a mean: its sum by the weight and by `unit`.
+  struct Mean {
+    RegionStatistic which;
+    Sum sum;
+    double unit;
   };
-  set(RegionStatistic::kFlat, sums.flat, 1);
-  set(RegionStatistic::kSmooth, sums.smooth, 1);
-  set(RegionStatistic::kTexture, sums.texture, 1);
-  set(RegionStatistic::kEdge, sums.edge, 1);
-  set(RegionStatistic::kSharp, sums.sharp, 1);
-  set(RegionStatistic::kSaturation, sums.chroma, 255);
-  set(RegionStatistic::kSaturated, sums.saturated, 1);
-  set(RegionStatistic::kGray, sums.gray, 1);
-  set(RegionStatistic::kLightness, sums.luma, 255);
-  const double mean = static_cast<double>(sums.luma) / weight;
-  const double square = static_cast<double>(sums.luma_squared) / weight;
+  static constexpr Mean kMeans[] = {
+      {RegionStatistic::kFlat, kFlatSum, 1},
+      {RegionStatistic::kSmooth, kSmoothSum, 1},
+      {RegionStatistic::kTexture, kTextureSum, 1},
+      {RegionStatistic::kEdge, kEdgeSum, 1},
+      {RegionStatistic::kSharp, kSharpSum, 1},
+      {RegionStatistic::kSaturation, kChromaSum, 255},
+      {RegionStatistic::kSaturated, kSaturatedSum, 1},
+      {RegionStatistic::kGray, kGraySum, 1},
+      {RegionStatistic::kLightness, kLumaSum, 255},
+  };
+  RegionStatistics statistics{};
+  const auto& sums = all.sums;
+  const auto weight = static_cast<double>(all.weight());
+  for (const auto& [which, sum, unit] : kMeans)
+    at(statistics, which) = share_of(sums[sum], weight * unit);
+  const double mean = static_cast<double>(sums[kLumaSum]) / weight;
+  const double square = static_cast<double>(sums[kLumaSquaredSum]) / weight;
   at(statistics, RegionStatistic::kContrast) =
       static_cast<float>(std::sqrt(std::max(square - mean * mean, 0.0)) / 128);
   for (std::size_t h = 0; h < kHues; ++h) {
     statistics[static_cast<std::size_t>(RegionStatistic::kRed) + h] =
-        share_of(sums.hues[h], weight * 255);
+        share_of(sums[kHueSums + h], weight * 255);
   }
-  palette(sums.colours, weight, statistics);
+  palette(all.colours, weight, statistics);
   return statistics;
 }
 
@@ -435,37 +398,6 @@ void border_statistics(const Thumbnail& thumbnail, Statistics& statistics) {
       share_of(background, static_cast<double>(thumbnail.side) * thumbnail.side);
 }
 
-void border_statistics_scalar(const Thumbnail& thumbnail, Statistics& statistics) {
-  const int side = thumbnail.side;
-  Median median{};
-  for (std::size_t c = 0; c < 3; ++c) {
-    std::vector<int> border;
-    for (int y = 0; y < side; ++y) {
-      for (int x = 0; x < side; ++x) {
-        if (in_border(x, y, side, border_of(side))) border.push_back(thumbnail.row(c, y)[x]);
-      }
-    }
-    std::sort(border.begin(), border.end());
-    median.value[c] = border[(border.size() - 1) / 2];
-  }
-  std::int64_t border = 0;
-  std::int64_t uniform = 0;
-  std::int64_t background = 0;
-  for (int y = 0; y < side; ++y) {
-    for (int x = 0; x < side; ++x) {
-      const bool near = near_median(median, thumbnail.row(0, y)[x], thumbnail.row(1, y)[x],
-                                    thumbnail.row(2, y)[x]);
-      const bool outermost = in_border(x, y, side, border_of(side));
-      background += near ? 1 : 0;
-      border += outermost ? 1 : 0;
-      uniform += near && outermost ? 1 : 0;
-    }
-  }
-  describe_median(median, statistics);
-  at(statistics, Statistic::kBorderUniform) = share_of(uniform, static_cast<double>(border));
-  at(statistics, Statistic::kBackground) = share_of(background, static_cast<double>(side) * side);
-}
-
 Regions region_statistics(const Thumbnail& thumbnail, std::span<const float> weights,
                           ThreadPool& pool) {
   const int side = thumbnail.side;
@@ -489,115 +421,9 @@ Regions region_statistics(const Thumbnail& thumbnail, std::span<const float> wei
   const double pixels = static_cast<double>(side) * side;
   Sums outside = remainder(all, inside);
   Regions regions;
-  regions.inside = described(is_seen(inside.weight, pixels) ? inside : all);
-  regions.outside = described(is_seen(outside.weight, pixels) ? std::move(outside) : all);
+  regions.inside = described(is_seen(inside.weight(), pixels) ? inside : all);
+  regions.outside = described(is_seen(outside.weight(), pixels) ? std::move(outside) : all);
   return regions;
-}
-
-Regions region_statistics_scalar(const Thumbnail& thumbnail, std::span<const float> weights) {
-  const int side = thumbnail.side;
-  const auto n = static_cast<std::size_t>(side);
-  const auto value = [&](std::size_t c, int x, int y) {
-    return static_cast<int>(thumbnail.row(c, std::min(y, side - 1))[std::min(x, side - 1)]);
-  };
-  const auto weight_at = [&](int x, int y) {
-    return step_of(weights[static_cast<std::size_t>(y) * n + static_cast<std::size_t>(x)]) / 255.0;
-  };
-  double subject = 0;
-  for (int y = 0; y < side; ++y) {
-    for (int x = 0; x < side; ++x) subject += weight_at(x, y);
-  }
-  const double pixels = static_cast<double>(n * n);
-
-  // Statistics inside (`within`) or outside the matte.
-  const auto described_under = [&](bool within) {
-    const double wanted = within ? subject : pixels - subject;
-    const bool whole = wanted * kRegionShareDivisor < pixels * (1 - 1e-12);
-    const double sum = whole ? pixels : wanted;
-    const auto mean = [&](auto&& of) {
-      double total = 0;
-      for (int y = 0; y < side; ++y) {
-        for (int x = 0; x < side; ++x) {
-          const double w = whole ? 1 : within ? weight_at(x, y) : 1 - weight_at(x, y);
-          total += w * static_cast<double>(of(x, y));
-        }
-      }
-      return total / sum;
-    };
-    const auto step = [&](int x, int y) {
-      int across = 0;
-      int down = 0;
-      for (std::size_t c = 0; c < 3; ++c) {
-        across += std::abs(value(c, x, y) - value(c, x + 1, y));
-        down += std::abs(value(c, x, y) - value(c, x, y + 1));
-      }
-      return std::max(across, down);
-    };
-    const auto chroma = [&](int x, int y) {
-      const auto [least, most] = std::minmax({value(0, x, y), value(1, x, y), value(2, x, y)});
-      return most - least;
-    };
-    const auto luma = [&](int x, int y) {
-      return luma_of(value(0, x, y), value(1, x, y), value(2, x, y));
-    };
-    // In units of 60 degrees, red at 0.
-    const auto hue = [&](int x, int y) {
-      const double r = value(0, x, y);
-      const double g = value(1, x, y);
-      const double b = value(2, x, y);
-      const double d = chroma(x, y);
-      if (d == 0) return 0.0;
-      if (r >= g && r >= b) return (g - b) / d;
-      if (g >= b) return (b - r) / d + 2;
-      return (r - g) / d + 4;
-    };
-    RegionStatistics statistics{};
-    const auto set = [&](RegionStatistic which, double number) {
-      at(statistics, which) = static_cast<float>(number);
-    };
-    set(RegionStatistic::kFlat, mean([&](int x, int y) { return step(x, y) <= kMaxFlat; }));
-    set(RegionStatistic::kSmooth, mean([&](int x, int y) { return step(x, y) <= kMaxSmooth; }));
-    set(RegionStatistic::kTexture,
-        mean([&](int x, int y) { return step(x, y) >= kMinTexture && step(x, y) <= kMaxTexture; }));
-    set(RegionStatistic::kEdge, mean([&](int x, int y) { return step(x, y) > kEdgeThreshold; }));
-    set(RegionStatistic::kSharp, mean([&](int x, int y) { return step(x, y) > kSharpThreshold; }));
-    set(RegionStatistic::kSaturation, mean([&](int x, int y) { return chroma(x, y) / 255.0; }));
-    set(RegionStatistic::kSaturated,
-        mean([&](int x, int y) { return chroma(x, y) > kSaturatedThreshold; }));
-    set(RegionStatistic::kGray, mean([&](int x, int y) { return chroma(x, y) < kGrayThreshold; }));
-    const double light = mean(luma);
-    set(RegionStatistic::kLightness, light / 255);
-    set(RegionStatistic::kContrast,
-        std::sqrt(mean([&](int x, int y) { return std::pow(luma(x, y) - light, 2); })) / 128);
-    for (std::size_t h = 0; h < kHues; ++h) {
-      statistics[static_cast<std::size_t>(RegionStatistic::kRed) + h] =
-          static_cast<float>(mean([&](int x, int y) {
-            const double turned = std::floor(hue(x, y) + 0.5);
-            const bool same = static_cast<std::size_t>(turned < 0 ? turned + kHues : turned) == h;
-            return same ? chroma(x, y) / 255.0 : 0.0;
-          }));
-    }
-    std::vector<double> colours(kColours, 0);
-    for (int y = 0; y < side; ++y) {
-      for (int x = 0; x < side; ++x) {
-        const double w = whole ? 1 : within ? weight_at(x, y) : 1 - weight_at(x, y);
-        colours[colour_of(value(0, x, y), value(1, x, y), value(2, x, y))] += w / sum;
-      }
-    }
-    std::sort(colours.begin(), colours.end(), std::greater<>());
-    double entropy = 0;
-    double seen = 0;
-    for (std::size_t i = 0; i < kColours; ++i) {
-      if (colours[i] > 0) entropy -= colours[i] * std::log2(colours[i]);
-      seen += colours[i];
-      if (i == 0) set(RegionStatistic::kColour1, seen);
-      if (i == 3) set(RegionStatistic::kColour4, seen);
-      if (i == 15) set(RegionStatistic::kColour16, seen);
-    }
-    set(RegionStatistic::kEntropy, entropy / 12);
-    return statistics;
-  };
-  return {described_under(true), described_under(false)};
 }
 
 }  // namespace cutout

@@ -97,9 +97,6 @@ void alpha_statistics(ConstImageView rgba, Statistics& statistics);
 /// | exact   | equal to the scalar version                                          |
 void border_statistics(const Thumbnail& thumbnail, Statistics& statistics);
 
-/// The definition, pixel by pixel.
-void border_statistics_scalar(const Thumbnail& thumbnail, Statistics& statistics);
-
 /// Statistics inside and outside a matte. A pixel counts with its weight inside and with the rest
 /// outside; `weights` are side x side numbers in 0..1, rounded to steps of 1 / 255. A region of
 /// less than 1 / 2048 of the image has the statistics of the whole image.
@@ -112,8 +109,5 @@ void border_statistics_scalar(const Thumbnail& thumbnail, Statistics& statistics
 /// | agreement | within 1e-5 of the scalar version                                    |
 Regions region_statistics(const Thumbnail& thumbnail, std::span<const float> weights,
                           ThreadPool& pool);
-
-/// The definition, pixel by pixel in double precision.
-Regions region_statistics_scalar(const Thumbnail& thumbnail, std::span<const float> weights);
 
 }  // namespace cutout

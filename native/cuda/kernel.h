@@ -6,8 +6,9 @@
 
 #include "core/simd.h"
 
-/// One source for two executors: cuda_executor.h launches kernels on a GPU, host_executor.h runs
-/// the same blocks, phases and threads in loops. A kernel is a struct of plain values and pointers:
+/// One source for two executors: cuda_executor.h launches kernels on a GPU, and that of the tests
+/// (test/stress/cuda/host_executor.h) runs the same blocks, phases and threads in loops. A kernel
+/// is a struct of plain values and pointers:
 ///
 ///   | kWidth, kHeight | threads of a block                                                         |
 ///   | kPhases         | parts of its work; all threads of a block end one before the next begins   |
@@ -88,11 +89,11 @@ void over_plane(Executor& on, int width, int height, const Body& body) {
 // in some order, changes of different words in any. Each returns what was there before.
 
 /// What the host does before it reads or changes such a word: nothing, or, in the shuffled order of
-/// host_executor.h, what other threads do.
+/// the tests' host executor, what other threads do.
 using BeforeAtomic = void (*)();
 inline thread_local BeforeAtomic before_atomic = nullptr;
 
-inline void step_aside() {
+inline void let_others_run() {
   if (before_atomic != nullptr) before_atomic();
 }
 
@@ -101,7 +102,7 @@ CUTOUT_HD T atomic_load(const T* from) {
 #if defined(__CUDA_ARCH__)
   return *static_cast<const volatile T*>(from);
 #else
-  step_aside();
+  let_others_run();
   return __atomic_load_n(from, __ATOMIC_RELAXED);
 #endif
 }
@@ -111,7 +112,7 @@ CUTOUT_HD void atomic_store(T* to, std::type_identity_t<T> value) {
 #if defined(__CUDA_ARCH__)
   *static_cast<volatile T*>(to) = value;
 #else
-  step_aside();
+  let_others_run();
   __atomic_store_n(to, value, __ATOMIC_RELAXED);
 #endif
 }
@@ -120,7 +121,7 @@ CUTOUT_HD std::uint32_t atomic_or(std::uint32_t* to, std::uint32_t bits) {
 #if defined(__CUDA_ARCH__)
   return atomicOr(to, bits);
 #else
-  step_aside();
+  let_others_run();
   return __atomic_fetch_or(to, bits, __ATOMIC_RELAXED);
 #endif
 }
@@ -130,7 +131,7 @@ CUTOUT_HD T atomic_add(T* to, std::type_identity_t<T> value) {
 #if defined(__CUDA_ARCH__)
   return atomicAdd(to, value);
 #else
-  step_aside();
+  let_others_run();
   return __atomic_fetch_add(to, value, __ATOMIC_RELAXED);
 #endif
 }
@@ -139,7 +140,7 @@ CUTOUT_HD int atomic_min(int* to, int value) {
 #if defined(__CUDA_ARCH__)
   return atomicMin(to, value);
 #else
-  step_aside();
+  let_others_run();
   int before = __atomic_load_n(to, __ATOMIC_RELAXED);
   while (value < before && !__atomic_compare_exchange_n(to, &before, value, true, __ATOMIC_RELAXED,
                                                         __ATOMIC_RELAXED)) {
@@ -152,7 +153,7 @@ CUTOUT_HD int atomic_max(int* to, int value) {
 #if defined(__CUDA_ARCH__)
   return atomicMax(to, value);
 #else
-  step_aside();
+  let_others_run();
   int before = __atomic_load_n(to, __ATOMIC_RELAXED);
   while (value > before && !__atomic_compare_exchange_n(to, &before, value, true, __ATOMIC_RELAXED,
                                                         __ATOMIC_RELAXED)) {

@@ -362,24 +362,6 @@ bool lies_in(ConstImageView image, std::span<const Byte> buffer) {
   return image.data >= buffer.data() && end <= buffer.data() + buffer.size();
 }
 
-using Premultiplied = std::array<double, 4>;
-
-/// Between `pixels` 1 and 2 of 4, overshoot limited.
-Premultiplied cubic_between(const std::array<Premultiplied, 4>& pixels, double fraction) {
-  Premultiplied sum = {};
-  for (int k = 0; k < 4; ++k) {
-    const auto i = static_cast<std::size_t>(k);
-    for (std::size_t c = 0; c < 4; ++c) sum[c] += cubic_at(k - 1 - fraction) * pixels[i][c];
-  }
-  const double alpha = std::clamp(sum[3], 0.0, 255.0);
-  const double scale = sum[3] > 255 ? 255 / sum[3] : 1;
-  for (std::size_t c = 0; c < 3; ++c) sum[c] = std::clamp(sum[c] * scale, 0.0, alpha);
-  sum[3] = alpha;
-  return sum;
-}
-
-Byte to_byte(double value) { return static_cast<Byte>(std::clamp(value + 0.5, 0.0, 255.0)); }
-
 }  // namespace
 
 Status enlarge_in_place(std::span<Byte> buffer, ConstImageView image, int to_width, int to_height,
@@ -417,37 +399,6 @@ Status enlarge_in_place(std::span<Byte> buffer, ConstImageView image, int to_wid
   backwards.finish(pool);
   forwards.finish(pool);
   return {};
-}
-
-void enlarge_scalar(ConstImageView rgba, int width, int height, std::uint8_t* out) {
-  const auto pixel_at = [&](int x, int y) {  // the border repeated
-    const std::uint8_t* pixel =
-        rgba.row(std::clamp(y, 0, rgba.height - 1)) + std::clamp(x, 0, rgba.width - 1) * 4L;
-    const double alpha = pixel[3];
-    return Premultiplied{pixel[0] * alpha / 255, pixel[1] * alpha / 255, pixel[2] * alpha / 255,
-                         alpha};
-  };
-  for (int oy = 0; oy < height; ++oy) {
-    const double v = (oy + 0.5) * rgba.height / height - 0.5;
-    const int y = static_cast<int>(std::floor(v));
-    for (int ox = 0; ox < width; ++ox, out += 4) {
-      const double u = (ox + 0.5) * rgba.width / width - 0.5;
-      const int x = static_cast<int>(std::floor(u));
-      std::array<Premultiplied, 4> columns;
-      for (int k = 0; k < 4; ++k) {
-        const int column = x - 1 + k;
-        columns[static_cast<std::size_t>(k)] =
-            cubic_between({pixel_at(column, y - 1), pixel_at(column, y), pixel_at(column, y + 1),
-                           pixel_at(column, y + 2)},
-                          v - y);
-      }
-      const Premultiplied value = cubic_between(columns, u - x);
-      out[3] = to_byte(value[3]);
-      for (std::size_t c = 0; c < 3; ++c) {
-        out[c] = out[3] == 0 ? 0 : to_byte(value[c] / value[3] * 255);
-      }
-    }
-  }
 }
 
 }  // namespace cutout

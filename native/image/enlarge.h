@@ -30,7 +30,4 @@ namespace cutout {
 Status enlarge_in_place(std::span<std::uint8_t> buffer, ConstImageView image, int to_width,
                         int to_height, ThreadPool& pool);
 
-/// The definition, in double precision; `out` holds width * height * 4 bytes.
-void enlarge_scalar(ConstImageView rgba, int width, int height, std::uint8_t* out);
-
 }  // namespace cutout

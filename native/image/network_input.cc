@@ -54,33 +54,4 @@ void fill_network_input(ConstImageView rgba, const NetworkInput& spec, float* ou
   pool.parallel_for(static_cast<std::size_t>(spec.height), kGrain, body);
 }
 
-void fill_network_input_scalar(ConstImageView rgba, const NetworkInput& spec, float* out) {
-  const std::ptrdiff_t plane = static_cast<std::ptrdiff_t>(spec.width) * spec.height;
-  for (int oy = 0; oy < spec.height; ++oy) {
-    for (int ox = 0; ox < spec.width; ++ox) {
-      double sum[3] = {};
-      const int top = static_cast<int>(static_cast<double>(oy) * rgba.height / spec.height) - 1;
-      const int bottom = static_cast<int>((oy + 1.0) * rgba.height / spec.height) + 2;
-      const int left = static_cast<int>(static_cast<double>(ox) * rgba.width / spec.width) - 1;
-      const int right = static_cast<int>((ox + 1.0) * rgba.width / spec.width) + 2;
-      for (int y = std::max(top, 0); y < std::min(bottom, rgba.height); ++y) {
-        const double wy = area_weight(oy, y, rgba.height, spec.height);
-        for (int x = std::max(left, 0); x < std::min(right, rgba.width); ++x) {
-          const double weight = wy * area_weight(ox, x, rgba.width, spec.width);
-          const std::uint8_t* pixel = rgba.row(y) + static_cast<std::ptrdiff_t>(x) * 4;
-          const double alpha = pixel[3] / 255.0;
-          for (int c = 0; c < 3; ++c) {
-            sum[c] += weight * (pixel[c] * alpha + double{kGray} * (1 - alpha));
-          }
-        }
-      }
-      const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(oy) * spec.width + ox;
-      for (std::size_t c = 0; c < 3; ++c) {
-        out[static_cast<std::ptrdiff_t>(c) * plane + at] = static_cast<float>(
-            (sum[c] - static_cast<double>(spec.mean[c])) / static_cast<double>(spec.std[c]));
-      }
-    }
-  }
-}
-
 }  // namespace cutout

@@ -31,7 +31,4 @@ struct NetworkInput {
 void fill_network_input(ConstImageView rgba, const NetworkInput& spec, float* out,
                         ThreadPool& pool);
 
-/// The definition, in double precision and two dimensions at once.
-void fill_network_input_scalar(ConstImageView rgba, const NetworkInput& spec, float* out);
-
 }  // namespace cutout

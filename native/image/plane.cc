@@ -49,25 +49,4 @@ void resize_plane(std::span<const float> plane, int in_width, int in_height, int
   pool.parallel_for(static_cast<std::size_t>(height), kGrain, body);
 }
 
-void resize_plane_scalar(std::span<const float> plane, int in_width, int in_height, int width,
-                         int height, std::span<float> out) {
-  auto next = out.begin();
-  for (int y = 0; y < height; ++y) {
-    for (int x = 0; x < width; ++x) {
-      double sum = 0;
-      for (int j = 0; j < in_height; ++j) {
-        const double row = area_weight(y, j, in_height, height);
-        if (row == 0) continue;
-        for (int i = 0; i < in_width; ++i) {
-          sum += row * area_weight(x, i, in_width, width) *
-                 static_cast<double>(
-                     plane[static_cast<std::size_t>(j) * static_cast<std::size_t>(in_width) +
-                           static_cast<std::size_t>(i)]);
-        }
-      }
-      *next++ = static_cast<float>(sum);
-    }
-  }
-}
-
 }  // namespace cutout

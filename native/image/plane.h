@@ -20,8 +20,4 @@ namespace cutout {
 void resize_plane(std::span<const float> plane, int in_width, int in_height, int width, int height,
                   std::span<float> out, ThreadPool& pool);
 
-/// The definition, in double precision and two dimensions at once.
-void resize_plane_scalar(std::span<const float> plane, int in_width, int in_height, int width,
-                         int height, std::span<float> out);
-
 }  // namespace cutout

@@ -30,25 +30,8 @@ typedef std::uint8_t U8x8 __attribute__((vector_size(8)));
 /// before the one that is computed, so it never overwrites pixels that are still read.
 static_assert(kBand > 4);
 
-double lanczos3_definition(double x) {
-  if (x == 0) return 1;
-  if (std::abs(x) >= 3) return 0;
-  const double a = std::numbers::pi * x;
-  return (std::sin(a) / a) * (std::sin(a / 3) / (a / 3));
-}
-
-double weight_of(int i, int j, int in, int out) {
-  if (in == out) return i == j ? 1 : 0;
-  const double scale = static_cast<double>(in) / out;
-  return lanczos3_definition((j + 0.5) / scale - (i + 0.5));
-}
-
 std::size_t bytes_of(int width, int height) {
   return static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 4;
-}
-
-std::uint8_t to_byte(double value) {
-  return static_cast<std::uint8_t>(std::clamp(value + 0.5, 0.0, 255.0));
 }
 
 /// Writes the reduced image to its own first byte.
@@ -123,34 +106,6 @@ Status reduce_in_place(ImageView rgba, int width, int height, ThreadPool& pool) 
   const Taps columns = lanczos3_taps(rgba.width, width);
   reduce(rgba, rows, columns, pool);
   return {};
-}
-
-void reduce_scalar(ConstImageView rgba, int width, int height, std::uint8_t* out) {
-  const double scale_x = static_cast<double>(rgba.width) / width;
-  const double scale_y = static_cast<double>(rgba.height) / height;
-  for (int oy = 0; oy < height; ++oy) {
-    for (int ox = 0; ox < width; ++ox, out += 4) {
-      double sum[4] = {};
-      double total = 0;
-      const int top = static_cast<int>(std::floor((oy - 2.5) * scale_y)) - 1;
-      const int bottom = static_cast<int>(std::ceil((oy + 3.5) * scale_y)) + 1;
-      const int left = static_cast<int>(std::floor((ox - 2.5) * scale_x)) - 1;
-      const int right = static_cast<int>(std::ceil((ox + 3.5) * scale_x)) + 1;
-      for (int y = std::max(top, 0); y < std::min(bottom, rgba.height); ++y) {
-        const double wy = weight_of(oy, y, rgba.height, height);
-        for (int x = std::max(left, 0); x < std::min(right, rgba.width); ++x) {
-          const double weight = wy * weight_of(ox, x, rgba.width, width);
-          const std::uint8_t* pixel = rgba.row(y) + static_cast<std::ptrdiff_t>(x) * 4;
-          for (int c = 0; c < 3; ++c) sum[c] += weight * pixel[c] * pixel[3] / 255.0;
-          sum[3] += weight * pixel[3];
-          total += weight;
-        }
-      }
-      const double alpha = sum[3] / total;
-      out[3] = to_byte(alpha);
-      for (int c = 0; c < 3; ++c) out[c] = out[3] == 0 ? 0 : to_byte(sum[c] / sum[3] * 255);
-    }
-  }
 }
 
 }  // namespace cutout

@@ -26,10 +26,6 @@ Status reduce_in_place(ImageView rgba, int width, int height, ThreadPool& pool);
 /// kBadInput where an image cannot be reduced to a size, because that is larger or empty.
 Status check_reduction(int from_width, int from_height, int width, int height);
 
-/// The definition, in double precision and two dimensions at once; `out` holds width * height * 4
-/// bytes.
-void reduce_scalar(ConstImageView rgba, int width, int height, std::uint8_t* out);
-
 /// Premultiplied float RGBA (filter.h) -> straight RGBA8, rounded and clamped; 0 where alpha rounds
 /// to 0.
 void store_straight(const float* premultiplied, int pixels, std::uint8_t* out);

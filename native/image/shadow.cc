@@ -28,13 +28,6 @@ Box shadow_box(const Box& subject, const DropShadow& shadow) {
           subject.width + 2 * radius, subject.height + 2 * radius};
 }
 
-Box join(const Box& a, const Box& b) {
-  const int left = std::min(a.left, b.left);
-  const int top = std::min(a.top, b.top);
-  return {left, top, std::max(a.left + a.width, b.left + b.width) - left,
-          std::max(a.top + a.height, b.top + b.height) - top};
-}
-
 /// Whether the shadow fades: it is asked for, and the canvas's lower border cuts the subject.
 bool fades(const Box& subject, int canvas_height, const DropShadow& shadow) {
   return shadow.fade > 0 && subject.top + subject.height == canvas_height;
@@ -69,10 +62,6 @@ CUTOUT_SIMD void mix(const float* __restrict a, const float* __restrict b, float
 }
 
 }  // namespace
-
-Box shadow_extent(const Box& subject, const DropShadow& shadow) {
-  return join(subject, shadow_box(subject, shadow));
-}
 
 ShadowLayout shadow_layout(ConstImageView canvas, const Box& subject, const DropShadow& shadow) {
   ShadowLayout layout;
@@ -197,47 +186,6 @@ void ShadowPlane::row(int y, float* out) const {
     for (int i = 0; i < n; ++i) out[x + i] = between_blocks(left, right, step, phase + i);
     x += n;
   }
-}
-
-std::vector<float> shadow_scalar(ConstImageView canvas, const Box& subject,
-                                 const DropShadow& shadow) {
-  const auto width = static_cast<std::size_t>(canvas.width);
-  const Box box = clip(shadow_box(subject, shadow), canvas);
-  const int rows = fades(subject, canvas.height, shadow) ? shadow.fade : 0;
-  const auto sigma = static_cast<double>(shadow.sigma);
-  // Weight of a pixel at a distance, normalised over all pixels within the radius.
-  const int radius = static_cast<int>(std::ceil(5 * sigma));
-  const auto weight = [&](int distance) {
-    return std::exp(-0.5 * distance * distance / (sigma * sigma));
-  };
-  double sum = 0;
-  for (int k = -radius; k <= radius; ++k) sum += weight(k);
-  std::vector<double> across(width * static_cast<std::size_t>(canvas.height), 0.0);
-  for (int y = subject.top; y < subject.top + subject.height; ++y) {
-    for (int x = box.left; x < box.left + box.width; ++x) {
-      double& to = across[static_cast<std::size_t>(y) * width + static_cast<std::size_t>(x)];
-      for (int i = subject.left; i < subject.left + subject.width; ++i) {
-        const int distance = x - shadow.offset_x - i;
-        if (std::abs(distance) <= radius)
-          to += canvas.row(y)[i * 4 + 3] / 255.0 * weight(distance) / sum;
-      }
-    }
-  }
-  std::vector<float> result(across.size(), 0.0F);
-  for (int y = box.top; y < box.top + box.height; ++y) {
-    for (int x = box.left; x < box.left + box.width; ++x) {
-      double strength = 0;
-      for (int j = subject.top; j < subject.top + subject.height; ++j) {
-        const int distance = y - shadow.offset_y - j;
-        if (std::abs(distance) > radius) continue;
-        strength += across[static_cast<std::size_t>(j) * width + static_cast<std::size_t>(x)] *
-                    weight(distance) / sum;
-      }
-      result[static_cast<std::size_t>(y) * width + static_cast<std::size_t>(x)] =
-          static_cast<float>(strength) * shadow.opacity * fade_at(y, canvas.height, rows);
-    }
-  }
-  return result;
 }
 
 }  // namespace cutout

@@ -19,11 +19,6 @@ struct DropShadow {
   int fade = 0;
 };
 
-/// Bounding box of a subject in `subject` and its shadow. The shadow's part is the subject's box,
-/// moved and grown by ceil(3 * sigma) on each side; the blur of a straight edge has fallen to 0.13
-/// % there. Nothing is drawn outside.
-Box shadow_extent(const Box& subject, const DropShadow& shadow);
-
 /// What of the canvas a shadow covers, its blocks and their blur.
 struct ShadowLayout {
   Box box;
@@ -67,10 +62,5 @@ class ShadowPlane {
   ShadowLayout layout_;
   std::vector<float> blocks_;
 };
-
-/// The definition: the Gaussian of the moved alpha at every pixel of the canvas, in double
-/// precision and at full size. canvas.width * canvas.height numbers.
-std::vector<float> shadow_scalar(ConstImageView canvas, const Box& subject,
-                                 const DropShadow& shadow);
 
 }  // namespace cutout

@@ -80,15 +80,6 @@ Taps area_taps(int in, int out) {
   return taps.finish();
 }
 
-double area_weight(int i, int j, int in, int out) {
-  const double scale = static_cast<double>(in) / out;
-  if (out <= in) {
-    return std::max(0.0, std::min((i + 1) * scale, j + 1.0) - std::max(i * scale, 1.0 * j)) / scale;
-  }
-  const double centre = std::clamp((i + 0.5) * scale - 0.5, 0.0, in - 1.0);
-  return std::max(0.0, 1 - std::abs(centre - j));
-}
-
 Taps lanczos3_taps(int in, int out) {
   if (in == out) return area_taps(in, out);
   TapsBuilder taps(out);

@@ -27,10 +27,6 @@ struct Taps {
 /// `in`.
 Taps area_taps(int in, int out);
 
-/// Weight of input `j` in output `i` of the same filter, from its definition: what the scalar
-/// versions of its kernels sum with.
-double area_weight(int i, int j, int in, int out);
-
 /// Lanczos with three lobes, widened by in / out (>= 1); taps outside the image are left out and
 /// the others normalised. A copy where in == out.
 Taps lanczos3_taps(int in, int out);

@@ -1,8 +1,12 @@
 #include "low_precision/plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 
 namespace cutout::low_precision {
 
@@ -82,7 +86,216 @@ std::vector<Block> placed_blocks(std::vector<Block> order) {
   return best;
 }
 
+/// Width and height of a map.
+struct Size {
+  int width = 0;
+  int height = 0;
+
+  bool operator==(const Size&) const = default;
+};
+
+/// The size of a convolution's output; none where its window is larger than the input.
+std::optional<Size> convolved(const Conv& conv, Size input) {
+  const int height =
+      input.height + conv.top + conv.bottom - conv.dilation * (conv.kernel_height - 1) - 1;
+  const int width =
+      input.width + conv.left + conv.right - conv.dilation * (conv.kernel_width - 1) - 1;
+  if (height < 0 || width < 0) return {};
+  return Size{width / conv.stride + 1, height / conv.stride + 1};
+}
+
+/// The size of a pooled map; none where the window is larger than a map that is not rounded up.
+std::optional<Size> pooled(const MaxPool& pool, Size input) {
+  if ((input.height < pool.kernel || input.width < pool.kernel) && !pool.round_up) return {};
+  const int more = pool.round_up ? pool.stride - 1 : 0;
+  const auto side = [&](int length) {
+    const int out = std::max(0, length - pool.kernel + more) / pool.stride + 1;
+    return (out - 1) * pool.stride >= length ? out - 1 : out;  // a window must begin inside
+  };
+  return Size{side(input.width), side(input.height)};
+}
+
 }  // namespace
+
+/// Lays out one plan: the sizes of the values, which of them lie inside others, and where the rest
+/// lie in memory. The functions are called once each, in the order of their declaration; those that
+/// return false found that the program does not fit the input.
+class Plan::Layout {
+ public:
+  Layout(const Program& program, EarlyPart early_part)
+      : program_(program),
+        early_part_(early_part),
+        count_(program.values().size()),
+        apart_(count_, false),
+        border_(count_, 0) {
+    plan_.places_.resize(count_);
+    for (const Value& value : program.values()) {
+      plan_.channels_.push_back(value.channels);
+      plan_.bytes_a_pixel_.push_back(value.bytes());
+    }
+    plan_.borders_.resize(program.operations().size());
+  }
+
+  /// The sizes of all values, for an input of this size.
+  bool size_values(Size input) {
+    if (!is_side(input.width) || !is_side(input.height)) return false;
+    for (const Operation& operation : program_.operations()) {
+      if (operation.kind == Kind::kConv)
+        note_reads(operation);
+      const Size first = operation.inputs.empty() ? input : size_of(operation.inputs.front());
+      const std::optional<Size> output = output_size(operation, first);
+      if (!output) return false;
+      if (operation.outward()) continue;
+      if (!is_side(output->width) || !is_side(output->height)) return false;
+      place(operation.output).width = output->width;
+      place(operation.output).height = output->height;
+    }
+    return true;
+  }
+
+  /// The parts of a concatenation lie in it, each in the first one that takes it. With kApart those
+  /// that wait for it through most of the program do not, and are copied: until then the room of
+  /// the other parts would be held for nothing.
+  void place_parts() {
+    std::vector<std::size_t> written(count_, 0);
+    const std::size_t long_wait = std::max(kLongWait, program_.operations().size() / 3 * 2);
+    for (std::size_t at = 0; at < program_.operations().size(); ++at) {
+      const Operation& operation = program_.operations()[at];
+      if (operation.outward()) continue;
+      written[index(operation.output)] = at;
+      if (operation.kind != Kind::kConcat) continue;
+      int before = 0;
+      for (auto part = operation.inputs.begin(); part != operation.inputs.end(); ++part) {
+        const bool again = std::find(operation.inputs.begin(), part, *part) != part;
+        const bool waits =
+            early_part_ == EarlyPart::kApart && at - written[index(*part)] > long_wait;
+        if (place(*part).parent < 0 && !apart_[index(*part)] && !again && !waits) {
+          place(*part).parent = operation.output;
+          place(*part).before = before;
+        }
+        before += plan_.bytes_a_pixel_[index(*part)];
+      }
+    }
+  }
+
+  /// The blocks, which are the values that lie in no other, each with all that lie in it, and their
+  /// offsets.
+  bool place_blocks() {
+    widen_borders();
+    std::vector<Block> order;
+    if (!list_blocks(order)) return false;
+    // The largest first: they decide how much is needed.
+    std::ranges::stable_sort(order, std::greater{}, &Block::bytes);
+    const std::vector<Block> placed = placed_blocks(std::move(order));
+    for (const Block& block : placed) place(block.value).offset = block.offset;
+    plan_.bytes_ = end_of(placed);
+    return plan_.bytes_ <= static_cast<std::size_t>(kMaxBytes);
+  }
+
+  /// The finished plan, once.
+  Plan take() { return std::move(plan_); }
+
+ private:
+  static std::size_t index(int value) { return static_cast<std::size_t>(value); }
+  Place& place(int value) { return plan_.places_[index(value)]; }
+  [[nodiscard]] Size size_of(int value) const {
+    const Place& place = plan_.places_[index(value)];
+    return {place.width, place.height};
+  }
+  [[nodiscard]] bool all_are(std::span<const int> values, Size size) const {
+    return std::ranges::all_of(values, [&](int value) { return size_of(value) == size; });
+  }
+
+  /// What a convolution reads beyond its input's pixels: the border that the input needs, and
+  /// whether that may lie inside another value. A kernel may read what lies behind a chunk's
+  /// inputs: neighbouring pixels of the map, but not, as bf16, parts of a concatenation that are
+  /// not written yet.
+  void note_reads(const Operation& operation) {
+    const Conv& conv = operation.conv;
+    const std::size_t input = index(operation.inputs.front());
+    if ((conv.reads_rows() || conv.bf16) && conv.pixel_bytes() % kChunkInputs != 0) {
+      apart_[input] = true;
+    }
+    border_[input] = std::max({border_[input], conv.top, conv.left, conv.bottom, conv.right});
+  }
+
+  /// The size of an operation's output for a first input of this size; none where its inputs do
+  /// not fit.
+  [[nodiscard]] std::optional<Size> output_size(const Operation& operation, Size first) const {
+    const std::span<const int> inputs = operation.inputs;
+    switch (operation.kind) {
+      case Kind::kConv: {
+        const std::optional<Size> output = convolved(operation.conv, first);
+        // A second input is added to the output (Program::join_sums).
+        return output && all_are(inputs.subspan(1), *output) ? output : std::nullopt;
+      }
+      case Kind::kMaxPool:
+        return pooled(operation.pool, first);
+      case Kind::kResize:
+        return Size{first.width * operation.resize.factor, first.height * operation.resize.factor};
+      case Kind::kAdd:
+      case Kind::kCombine:
+      case Kind::kConcat:
+        return all_are(inputs, first) ? std::optional(first) : std::nullopt;
+      default:
+        return first;
+    }
+  }
+
+  /// A block has the widest border of the values in it.
+  void widen_borders() {
+    std::vector<int> widest(count_, 0);
+    const auto root = [&](std::size_t value) { return index(plan_.root(static_cast<int>(value))); };
+    for (std::size_t value = 0; value < count_; ++value)
+      widest[root(value)] = std::max(widest[root(value)], border_[value]);
+    for (std::size_t value = 0; value < count_; ++value)
+      plan_.places_[value].border = widest[root(value)];
+  }
+
+  /// For each value that is a block, the operations that use it or a value in it.
+  [[nodiscard]] std::vector<Block> uses() const {
+    std::vector<Block> blocks(count_);
+    const auto use = [&](int value, std::size_t operation) {
+      Block& block = blocks[index(plan_.root(value))];
+      block.first = std::min(block.first, operation);
+      block.last = std::max(block.last, operation);
+    };
+    for (std::size_t i = 0; i < program_.operations().size(); ++i) {
+      const Operation& operation = program_.operations()[i];
+      for (const int input : operation.inputs) use(input, i);
+      if (!operation.outward()) use(operation.output, i);
+    }
+    return blocks;
+  }
+
+  /// The blocks with their sizes, in the order of their values, and which of their borders are
+  /// filled when. False where one is too large.
+  bool list_blocks(std::vector<Block>& order) {
+    std::vector<Block> blocks = uses();
+    for (std::size_t value = 0; value < count_; ++value) {
+      const Place& where = plan_.places_[value];
+      if (where.parent >= 0) continue;
+      const std::int64_t sides = 2 * std::int64_t{where.border};
+      const std::int64_t pixels = (where.width + sides) * (where.height + sides) + kPixelsBehind;
+      const std::int64_t bytes = pixels * plan_.bytes_a_pixel_[value] + kChunkInputs;
+      if (bytes > kMaxBytes) return false;
+      Block& block = blocks[value];
+      block.value = static_cast<int>(value);
+      block.bytes = aligned(static_cast<std::size_t>(bytes));
+      order.push_back(block);
+      if (where.border > 0 || program_.bf16())
+        plan_.borders_[block.first].push_back(static_cast<int>(value));
+    }
+    return true;
+  }
+
+  const Program& program_;
+  const EarlyPart early_part_;
+  const std::size_t count_;  // of values
+  std::vector<bool> apart_;  // of each value: it may not lie inside another
+  std::vector<int> border_;  // of each value, pixels that the convolutions of it need
+  Plan plan_;
+};
 
 int Plan::root(int value) const {
   while (places_[static_cast<std::size_t>(value)].parent >= 0) {
@@ -93,166 +306,23 @@ int Plan::root(int value) const {
 
 Status Plan::make(const Program& program, int width, int height, Plan& plan) {
   Plan apart;
-  CUTOUT_RETURN_IF_ERROR(lay_out(program, width, height, Waiting::kInPlace, plan));
-  CUTOUT_RETURN_IF_ERROR(lay_out(program, width, height, Waiting::kApart, apart));
+  CUTOUT_RETURN_IF_ERROR(lay_out(program, width, height, EarlyPart::kInPlace, plan));
+  CUTOUT_RETURN_IF_ERROR(lay_out(program, width, height, EarlyPart::kApart, apart));
   // A copy has to save a tenth of the memory.
   if (apart.bytes_ < plan.bytes_ / 10 * 9) plan = std::move(apart);
   return {};
 }
 
-Status Plan::lay_out(const Program& program, int width, int height, Waiting waiting, Plan& plan) {
+Status Plan::lay_out(const Program& program, int width, int height, EarlyPart early_part,
+                     Plan& plan) {
   const Status misfit(Code::kModel,
                       "The low-precision part of the network does not fit an input of " +
                           std::to_string(width) + " x " + std::to_string(height) + " pixels.");
-  if (!is_side(width) || !is_side(height)) return misfit;
-  Plan made;
-  const std::size_t count = program.values().size();
-  made.places_.resize(count);
-  for (const Value& value : program.values()) {
-    made.channels_.push_back(value.channels);
-    made.bytes_a_pixel_.push_back(value.bytes());
-  }
-  made.borders_.resize(program.operations().size());
-  const auto place = [&](int value) -> Place& {
-    return made.places_[static_cast<std::size_t>(value)];
-  };
-
-  // Sizes; and what forbids a value to lie inside another.
-  std::vector<bool> apart(count, false);
-  std::vector<int> border(count, 0);
-  for (const Operation& operation : program.operations()) {
-    const Place* const first =
-        operation.inputs.empty() ? nullptr : &place(operation.inputs.front());
-    int w = first != nullptr ? first->width : width;
-    int h = first != nullptr ? first->height : height;
-    switch (operation.kind) {
-      case Kind::kConv: {
-        const Conv& conv = operation.conv;
-        const int input = operation.inputs.front();
-        // A kernel may read what lies behind a chunk's inputs: neighbouring pixels of the map, but
-        // not, as bf16, parts of a concatenation that are not written yet.
-        if ((conv.reads_rows() || conv.bf16) && conv.pixel_bytes() % kChunkInputs != 0) {
-          apart[static_cast<std::size_t>(input)] = true;
-        }
-        border[static_cast<std::size_t>(input)] =
-            std::max({border[static_cast<std::size_t>(input)], conv.top, conv.left, conv.bottom,
-                      conv.right});
-        h = (h + conv.top + conv.bottom - conv.dilation * (conv.kernel_height - 1) - 1);
-        w = (w + conv.left + conv.right - conv.dilation * (conv.kernel_width - 1) - 1);
-        if (h < 0 || w < 0) return misfit;
-        h = h / conv.stride + 1;
-        w = w / conv.stride + 1;
-        for (std::size_t i = 1; i < operation.inputs.size(); ++i) {  // Program::join_sums
-          if (place(operation.inputs[i]).width != w || place(operation.inputs[i]).height != h)
-            return misfit;
-        }
-        break;
-      }
-      case Kind::kMaxPool: {
-        const MaxPool& pool = operation.pool;
-        if (h < pool.kernel || w < pool.kernel) {
-          if (!pool.round_up) return misfit;
-        }
-        const int more = pool.round_up ? pool.stride - 1 : 0;
-        const auto side = [&](int length) {
-          int out = std::max(0, length - pool.kernel + more) / pool.stride + 1;
-          if ((out - 1) * pool.stride >= length) --out;  // a window must begin inside
-          return out;
-        };
-        h = side(h);
-        w = side(w);
-        break;
-      }
-      case Kind::kResize:
-        h *= operation.resize.factor;
-        w *= operation.resize.factor;
-        break;
-      case Kind::kAdd:
-      case Kind::kCombine:
-      case Kind::kConcat:
-        for (const int input : operation.inputs) {
-          if (place(input).width != w || place(input).height != h) return misfit;
-        }
-        break;
-      default:
-        break;
-    }
-    if (operation.outward()) continue;
-    if (!is_side(w) || !is_side(h)) return misfit;
-    place(operation.output).width = w;
-    place(operation.output).height = h;
-  }
-
-  // The parts of a concatenation lie in it, each in the first one that takes it. With kApart those
-  // that wait for it through most of the program do not, and are copied: until then the room of the
-  // other parts would be held for nothing.
-  std::vector<std::size_t> written(count, 0);
-  const std::size_t long_wait = std::max(kLongWait, program.operations().size() / 3 * 2);
-  for (std::size_t at = 0; at < program.operations().size(); ++at) {
-    const Operation& operation = program.operations()[at];
-    if (operation.outward()) continue;
-    written[static_cast<std::size_t>(operation.output)] = at;
-    if (operation.kind != Kind::kConcat) continue;
-    int before = 0;
-    for (std::size_t i = 0; i < operation.inputs.size(); ++i) {
-      const int input = operation.inputs[i];
-      const bool again =
-          std::find(operation.inputs.begin(),
-                    operation.inputs.begin() + static_cast<std::ptrdiff_t>(i),
-                    input) != operation.inputs.begin() + static_cast<std::ptrdiff_t>(i);
-      const bool waits =
-          waiting == Waiting::kApart && at - written[static_cast<std::size_t>(input)] > long_wait;
-      if (place(input).parent < 0 && !apart[static_cast<std::size_t>(input)] && !again && !waits) {
-        place(input).parent = operation.output;
-        place(input).before = before;
-      }
-      before += made.bytes_a_pixel_[static_cast<std::size_t>(input)];
-    }
-  }
-
-  // Blocks: a value that lies in no other, with all that lie in it.
-  std::vector<Block> blocks(count);
-  std::vector<int> block_border(count, 0);
-  const auto use = [&](int value, std::size_t operation) {
-    Block& block = blocks[static_cast<std::size_t>(made.root(value))];
-    block.first = std::min(block.first, operation);
-    block.last = std::max(block.last, operation);
-  };
-  for (std::size_t i = 0; i < program.operations().size(); ++i) {
-    const Operation& operation = program.operations()[i];
-    for (const int input : operation.inputs) use(input, i);
-    if (!operation.outward()) use(operation.output, i);
-  }
-  for (std::size_t value = 0; value < count; ++value) {
-    const auto top = static_cast<std::size_t>(made.root(static_cast<int>(value)));
-    block_border[top] = std::max(block_border[top], border[value]);
-  }
-  std::vector<Block> order;
-  for (std::size_t value = 0; value < count; ++value) {
-    Place& where = made.places_[value];
-    where.border = block_border[static_cast<std::size_t>(made.root(static_cast<int>(value)))];
-    if (where.parent >= 0) continue;
-    const std::int64_t sides = 2 * std::int64_t{where.border};
-    const std::int64_t pixels = (where.width + sides) * (where.height + sides) + kPixelsBehind;
-    const std::int64_t bytes = pixels * made.bytes_a_pixel_[value] + kChunkInputs;
-    if (bytes > kMaxBytes) return misfit;
-    Block& block = blocks[value];
-    block.value = static_cast<int>(value);
-    block.bytes = aligned(static_cast<std::size_t>(bytes));
-    order.push_back(block);
-    if (where.border > 0 || program.bf16()) {
-      made.borders_[block.first].push_back(static_cast<int>(value));
-    }
-  }
-  // The largest first: they decide how much is needed.
-  std::ranges::stable_sort(order, std::greater{}, &Block::bytes);
-  const std::vector<Block> placed = placed_blocks(std::move(order));
-  for (const Block& block : placed) {
-    made.places_[static_cast<std::size_t>(block.value)].offset = block.offset;
-  }
-  made.bytes_ = end_of(placed);
-  if (made.bytes_ > static_cast<std::size_t>(kMaxBytes)) return misfit;
-  plan = std::move(made);
+  Layout layout(program, early_part);
+  if (!layout.size_values({width, height})) return misfit;
+  layout.place_parts();
+  if (!layout.place_blocks()) return misfit;
+  plan = layout.take();
   return {};
 }
 

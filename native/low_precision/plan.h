@@ -29,7 +29,7 @@ struct Map {
 /// times share memory; the parts of a concatenation lie in it, so that nothing is copied.
 class Plan {
  public:
-  /// For an input of this size. kModel where an operation does not fit it.
+  /// Makes the plan for an input of this size. kModel where an operation does not fit it.
   static Status make(const Program& program, int width, int height, Plan& plan);
 
   /// Bytes that a run needs, aligned to kAlignment.
@@ -58,10 +58,13 @@ class Plan {
     std::size_t offset = 0;
   };
 
-  /// Where the parts of a concatenation lie that wait for it for long.
-  enum class Waiting { kInPlace, kApart };
+  /// Where a part of a concatenation lies that is written long before the others.
+  enum class EarlyPart { kInPlace, kApart };
+  class Layout;
 
-  static Status lay_out(const Program& program, int width, int height, Waiting waiting, Plan& plan);
+  static Status lay_out(const Program& program, int width, int height, EarlyPart early_part,
+                        Plan& plan);
+  /// The value that a value lies in and that lies in no other.
   [[nodiscard]] int root(int value) const;
 
   std::vector<Place> places_;

@@ -70,7 +70,7 @@ class Reader {
 };
 
 /// Inputs that lie side by side are multiplied together: whole rows of the kernel where the taps
-/// touch, else tap by tap. src/compiler/lowPrecision/pack.ts packs the weights in the same order.
+/// touch, else tap by tap. src/models/lowPrecision/pack.ts packs the weights in the same order.
 std::vector<Chunk> chunks_of(const Conv& conv) {
   std::vector<Chunk> chunks;
   // With whole chunks a tap both orders are the same, and taps may lie apart.
@@ -159,9 +159,24 @@ Conv read_conv(Reader& reader, const Value& input, const Value& output) {
   return conv;
 }
 
-/// What the inputs and the output of an operation have to be.
-void check_types(const Operation& operation, const std::vector<Value>& inputs,
-                 const Value& output) {
+int read_factor(Reader& reader) {
+  const int factor = reader.number(1, 512, "a factor of size");
+  if (!std::has_single_bit(static_cast<unsigned>(factor))) throw Malformed{"a factor of size"};
+  return factor;
+}
+
+/// Whether the output of a concatenation has the channels and the zero point of its inputs.
+bool joins(const std::vector<Value>& inputs, const Value& output) {
+  int channels = 0;
+  for (const Value& value : inputs) {
+    if (value.zero != output.zero) return false;
+    channels += value.channels;
+  }
+  return !inputs.empty() && channels == output.channels;
+}
+
+/// Whether an operation takes these inputs and gives this output.
+bool values_fit(Kind kind, const std::vector<Value>& inputs, const Value& output) {
   const auto all = [&](Type type) {
     return std::ranges::all_of(inputs, [type](const Value& value) { return value.type == type; });
   };
@@ -169,55 +184,88 @@ void check_types(const Operation& operation, const std::vector<Value>& inputs,
     return std::ranges::all_of(
         inputs, [&](const Value& value) { return value.channels == output.channels; });
   };
-  bool good = true;
-  switch (operation.kind) {
+  const bool one = inputs.size() == 1;
+  const bool two = inputs.size() == 2;
+  switch (kind) {
     case Kind::kInput:
-      good = inputs.empty() && output.type != Type::kFloats;
-      break;
+      return inputs.empty() && output.type != Type::kFloats;
     case Kind::kConv:
-      good = inputs.size() == 1;
-      break;
+      return one;
     case Kind::kMaxPool:
-      good =
-          inputs.size() == 1 && all(output.type) && output.type != Type::kFloats && same_channels();
-      break;
+      return one && all(output.type) && output.type != Type::kFloats && same_channels();
     case Kind::kResize:
-      good = inputs.size() == 1 && all(output.type) && same_channels();
-      break;
+      return one && all(output.type) && same_channels();
     case Kind::kAdd:
-      good = inputs.size() == 2 && all(Type::kQuantised) && output.type == Type::kQuantised &&
-             same_channels();
-      break;
-    case Kind::kConcat: {
-      int channels = 0;
-      for (const Value& value : inputs) {
-        channels += value.channels;
-        good = good && value.zero == output.zero;
-      }
-      good = good && !inputs.empty() && all(output.type) && output.type != Type::kFloats &&
-             channels == output.channels;
-      break;
-    }
+      return two && all(Type::kQuantised) && output.type == Type::kQuantised && same_channels();
+    case Kind::kConcat:
+      return all(output.type) && output.type != Type::kFloats && joins(inputs, output);
     case Kind::kSplitBytes:
-      good = inputs.size() == 1 && all(Type::kFloats) && output.type == Type::kQuantised &&
+      return one && all(Type::kFloats) && output.type == Type::kQuantised &&
              output.channels == 2 * inputs.front().channels && output.zero == 0;
-      break;
     case Kind::kCombine:
-      good = !inputs.empty() && same_channels() &&
+      return !inputs.empty() && same_channels() &&
              (all(Type::kBf16) ? output.type == Type::kBf16
                                : all(Type::kFloats) && output.type != Type::kBf16);
-      break;
     case Kind::kOutput:
-      good = inputs.size() == 1 && !all(Type::kBf16);
-      break;
+      return one && !all(Type::kBf16);
     case Kind::kPlanes:
-      good = inputs.size() == 1 && !all(Type::kQuantised);
-      break;
+      return one && !all(Type::kQuantised);
     case Kind::kSumOutput:
-      good = inputs.size() == 1 && all(Type::kQuantised);
-      break;
+      return one && all(Type::kQuantised);
   }
-  if (!good) throw Malformed{"the values of an operation"};
+  return false;
+}
+
+MaxPool read_max_pool(Reader& reader) {
+  MaxPool pool;
+  pool.kernel = reader.number(1, kMaxSide, "a window");
+  pool.stride = reader.number(1, pool.kernel, "a window's stride");
+  pool.round_up = reader.number(0, 1, "a window's rounding") == 1;
+  return pool;
+}
+
+/// What follows the values of an operation of a kind whose values fit.
+void read_parameters(Reader& reader, const Program& made, const std::vector<Value>& inputs,
+                     const Value& output, Operation& operation) {
+  switch (operation.kind) {
+    case Kind::kInput:
+      if (!made.bf16()) operation.scales = reader.floats(1);
+      if (output.channels < made.input_channels()) throw Malformed{"the channels of the input"};
+      return;
+    case Kind::kConv:
+      operation.conv = read_conv(reader, inputs.front(), output);
+      return;
+    case Kind::kMaxPool:
+      operation.pool = read_max_pool(reader);
+      return;
+    case Kind::kResize:
+      operation.resize.factor = read_factor(reader);
+      return;
+    case Kind::kAdd: {
+      const std::span<const float> parts = reader.floats(3);
+      operation.add = {parts[0], parts[1], parts[2]};
+      return;
+    }
+    case Kind::kConcat:
+    case Kind::kSplitBytes:
+      return;
+    case Kind::kCombine:
+      operation.combine.relu = reader.number(0, 1, "a relu") == 1;
+      operation.scales = reader.floats(1);
+      return;
+    case Kind::kOutput:
+      operation.scales = reader.floats(static_cast<std::size_t>(inputs.front().channels));
+      return;
+    case Kind::kSumOutput: {
+      const std::span<const float> parts = reader.floats(2);
+      operation.scales = parts.first(1);
+      operation.low = parts[1];
+      return;
+    }
+    case Kind::kPlanes:
+      operation.channels = reader.number(1, inputs.front().channels, "the channels of an output");
+      return;
+  }
 }
 
 /// `made` has its values; of those, `written` says which an earlier operation gives.
@@ -238,51 +286,8 @@ Operation read_operation(Reader& reader, const Program& made, const std::vector<
       reader.number(0, (operation.outward() ? made.outputs() : count) - 1, "an output");
   const Value output =
       operation.outward() ? Value{} : values[static_cast<std::size_t>(operation.output)];
-  check_types(operation, given, output);
-  switch (operation.kind) {
-    case Kind::kInput:
-      if (!made.bf16()) operation.scales = reader.floats(1);
-      if (output.channels < made.input_channels()) throw Malformed{"the channels of the input"};
-      break;
-    case Kind::kConv:
-      operation.conv = read_conv(reader, given.front(), output);
-      break;
-    case Kind::kMaxPool:
-      operation.pool.kernel = reader.number(1, kMaxSide, "a window");
-      operation.pool.stride = reader.number(1, operation.pool.kernel, "a window's stride");
-      operation.pool.round_up = reader.number(0, 1, "a window's rounding") == 1;
-      break;
-    case Kind::kResize:
-      operation.resize.factor = reader.number(1, 512, "a factor of size");
-      if (!std::has_single_bit(static_cast<unsigned>(operation.resize.factor))) {
-        throw Malformed{"a factor of size"};
-      }
-      break;
-    case Kind::kAdd: {
-      const std::span<const float> parts = reader.floats(3);
-      operation.add = {parts[0], parts[1], parts[2]};
-      break;
-    }
-    case Kind::kConcat:
-    case Kind::kSplitBytes:
-      break;
-    case Kind::kCombine:
-      operation.combine.relu = reader.number(0, 1, "a relu") == 1;
-      operation.scales = reader.floats(1);
-      break;
-    case Kind::kOutput:
-      operation.scales = reader.floats(static_cast<std::size_t>(given.front().channels));
-      break;
-    case Kind::kSumOutput: {
-      const std::span<const float> parts = reader.floats(2);
-      operation.scales = parts.first(1);
-      operation.low = parts[1];
-      break;
-    }
-    case Kind::kPlanes:
-      operation.channels = reader.number(1, given.front().channels, "the channels of an output");
-      break;
-  }
+  if (!values_fit(operation.kind, given, output)) throw Malformed{"the values of an operation"};
+  read_parameters(reader, made, given, output, operation);
   return operation;
 }
 

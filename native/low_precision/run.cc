@@ -135,95 +135,108 @@ class Runner {
 
   void compute(const Operation& operation) {
     switch (operation.kind) {
-      case Kind::kInput: {
-        const Map output = map(operation.output);
-        rows(output.height, bytes_of(output) * 4, [&](int first, int last) {
-          if (is_bf16(operation.output)) {
-            bf16_of_planes(buffers_.input, program_.input_channels(), output, first, last);
-            return;
-          }
-          quantise(buffers_.input, program_.input_channels(), operation.scales.front(),
-                   zero_point_of(operation.output), output, first, last);
-        });
-        break;
-      }
+      case Kind::kInput:
+        return read_input(operation);
       case Kind::kConv:
-        convolve(operation);
-        break;
-      case Kind::kMaxPool: {
-        const Map input = map(operation.inputs.front());
-        const Map output = map(operation.output);
-        rows(output.height, bytes_of(input), [&](int first, int last) {
-          const auto& pool = is_bf16(operation.output) ? max_pool_bf16 : max_pool;
-          pool(operation.pool, input, output, first, last);
-        });
-        break;
-      }
-      case Kind::kResize: {
-        const Map input = map(operation.inputs.front());
-        const Map output = map(operation.output);
-        rows(output.height, 2 * bytes_of(output), [&](int first, int last) {
-          if (is_float(operation.output)) {
-            resize_floats(operation.resize, input, output, first, last);
-          } else if (is_bf16(operation.output)) {
-            resize_bf16(operation.resize, input, output, first, last);
-          } else {
-            resize(operation.resize, input, output, first, last);
-          }
-        });
-        break;
-      }
-      case Kind::kAdd: {
-        const Map a = map(operation.inputs[0]);
-        const Map b = map(operation.inputs[1]);
-        const Map output = map(operation.output);
-        rows(output.height, 2 * bytes_of(output),
-             [&](int first, int last) { add(operation.add, a, b, output, first, last); });
-        break;
-      }
+        return convolve(operation);
+      case Kind::kMaxPool:
+        return pool(operation);
+      case Kind::kResize:
+        return resize_map(operation);
+      case Kind::kAdd:
+        return add_maps(operation);
       case Kind::kConcat:
-        concatenate(operation);
-        break;
-      case Kind::kSplitBytes: {
-        const Map input = map(operation.inputs.front());
-        const Map output = map(operation.output);
-        const float unit = max_value(input) / kMaxUnits;
-        units_[static_cast<std::size_t>(operation.output)] = unit;
-        rows(output.height, 4 * bytes_of(output),
-             [&](int first, int last) { split_bytes(input, unit, output, first, last); });
-        break;
-      }
+        return concatenate(operation);
+      case Kind::kSplitBytes:
+        return split_map(operation);
       case Kind::kCombine:
-        combine_maps(operation);
-        break;
-      case Kind::kOutput: {
-        const Map input = map(operation.inputs.front());
-        rows(input.height, 4 * bytes_of(input), [&](int first, int last) {
-          if (is_float(operation.inputs.front())) {
-            to_nchw(input, input.channels, output_of(operation), first, last);
-          } else {
-            dequantise(input, operation.scales, zero_point_of(operation.inputs.front()),
-                       output_of(operation), first, last);
-          }
-        });
-        break;
-      }
-      case Kind::kSumOutput: {
-        const Map input = map(operation.inputs.front());
-        rows(input.height, bytes_of(input), [&](int first, int last) {
-          sum(input, operation.scales.front(), operation.low, output_of(operation), first, last);
-        });
-        break;
-      }
-      case Kind::kPlanes: {
-        const Map input = map(operation.inputs.front());
-        rows(input.height, 4 * bytes_of(input), [&](int first, int last) {
-          const auto& convert = is_bf16(operation.inputs.front()) ? bf16_to_nchw : to_nchw;
-          convert(input, operation.channels, output_of(operation), first, last);
-        });
-        break;
-      }
+        return combine_maps(operation);
+      case Kind::kOutput:
+        return write_output(operation);
+      case Kind::kSumOutput:
+        return write_sum(operation);
+      case Kind::kPlanes:
+        return write_planes(operation);
     }
+  }
+
+  void read_input(const Operation& operation) {
+    const Map output = map(operation.output);
+    rows(output.height, bytes_of(output) * 4, [&](int first, int last) {
+      if (is_bf16(operation.output)) {
+        bf16_of_planes(buffers_.input, program_.input_channels(), output, first, last);
+        return;
+      }
+      quantise(buffers_.input, program_.input_channels(), operation.scales.front(),
+               zero_point_of(operation.output), output, first, last);
+    });
+  }
+
+  void pool(const Operation& operation) {
+    const Map input = map(operation.inputs.front());
+    const Map output = map(operation.output);
+    rows(output.height, bytes_of(input), [&](int first, int last) {
+      const auto& pool = is_bf16(operation.output) ? max_pool_bf16 : max_pool;
+      pool(operation.pool, input, output, first, last);
+    });
+  }
+
+  void resize_map(const Operation& operation) {
+    const Map input = map(operation.inputs.front());
+    const Map output = map(operation.output);
+    rows(output.height, 2 * bytes_of(output), [&](int first, int last) {
+      if (is_float(operation.output)) {
+        resize_floats(operation.resize, input, output, first, last);
+      } else if (is_bf16(operation.output)) {
+        resize_bf16(operation.resize, input, output, first, last);
+      } else {
+        resize(operation.resize, input, output, first, last);
+      }
+    });
+  }
+
+  void add_maps(const Operation& operation) {
+    const Map a = map(operation.inputs[0]);
+    const Map b = map(operation.inputs[1]);
+    const Map output = map(operation.output);
+    rows(output.height, 2 * bytes_of(output),
+         [&](int first, int last) { add(operation.add, a, b, output, first, last); });
+  }
+
+  void split_map(const Operation& operation) {
+    const Map input = map(operation.inputs.front());
+    const Map output = map(operation.output);
+    const float unit = max_value(input) / kMaxUnits;
+    units_[static_cast<std::size_t>(operation.output)] = unit;
+    rows(output.height, 4 * bytes_of(output),
+         [&](int first, int last) { split_bytes(input, unit, output, first, last); });
+  }
+
+  void write_output(const Operation& operation) {
+    const Map input = map(operation.inputs.front());
+    rows(input.height, 4 * bytes_of(input), [&](int first, int last) {
+      if (is_float(operation.inputs.front())) {
+        to_nchw(input, input.channels, output_of(operation), first, last);
+      } else {
+        dequantise(input, operation.scales, zero_point_of(operation.inputs.front()),
+                   output_of(operation), first, last);
+      }
+    });
+  }
+
+  void write_sum(const Operation& operation) {
+    const Map input = map(operation.inputs.front());
+    rows(input.height, bytes_of(input), [&](int first, int last) {
+      sum(input, operation.scales.front(), operation.low, output_of(operation), first, last);
+    });
+  }
+
+  void write_planes(const Operation& operation) {
+    const Map input = map(operation.inputs.front());
+    rows(input.height, 4 * bytes_of(input), [&](int first, int last) {
+      const auto& convert = is_bf16(operation.inputs.front()) ? bf16_to_nchw : to_nchw;
+      convert(input, operation.channels, output_of(operation), first, last);
+    });
   }
 
   [[nodiscard]] std::span<float> output_of(const Operation& operation) const {

@@ -455,6 +455,41 @@ CUTOUT_TARGET void transform_weights(const Conv& conv, int first_group, int last
   }
 }
 
+/// The transformed inputs of tiles: values [position][channel][tile].
+struct TileInputs {
+  const std::int16_t* values;
+  std::size_t between;  // values between positions
+  int together;         // tiles between channels
+  int count;            // tiles that are used
+};
+
+/// Multiplies `some` channels of the tiles, from `channel` on, with as many registers of weights,
+/// into the products. A position's inputs stay in the first-level cache for some panels, and a
+/// panel's weights of a position for all tiles.
+template <typename Vector>
+CUTOUT_TARGET void multiply_positions(const Conv& conv, const TileInputs& inputs, int channel,
+                                      int some, const std::int16_t* weights, int registers,
+                                      Products<Vector>& products) {
+  using Room = Products<Vector>;
+  const auto register_at = [&](int reg) {
+    return static_cast<std::size_t>(reg / Room::kRegisters) * panel_words(conv) +
+           static_cast<std::size_t>(reg % Room::kRegisters * Vector::kWords);
+  };
+  for (int position = 0; position < kPositions; ++position) {
+    const std::int16_t* const from = inputs.values +
+                                     static_cast<std::size_t>(position) * inputs.between +
+                                     channel * inputs.together;
+    const std::int16_t* const with = weights + (position * conv.channels + channel) * kLanes;
+    for (int reg = 0; reg < registers; reg += 2) {
+      const auto multiply =
+          registers - reg == 1 ? multiply_position<Vector, 1> : multiply_position<Vector, 2>;
+      multiply(from, inputs.together, inputs.count, some, with + register_at(reg),
+               register_at(reg + 1) - register_at(reg), products.at(reg, position, 0),
+               static_cast<std::size_t>(Room::kBetween) * kPositions);
+    }
+  }
+}
+
 /// A ConvKernel for tasks with transformed weights.
 template <typename Vector>
 CUTOUT_TARGET void convolve_tiles(const ConvTask& task, int first_row, int last_row,
@@ -486,27 +521,11 @@ CUTOUT_TARGET void convolve_tiles(const ConvTask& task, int first_row, int last_
       const int registers = groups * group_panels * Room::kRegisters;
       const auto* const weights =
           reinterpret_cast<const std::int16_t*>(task.transformed_weights(first));
-      const auto register_at = [&](int reg) {
-        return static_cast<std::size_t>(reg / Room::kRegisters) * panel_words(conv) +
-               static_cast<std::size_t>(reg % Room::kRegisters * Vector::kWords);
-      };
       for (int channel = 0; channel < channels; channel += step) {
         const int some = std::min(step, channels - channel);
         const PartialOutputs<Vector>* const before = channel == 0 ? nullptr : &partial;
-        // A position's inputs stay in the first-level cache for some panels, and a panel's weights
-        // of a position for all tiles.
-        for (int position = 0; position < kPositions; ++position) {
-          const std::int16_t* const from =
-              inputs.data() + static_cast<std::size_t>(position) * between + channel * together;
-          const std::int16_t* const with = weights + (position * channels + channel) * kLanes;
-          for (int reg = 0; reg < registers; reg += 2) {
-            const auto multiply =
-                registers - reg == 1 ? multiply_position<Vector, 1> : multiply_position<Vector, 2>;
-            multiply(from, together, count, some, with + register_at(reg),
-                     register_at(reg + 1) - register_at(reg), products.at(reg, position, 0),
-                     static_cast<std::size_t>(Room::kBetween) * kPositions);
-          }
-        }
+        multiply_positions<Vector>(conv, {inputs.data(), between, together, count}, channel, some,
+                                   weights, registers, products);
         if (channel + some < channels) {
           for (int panel = 0; panel < groups * group_panels; ++panel) {
             for (int i = 0; i < count; ++i) {

@@ -51,17 +51,4 @@ float estimate_blur(std::span<const float> p, int width, int height, ThreadPool&
   return blur_of_slope(used_slope(counts.data()));
 }
 
-float estimate_blur_scalar(std::span<const float> p, int width, int height) {
-  std::vector<int> slopes;
-  for (int y = 1; y < height - 1; ++y) {
-    for (int x = 1; x < width - 1; ++x) {
-      const int slope = slope_at(p.data() + static_cast<std::ptrdiff_t>(y) * width + x, width);
-      if (slope >= 0) slopes.push_back(slope);
-    }
-  }
-  if (slopes.empty()) return kMinBlur;
-  std::sort(slopes.begin(), slopes.end(), std::greater<>());
-  return blur_of_slope(slopes[slope_rank(static_cast<std::uint32_t>(slopes.size()))]);
-}
-
 }  // namespace cutout

@@ -30,7 +30,4 @@ float estimate_blur(std::span<const float> p, int width, int height, ThreadPool&
 /// pi)); kMinBlur for -1.
 float blur_of_slope(int slope);
 
-/// The same as estimate_blur() by sorting all slopes.
-float estimate_blur_scalar(std::span<const float> p, int width, int height);
-
 }  // namespace cutout

@@ -41,9 +41,6 @@ struct ColourSampling {
 /// | agreement | bit-equal to the scalar version                                                        |
 ColourSampling sample_colours(const Guide& guide, std::span<const float> p, ThreadPool& pool);
 
-/// The same, pixel by pixel.
-ColourSampling sample_colours_scalar(const Guide& guide, std::span<const float> p);
-
 /// For the output of a network trained on mattes, which is a blurred alpha: p without samples, c is
 /// 0 everywhere.
 ColourSampling without_samples(const Guide& guide, std::span<const float> p, ThreadPool& pool);

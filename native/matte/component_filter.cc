@@ -150,7 +150,7 @@ int count(const std::vector<char>& chosen) {
 ComponentSummary filter_components(std::span<float> p, int width, const Box& area,
                                    ThreadPool& pool) {
   const Components found =
-      find_components(p, width, area, kCertainBackground, 1, Neighbours::kEight, pool);
+      find_components(p, width, area, kCertainBackground, 1, Connectivity::kEight, pool);
   const int most = most_foreground(found.components);
   if (most == 0) return {};
 
@@ -174,68 +174,10 @@ ComponentSummary filter_components(std::span<float> p, int width, const Box& are
   write(p, width, found, removed, 0);
 
   const Components holes =
-      find_components(p, width, area, 0, kCertainForeground, Neighbours::kFour, pool);
+      find_components(p, width, area, 0, kCertainForeground, Connectivity::kFour, pool);
   const std::vector<char> filled = holes_to_fill(holes, found);
   write(p, width, holes, filled, 1);
   return {count(removed), count(filled)};
-}
-
-ComponentSummary filter_components_scalar(std::span<float> p, int width, const Box& area) {
-  const Components found =
-      find_components_scalar(p, width, area, kCertainBackground, 1, Neighbours::kEight);
-  const int most = most_foreground(found.components);
-  if (most == 0) return {};
-
-  // For every network pixel the index of its component.
-  std::vector<int> labels(p.size(), -1);
-  const auto at = [width](int x, int y) {
-    return static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
-           static_cast<std::size_t>(x);
-  };
-  for (const Run& run : found.runs) {
-    for (int x = run.begin; x < run.end; ++x) labels[at(x, run.y)] = run.component;
-  }
-  const auto kind = [&](int label) {
-    return kind_of(found.components[static_cast<std::size_t>(label)], most);
-  };
-  const int side = block_side(area.width, area.height);
-  std::vector<char> removed(found.components.size(), 1);
-  for (int y = area.top; y < area.top + area.height; ++y) {
-    for (int x = area.left; x < area.left + area.width; ++x) {
-      const int label = labels[at(x, y)];
-      if (label < 0 || removed[static_cast<std::size_t>(label)] == 0) continue;
-      int nearest = std::numeric_limits<int>::max();
-      for (int sy = area.top; sy < area.top + area.height; ++sy) {
-        for (int sx = area.left; sx < area.left + area.width; ++sx) {
-          const int other = labels[at(sx, sy)];
-          if (other < 0 || kind(other) != Kind::kSubject) continue;
-          const int columns = (x - area.left) / side - (sx - area.left) / side;
-          const int rows = (y - area.top) / side - (sy - area.top) / side;
-          nearest = std::min(nearest, std::max(std::abs(columns), std::abs(rows)));
-        }
-      }
-      if (nearest <= radius_of(kind(label), area)) removed[static_cast<std::size_t>(label)] = 0;
-    }
-  }
-  for (std::size_t i = 0; i < p.size(); ++i) {
-    if (labels[i] >= 0 && removed[static_cast<std::size_t>(labels[i])] != 0) p[i] = 0;
-  }
-
-  const Components holes =
-      find_components_scalar(p, width, area, 0, kCertainForeground, Neighbours::kFour);
-  int filled = 0;
-  std::vector<char> counted(holes.components.size(), 0);
-  for (const Run& run : holes.runs) {
-    const auto hole = static_cast<std::size_t>(run.component);
-    if (holes.components[hole].low < kHole) continue;
-    const int label = labels[at(run.begin, run.y)];
-    const std::int64_t around = found.components[static_cast<std::size_t>(label)].area;
-    if (!is_filled(holes.components[hole].area, around)) continue;
-    filled += counted[hole] == 0 ? 1 : 0;
-    counted[hole] = 1;
-    for (int x = run.begin; x < run.end; ++x) p[at(x, run.y)] = 1;
-  }
-  return {count(removed), filled};
 }
 
 Box network_area(const Box& roi, int width, int height, int p_width, int p_height) {

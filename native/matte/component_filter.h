@@ -46,9 +46,6 @@ struct ComponentSummary {
 ComponentSummary filter_components(std::span<float> p, int width, const Box& area,
                                    ThreadPool& pool);
 
-/// The definition: flood fill, and the distance of every network pixel to every subject.
-ComponentSummary filter_components_scalar(std::span<float> p, int width, const Box& area);
-
 /// The network pixels of a p_width x p_height output that the pixels of `roi` in an image of width
 /// x height depend on, including the support of the spline (cubic_taps.h).
 Box network_area(const Box& roi, int width, int height, int p_width, int p_height);

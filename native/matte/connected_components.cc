@@ -125,7 +125,7 @@ void add(const Component& part, const Run& run, Component& component) {
 }  // namespace
 
 Components find_components(std::span<const float> p, int width, const Box& area, float least,
-                           float most, Neighbours neighbours, ThreadPool& pool) {
+                           float most, Connectivity connectivity, ThreadPool& pool) {
   const auto rows = static_cast<std::size_t>(area.height);
   struct Band {
     std::vector<Run> runs;
@@ -153,7 +153,7 @@ Components find_components(std::span<const float> p, int width, const Box& area,
     band = {};
   }
   Sets sets(result.runs.size());
-  join_rows(result.runs, neighbours == Neighbours::kEight ? 1 : 0, sets);
+  join_rows(result.runs, connectivity == Connectivity::kEight ? 1 : 0, sets);
   for (std::size_t i = 0; i < result.runs.size(); ++i) {
     Run& run = result.runs[i];
     const auto root = static_cast<std::size_t>(sets.root(static_cast<int>(i)));
@@ -164,68 +164,6 @@ Components find_components(std::span<const float> p, int width, const Box& area,
       run.component = result.runs[root].component;
     }
     add(parts[i], run, result.components[static_cast<std::size_t>(run.component)]);
-  }
-  return result;
-}
-
-Components find_components_scalar(std::span<const float> p, int width, const Box& area, float least,
-                                  float most, Neighbours neighbours) {
-  const int right_end = area.left + area.width;
-  const int bottom_end = area.top + area.height;
-  const auto at = [&](int x, int y) {
-    return static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
-           static_cast<std::size_t>(x);
-  };
-  const auto inside = [&](int x, int y) {
-    return x >= area.left && x < right_end && y >= area.top && y < bottom_end &&
-           p[at(x, y)] >= least && p[at(x, y)] <= most;
-  };
-  std::vector<int> labels(p.size(), -1);
-  Components result;
-  for (int y = area.top; y < bottom_end; ++y) {
-    for (int x = area.left; x < right_end; ++x) {
-      if (!inside(x, y) || labels[at(x, y)] >= 0) continue;
-      const auto label = static_cast<int>(result.components.size());
-      Component& component = result.components.emplace_back();
-      int right = x;
-      int bottom = y;
-      component.box = {x, y, 1, 1};
-      std::vector<std::pair<int, int>> waiting{{x, y}};
-      labels[at(x, y)] = label;
-      while (!waiting.empty()) {
-        const auto [cx, cy] = waiting.back();
-        waiting.pop_back();
-        const float value = p[at(cx, cy)];
-        component.area += 1;
-        component.foreground += static_cast<int>(value >= kForegroundThreshold);
-        component.low = std::min(component.low, value);
-        component.high = std::max(component.high, value);
-        component.box.left = std::min(component.box.left, cx);
-        right = std::max(right, cx);
-        bottom = std::max(bottom, cy);
-        for (int dy = -1; dy <= 1; ++dy) {
-          for (int dx = -1; dx <= 1; ++dx) {
-            if (neighbours == Neighbours::kFour && dx != 0 && dy != 0) continue;
-            if (!inside(cx + dx, cy + dy) || labels[at(cx + dx, cy + dy)] >= 0) continue;
-            labels[at(cx + dx, cy + dy)] = label;
-            waiting.emplace_back(cx + dx, cy + dy);
-          }
-        }
-      }
-      component.box.width = right - component.box.left + 1;
-      component.box.height = bottom - component.box.top + 1;
-    }
-  }
-  for (int y = area.top; y < bottom_end; ++y) {
-    for (int x = area.left; x < right_end; ++x) {
-      const int label = labels[at(x, y)];
-      if (label < 0) continue;
-      if (x > area.left && labels[at(x - 1, y)] == label) {
-        result.runs.back().end = x + 1;
-      } else {
-        result.runs.push_back({y, x, x + 1, label});
-      }
-    }
   }
   return result;
 }

@@ -36,7 +36,7 @@ struct Components {
 
 /// Connectivity; kEight joins network pixels that touch at a corner. Foreground and background take
 /// different ones, so that a diagonal line of foreground separates the background on its two sides.
-enum class Neighbours { kFour, kEight };
+enum class Connectivity { kFour, kEight };
 
 /// Connected components of the network pixels of `area` with least <= p <= most: run-length
 /// labelling, rows joined by union-find. `p` is a map of `width` columns; runs and boxes are in its
@@ -50,10 +50,6 @@ enum class Neighbours { kFour, kEight };
 /// | scratch   | 16 bytes a run; a row of n network pixels has at most (n + 1) / 2 runs                 |
 /// | agreement | exact with the scalar version                                                          |
 Components find_components(std::span<const float> p, int width, const Box& area, float least,
-                           float most, Neighbours neighbours, ThreadPool& pool);
-
-/// The definition, by flood fill; the runs are those of the labelled map's rows.
-Components find_components_scalar(std::span<const float> p, int width, const Box& area, float least,
-                                  float most, Neighbours neighbours);
+                           float most, Connectivity connectivity, ThreadPool& pool);
 
 }  // namespace cutout

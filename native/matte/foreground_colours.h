@@ -36,7 +36,4 @@ struct LayerColours {
 LayerColours estimate_colours(const Guide& guide, const float* alpha,
                               const std::vector<Tile>& tiles, ThreadPool& pool);
 
-/// The same for every network pixel, one by one.
-LayerColours estimate_colours_scalar(const Guide& guide, const float* alpha);
-
 }  // namespace cutout

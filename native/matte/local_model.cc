@@ -106,35 +106,4 @@ void LocalModel::row(int y, float* out, int stride) {
   solve_planes(products_.data(), padded_, width_, out, stride);
 }
 
-std::array<float, kPlaneChannels> local_model_scalar(const Guide& guide, const float* alpha, int x,
-                                                     int y) {
-  std::array<std::array<float, kProducts>, kModelWindow> lines{};
-  for (int j = 0; j < kModelWindow; ++j) {
-    std::array<std::array<float, kProducts>, kModelWindow> line{};
-    for (int i = 0; i < kModelWindow; ++i) {
-      const std::size_t index = guide.at(std::clamp(x - kModelRadius + i, 0, guide.width - 1),
-                                         std::clamp(y - kModelRadius + j, 0, guide.height - 1));
-      float* products = line[static_cast<std::size_t>(i)].data();
-      std::array<float, 3> colour{};
-      for (std::size_t c = 0; c < colour.size(); ++c) {
-        colour[c] = guide.planes[c][index] * guide.scale[c] + (guide.offset[c] - kModelMiddle);
-      }
-      const float p = alpha[index] - kModelMiddle;
-      plane_products(colour[0], colour[1], colour[2], p, products, 1);
-    }
-    for (std::size_t k = 0; k < kProducts; ++k) {
-      lines[static_cast<std::size_t>(j)][k] =
-          sum7(line[0][k], line[1][k], line[2][k], line[3][k], line[4][k], line[5][k], line[6][k]);
-    }
-  }
-  std::array<float, kProducts> sums{};
-  for (std::size_t k = 0; k < kProducts; ++k) {
-    sums[k] = sum7(lines[0][k], lines[1][k], lines[2][k], lines[3][k], lines[4][k], lines[5][k],
-                   lines[6][k]);
-  }
-  std::array<float, kPlaneChannels> model{};
-  solve_plane(sums.data(), 1, model.data(), 1);
-  return model;
-}
-
 }  // namespace cutout

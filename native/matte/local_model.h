@@ -42,8 +42,4 @@ class LocalModel {
   std::array<std::vector<float>, 8> rows_;  // sums along rows, by row modulo 8
 };
 
-/// The plane of one network pixel.
-std::array<float, kPlaneChannels> local_model_scalar(const Guide& guide, const float* alpha, int x,
-                                                     int y);
-
 }  // namespace cutout

@@ -94,8 +94,4 @@ void constrain(std::span<float> p, const NetworkMask& mask, ThreadPool& pool);
 void restore_marked(std::span<float> p, std::span<const float> constrained, const NetworkMask& mask,
                     ThreadPool& pool);
 
-/// p' by its definition, in double precision.
-void constrain_scalar(std::span<float> p, const SubjectMask& mask, const Box& view, int image_width,
-                      int image_height, int width, int height);
-
 }  // namespace cutout

@@ -106,7 +106,4 @@ class Widened {
 Level spread_colours(const Guide& guide, const float* alpha, float unknown, Means means,
                      const std::vector<Tile>& tiles, ThreadPool& pool);
 
-/// The same with squared lengths at every pixel, one by one.
-Level spread_colours_scalar(const Guide& guide, const float* alpha, float unknown);
-
 }  // namespace cutout

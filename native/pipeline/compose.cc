@@ -120,31 +120,4 @@ Status compose(std::span<std::uint8_t> buffer, int width, int height, const Comp
   return {};
 }
 
-void compose_scalar(ImageView canvas, const Box& subject, const ComposePlan& plan) {
-  std::vector<float> shadow(
-      static_cast<std::size_t>(canvas.width) * static_cast<std::size_t>(canvas.height), 0.0F);
-  if (plan.shadow && !subject.empty()) shadow = shadow_scalar(canvas, subject, *plan.shadow);
-  for (int y = 0; y < canvas.height; ++y) {
-    for (int x = 0; x < canvas.width; ++x) {
-      const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(x) * 4;
-      std::uint8_t* pixel = canvas.row(y) + at;
-      const std::uint8_t* behind =
-          plan.background.data != nullptr ? plan.background.row(y) + at : plan.colour.data();
-      const double shade = static_cast<double>(
-          shadow[static_cast<std::size_t>(y) * static_cast<std::size_t>(canvas.width) +
-                 static_cast<std::size_t>(x)]);
-      const double alpha = pixel[3] / 255.0;
-      const double seen = behind[3] / 255.0 * (1 - shade);
-      const double total = alpha + (1 - alpha) * (shade + seen);
-      const auto a = static_cast<std::uint8_t>(std::lround(total * 255));
-      if (a == 0) continue;
-      for (int c = 0; c < 3; ++c) {
-        const double value = (pixel[c] * alpha + behind[c] * seen * (1 - alpha)) / total;
-        pixel[c] = static_cast<std::uint8_t>(std::lround(value));
-      }
-      pixel[3] = a;
-    }
-  }
-}
-
 }  // namespace cutout

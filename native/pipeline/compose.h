@@ -51,8 +51,4 @@ struct ComposeSummary {
 Status compose(std::span<std::uint8_t> buffer, int width, int height, const ComposePlan& plan,
                const CancelToken& token, ThreadPool& pool, ComposeSummary& summary);
 
-/// Lays the placed image over shadow and background in double precision; the shadow by its
-/// definition.
-void compose_scalar(ImageView canvas, const Box& subject, const ComposePlan& plan);
-
 }  // namespace cutout

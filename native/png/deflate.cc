@@ -132,6 +132,44 @@ void Deflater::end_block(std::size_t end, bool last) {
   tokens_ = 0;
 }
 
+namespace {
+
+/// The starts of the pixels of rows that begin with a filter type, in ascending order.
+class PixelStarts {
+ public:
+  explicit PixelStarts(const RowLayout& layout)
+      : pixel_(layout.pixel),
+        row_(layout.row),
+        lead_(layout.row > 1 && layout.row % layout.pixel == 1 ? 1 : 0),
+        row_begin_(lead_),
+        row_end_(layout.row) {}
+
+  [[nodiscard]] std::size_t first() const { return lead_; }
+  /// The next one from a position on, which is not before those that were asked for.
+  std::size_t from(std::size_t position) {
+    if (position >= row_end_) {
+      const std::size_t rows = (position - row_begin_ + lead_) / row_;
+      row_begin_ += rows * row_;
+      row_end_ = row_begin_ - lead_ + row_;
+      position = std::max(position, row_begin_);
+    }
+    return row_begin_ + (position - row_begin_ + pixel_ - 1) / pixel_ * pixel_;
+  }
+  /// The same for a position that is a start, if it lies in the row of the last one.
+  std::size_t from_start(std::size_t position) {
+    return position < row_end_ ? position : from(position);
+  }
+
+ private:
+  std::size_t pixel_;
+  std::size_t row_;
+  std::size_t lead_;  // of a row: the filter type
+  std::size_t row_begin_;
+  std::size_t row_end_;
+};
+
+}  // namespace
+
 /// Searches at the starts of pixels only: for a repetition of the pixel before and, with kHash, at
 /// the latest position with the same two pixels.
 template <bool kHash>
@@ -139,23 +177,11 @@ void Deflater::parse_pixels() {
   const std::uint8_t* bytes = in_.data();
   const std::size_t size = in_.size();
   const std::size_t pixel = layout_.pixel;
-  const std::size_t lead = layout_.row > 1 && layout_.row % pixel == 1 ? 1 : 0;  // the filter type
   const int skip_after = effort_ + 1;  // log2 of the misses after which pixels are skipped
-  std::size_t row_begin = lead;
-  std::size_t row_end = layout_.row;
-  /// The next start of a pixel, from `position` on.
-  const auto pixel_start = [&](std::size_t position) {
-    if (position >= row_end) {
-      const std::size_t rows = (position - row_begin + lead) / layout_.row;
-      row_begin += rows * layout_.row;
-      row_end = row_begin - lead + layout_.row;
-      position = std::max(position, row_begin);
-    }
-    return row_begin + (position - row_begin + pixel - 1) / pixel * pixel;
-  };
-  std::size_t at = lead;
+  PixelStarts starts(layout_);
+  std::size_t at = starts.first();
   std::size_t misses = 0;
-  for (;; at = at < row_end ? at : pixel_start(at)) {
+  for (;; at = starts.from_start(at)) {
     if (at + kPairBytes > size) break;
     if (at - literal_begin_ + tokens_ >= kBlockTokens) end_block(at, false);
 
@@ -190,7 +216,7 @@ void Deflater::parse_pixels() {
         spare += costs_.literal[bytes[begin + i]];
       if (spare >= 0) {
         add_match(begin, length, distance);
-        at = pixel_start(begin + length);
+        at = starts.from(begin + length);
         misses = 0;
         continue;
       }

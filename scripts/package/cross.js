@@ -48,7 +48,8 @@ export async function crossBuild() {
   await runStep({
     name: 'cross-arm64',
     title: 'build the addon for arm64',
-    inputs: () => hashFiles(['CMakeLists.txt', 'native', 'binding', 'test/stress', ...nodeApi], headers),
+    inputs: () =>
+      hashFiles(['CMakeLists.txt', 'native', 'binding', 'test/scalar', 'test/stress', ...nodeApi], headers),
     products: [addon, ...stressPrograms.map(stressProgram)],
     work: async (progress) => {
       await runProgram('cross-configure', 'cmake', configure, { progress });

@@ -117,6 +117,7 @@ export async function buildNative({ tests, packages }) {
     await target('cutout_test', 'build the test addon', [
       'binding',
       'test/native',
+      'test/scalar',
       'test/stress',
       'test/faults',
       'test/gpu/addon.cc',

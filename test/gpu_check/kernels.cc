@@ -4,9 +4,9 @@
 #include <array>
 #include <string>
 
-#include "cuda/host_table.h"
 #include "cuda/library.h"
 #include "gpu_check/checks.h"
+#include "stress/cuda/host_table.h"
 
 namespace cutout::gpu_check {
 
@@ -16,7 +16,7 @@ constexpr int kAllShares = 100;
 
 /// The kernels of the device, or those of the host in its place.
 Status open_table(const Options& options, const cuda::Table*& table) {
-  static const cuda::Table host = cuda::host_table<cuda::Order::kForwards>();
+  static const cuda::Table host = test::host_table<test::Order::kForwards>();
   if (!options.device) {
     table = &host;
     return {};

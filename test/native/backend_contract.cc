@@ -15,6 +15,8 @@
 #include "matte/guided_upsample.h"
 #include "matte/mask_constraint.h"
 #include "matte/pixels.h"
+#include "scalar/image.h"
+#include "scalar/matte.h"
 
 namespace cutout::test {
 

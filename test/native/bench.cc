@@ -139,7 +139,7 @@ Napi::Value bench_kernel(const Napi::CallbackInfo& info) {
     work = [&](ImageView view) {
       const Box roi{0, 0, view.width, view.height};
       const ColourSampling samples = sample_colours(guide, floats, pool);
-      guided_upsample(view, guide, floats, samples, roi, HiddenColour::kClear, pool);
+      write_edges(view, solve_edges(guide, floats, samples, pool), roi, HiddenColour::kClear, pool);
     };
   } else if (name == "reduceToHalf" || name == "reduceToTenth") {
     const double by = std::sqrt(name == "reduceToHalf" ? 2 : 10);

@@ -5,6 +5,7 @@
 #include "matte/uncertainty.h"
 #include "matte/connected_components.h"
 #include "registry.h"
+#include "scalar/matte.h"
 
 namespace cutout::test {
 
@@ -38,15 +39,15 @@ Napi::Value find_components_js(const Napi::CallbackInfo& info) {
   const Box area = to_box(info[2]);
   const float least = info[3].ToNumber().FloatValue();
   const float most = info[4].ToNumber().FloatValue();
-  const Neighbours neighbours =
-      info[5].ToNumber().Int32Value() == 8 ? Neighbours::kEight : Neighbours::kFour;
+  const Connectivity connectivity =
+      info[5].ToNumber().Int32Value() == 8 ? Connectivity::kEight : Connectivity::kFour;
   const int threads = info[6].ToNumber().Int32Value();
   Components found;
   if (threads < 0) {
-    found = find_components_scalar(p, width, area, least, most, neighbours);
+    found = find_components_scalar(p, width, area, least, most, connectivity);
   } else {
     ThreadPool pool(threads);
-    found = find_components(p, width, area, least, most, neighbours, pool);
+    found = find_components(p, width, area, least, most, connectivity, pool);
   }
   auto components = Napi::Array::New(info.Env(), found.components.size());
   for (std::uint32_t i = 0; i < found.components.size(); ++i) {

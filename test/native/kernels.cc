@@ -3,6 +3,7 @@
 #include "image/resample.h"
 #include "images.h"
 #include "registry.h"
+#include "scalar/image.h"
 
 namespace cutout::test {
 

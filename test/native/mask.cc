@@ -3,6 +3,7 @@
 #include "images.h"
 #include "matte/mask_constraint.h"
 #include "registry.h"
+#include "scalar/matte.h"
 
 namespace cutout::test {
 

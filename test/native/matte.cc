@@ -1,3 +1,5 @@
+#include "scalar/matte.h"
+
 #include "image/plane.h"
 #include "images.h"
 #include "matte/blur_estimate.h"
@@ -8,6 +10,7 @@
 #include "matte/local_model.h"
 #include "pipeline/refinement.h"
 #include "registry.h"
+#include "scalar/image.h"
 
 namespace cutout::test {
 
@@ -72,7 +75,8 @@ Napi::Value guided_upsample_js(const Napi::CallbackInfo& info) {
     return from_summary(info.Env(), guided_upsample_scalar(image, guide, p, samples, roi, hidden));
   }
   ThreadPool pool(threads);
-  return from_summary(info.Env(), guided_upsample(image, guide, p, samples, roi, hidden, pool));
+  return from_summary(info.Env(),
+                      write_edges(image, solve_edges(guide, p, samples, pool), roi, hidden, pool));
 }
 
 /// refineMatte(image, guide, p, threads): as the pipeline does it.

@@ -21,8 +21,12 @@
 #include "native/backend_contract.h"
 #include "pipeline/compose.h"
 #include "pipeline/cpu_backend.h"
+#include "scalar/classify.h"
+#include "scalar/image.h"
+#include "scalar/matte.h"
 
 using namespace cutout;
+using namespace cutout::test;
 
 namespace {
 
@@ -198,7 +202,8 @@ void check_refinement(ThreadPool& pool, int round) {
       pick(0, 1) == 0 ? sample_colours(guide, p, pool) : without_samples(guide, p, pool);
   const Box roi = box_in(image.width, image.height);
   const HiddenColour hidden = pick(0, 1) == 0 ? HiddenColour::kClear : HiddenColour::kKeep;
-  const MatteSummary fast = guided_upsample(image.view(), guide, p, samples, roi, hidden, pool);
+  const MatteSummary fast =
+      write_edges(image.view(), solve_edges(guide, p, samples, pool), roi, hidden, pool);
   const MatteSummary scalar = guided_upsample_scalar(other.view(), guide, p, samples, roi, hidden);
   expect(image.data == other.data && fast.box == scalar.box && fast.opaque == scalar.opaque &&
              fast.foreground_pixels == scalar.foreground_pixels,

@@ -20,7 +20,7 @@ namespace cutout::cuda {
 /// | part      | of the image, which the guide shows; `rows` and `columns` have its size              |
 /// | roi       | inside the part, in pixels of the image; outside of it alpha is 0                    |
 /// | hidden    | 0: colours under alpha 0 are cleared; 0x00FFFFFF: kept                               |
-/// | agreement | bit-equal to guided_upsample                                                         |
+/// | agreement | bit-equal to write_edges                                                             |
 
 /// The channels of a network pixel, together.
 struct Channels {

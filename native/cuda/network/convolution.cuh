@@ -77,75 +77,89 @@ struct BlockPixels {
   }
 };
 
+/// Copies the stages of a block into shared memory, one after the other: each thread one chunk of
+/// some rows of both matrices. Lives in registers.
 template <typename T>
-__global__ void __launch_bounds__(T::kThreads) convolve_tile(const Convolution what,
-                                                            const BlockPixels pixels) {
-  extern __shared__ __align__(128) unsigned char shared[];
-  const int thread = static_cast<int>(threadIdx.x);
-  const int lane = thread % 32;
-  const int warp = thread / 32;
-  const int warp_pixels = warp / T::kWarpsAcross * T::kWarpPixels;
-  const int warp_outputs = warp % T::kWarpsAcross * T::kWarpOutputs;
-  const int block = static_cast<int>(blockIdx.x);
-  const int first_output = static_cast<int>(blockIdx.y) * T::kOutputs;
-  const int channels = what.input.channels;
-  const int outputs = what.output.channels;
-  const Window window = what.window;
+struct StageCopies {
+  static constexpr int kRowStep = T::kThreads / T::kChunks;
+  static constexpr int kRows = T::kPixels / kRowStep;  // of the left matrix
+  static constexpr int kColumns = (T::kOutputs + kRowStep - 1) / kRowStep;  // of the right one
 
-  // The rows of both matrices that this thread copies a chunk of: where the window begins, and a bit
-  // for each of its taps that lies inside the map.
-  constexpr int kRowStep = T::kThreads / T::kChunks;
-  constexpr int kRows = T::kPixels / kRowStep;
-  const int chunk = thread % T::kChunks;
-  const int first_row = thread / T::kChunks;
-  const __half* windows[kRows];
-  unsigned inside[kRows];  // kMostTaps bits
-  const auto* const maps = static_cast<const __half*>(what.input.data);
-#pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-    int image = 0;
-    int x = 0;
-    int y = 0;
-    const bool there = pixels.find<T::kPixels>(block, first_row + i * kRowStep, image, x, y);
-    const int column = x * window.stride - window.left;
-    const int row = y * window.stride - window.top;
-    windows[i] = maps + image * what.input.image +
-                 static_cast<std::ptrdiff_t>(row) * what.input.row +
-                 static_cast<std::ptrdiff_t>(column) * what.input.pixel + 8 * chunk;
-    unsigned in_row = 0;  // of the taps of one row
-    for (int tap = 0, at = column; there && tap < window.width; ++tap, at += window.dilation)
-      in_row |= at >= 0 && at < what.input.width ? 1U << tap : 0U;
-    inside[i] = 0;
-    for (int tap = 0, at = row; tap < window.height; ++tap, at += window.dilation)
-      inside[i] |= at >= 0 && at < what.input.height ? in_row << (tap * window.width) : 0U;
-  }
-  const int row_weights = window.height * window.width * channels;
-  const auto* const weights = reinterpret_cast<const __half*>(what.weights);
-  constexpr int kColumns = (T::kOutputs + kRowStep - 1) / kRowStep;
-  const __half* columns[kColumns];
-  bool made[kColumns];
-#pragma unroll
-  for (int i = 0; i < kColumns; ++i) {
-    const int n = first_row + i * kRowStep;
-    made[i] = n < T::kOutputs && first_output + n < outputs;
-    columns[i] =
-        weights + (made[i] ? static_cast<std::ptrdiff_t>(first_output + n) * row_weights : 0) +
-        8 * chunk;
-  }
+  const Convolution& what;
+  const int chunk;
+  const int first_row;
+  const int first_output;       // of the block
+  const __half* windows[kRows];  // where the window of each pixel begins
+  unsigned inside[kRows];  // kMostTaps bits: the window's taps that lie inside the map
+  const __half* columns[kColumns];  // the next weights of each output
+  bool made[kColumns];              // whether there is such an output
 
   // What the next stage copies.
   int tap = 0;
   int tap_column = 0;
   int channel = 0;
   std::ptrdiff_t in_window = 0;  // from a window's beginning to the tap
-  const auto copy_stage = [&](int stage) {
-    const std::uint32_t left = shared_address(shared) + stage * T::kStageBytes;
+
+  __device__ __forceinline__ StageCopies(const Convolution& convolution, const BlockPixels& pixels,
+                                         int block, int block_output)
+      : what(convolution),
+        chunk(static_cast<int>(threadIdx.x) % T::kChunks),
+        first_row(static_cast<int>(threadIdx.x) / T::kChunks),
+        first_output(block_output) {
+    find_windows(pixels, block);
+    find_weights();
+  }
+
+  __device__ __forceinline__ const __half* maps() const {
+    return static_cast<const __half*>(what.input.data);
+  }
+  /// Weights of an output.
+  __device__ __forceinline__ int row_weights() const {
+    return what.window.height * what.window.width * what.input.channels;
+  }
+
+  __device__ __forceinline__ void find_windows(const BlockPixels& pixels, int block) {
+    const Window window = what.window;
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      int image = 0;
+      int x = 0;
+      int y = 0;
+      const bool there = pixels.find<T::kPixels>(block, first_row + i * kRowStep, image, x, y);
+      const int column = x * window.stride - window.left;
+      const int row = y * window.stride - window.top;
+      windows[i] = maps() + image * what.input.image +
+                   static_cast<std::ptrdiff_t>(row) * what.input.row +
+                   static_cast<std::ptrdiff_t>(column) * what.input.pixel + 8 * chunk;
+      unsigned in_row = 0;  // of the taps of one row
+      for (int tap = 0, at = column; there && tap < window.width; ++tap, at += window.dilation)
+        in_row |= at >= 0 && at < what.input.width ? 1U << tap : 0U;
+      inside[i] = 0;
+      for (int tap = 0, at = row; tap < window.height; ++tap, at += window.dilation)
+        inside[i] |= at >= 0 && at < what.input.height ? in_row << (tap * window.width) : 0U;
+    }
+  }
+
+  __device__ __forceinline__ void find_weights() {
+    const auto* const weights = reinterpret_cast<const __half*>(what.weights);
+#pragma unroll
+    for (int i = 0; i < kColumns; ++i) {
+      const int n = first_row + i * kRowStep;
+      made[i] = n < T::kOutputs && first_output + n < what.output.channels;
+      columns[i] =
+          weights + (made[i] ? static_cast<std::ptrdiff_t>(first_output + n) * row_weights() : 0) +
+          8 * chunk;
+    }
+  }
+
+  /// Begins to copy the next stage to the address of its place.
+  __device__ __forceinline__ void copy_next(std::uint32_t left) {
     const std::uint32_t right = left + T::kLeftBytes;
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       const bool there = (inside[i] >> tap & 1U) != 0;
       copy_16<Through::kL1>(left + chunk_offset<T::kChunks>(first_row + i * kRowStep, chunk),
-              there ? windows[i] + in_window + channel : maps, there);
+                            there ? windows[i] + in_window + channel : maps(), there);
     }
 #pragma unroll
     for (int i = 0; i < kColumns; ++i) {
@@ -154,8 +168,13 @@ __global__ void __launch_bounds__(T::kThreads) convolve_tile(const Convolution w
         copy_16<Through::kL2>(right + chunk_offset<T::kChunks>(n, chunk), columns[i], made[i]);
       columns[i] += T::kDepth;
     }
+    advance();
+  }
+
+  __device__ __forceinline__ void advance() {
+    const Window window = what.window;
     channel += T::kDepth;
-    if (channel < channels) return;
+    if (channel < what.input.channels) return;
     channel = 0;
     ++tap;
     in_window += static_cast<std::ptrdiff_t>(window.dilation) * what.input.pixel;
@@ -163,23 +182,23 @@ __global__ void __launch_bounds__(T::kThreads) convolve_tile(const Convolution w
     tap_column = 0;
     in_window += static_cast<std::ptrdiff_t>(window.dilation) *
                  (what.input.row - static_cast<std::ptrdiff_t>(window.width) * what.input.pixel);
-  };
-
-  constexpr int kTall = T::kWarpPixels / 16;
-  constexpr int kWide = T::kWarpOutputs / 16;
-  float sums[kTall][2 * kWide][4] = {};
-  const int steps = row_weights / T::kDepth;
-#pragma unroll
-  for (int stage = 0; stage < T::kStages - 1; ++stage) {
-    if (stage < steps) copy_stage(stage);
-    end_copies();
   }
-  for (int step = 0; step < steps; ++step) {
-    wait_for_copies<T::kStages - 2>();
-    __syncthreads();
-    if (step + T::kStages - 1 < steps) copy_stage((step + T::kStages - 1) % T::kStages);
-    end_copies();
-    const std::uint32_t left = shared_address(shared) + step % T::kStages * T::kStageBytes;
+};
+
+/// The sums of a warp: kWarpPixels x kWarpOutputs, in products of 16 x 8. Lives in registers.
+template <typename T>
+struct WarpSums {
+  static constexpr int kTall = T::kWarpPixels / 16;
+  static constexpr int kWide = T::kWarpOutputs / 16;
+
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int first_pixel =
+      static_cast<int>(threadIdx.x) / 32 / T::kWarpsAcross * T::kWarpPixels;  // in the block
+  const int first_output = static_cast<int>(threadIdx.x) / 32 % T::kWarpsAcross * T::kWarpOutputs;
+  float sums[kTall][2 * kWide][4] = {};
+
+  /// Adds the products of the stage at the address.
+  __device__ __forceinline__ void add(std::uint32_t left) {
     const std::uint32_t right = left + T::kLeftBytes;
 #pragma unroll
     for (int k = 0; k < T::kDepth / 16; ++k) {
@@ -187,13 +206,13 @@ __global__ void __launch_bounds__(T::kThreads) convolve_tile(const Convolution w
       std::uint32_t b[kWide][4];
 #pragma unroll
       for (int i = 0; i < kTall; ++i) {
-        load_matrices(a[i], left + chunk_offset<T::kChunks>(warp_pixels + 16 * i + lane % 16,
+        load_matrices(a[i], left + chunk_offset<T::kChunks>(first_pixel + 16 * i + lane % 16,
                                                             2 * k + lane / 16));
       }
 #pragma unroll
       for (int j = 0; j < kWide; ++j) {
         load_matrices(b[j], right + chunk_offset<T::kChunks>(
-                                        warp_outputs + 16 * j + lane / 16 * 8 + lane % 8,
+                                        first_output + 16 * j + lane / 16 * 8 + lane % 8,
                                         2 * k + lane / 8 % 2));
       }
 #pragma unroll
@@ -206,67 +225,117 @@ __global__ void __launch_bounds__(T::kThreads) convolve_tile(const Convolution w
       }
     }
   }
-  wait_for_copies<0>();
-  __syncthreads();
 
-  // A lane has two neighbouring outputs of pixels lane / 4 and lane / 4 + 8 of each product.
-  auto* const stored = reinterpret_cast<__half*>(shared);
+  /// Calls `store(m, n, values)` with the two neighbouring outputs n and n + 1 of pixel m, of the
+  /// block: a lane has those of pixels lane / 4 and lane / 4 + 8 of each product.
+  template <typename Store>
+  __device__ __forceinline__ void finish(const Convolution& what, int block_output,
+                                         const Store& store) const {
 #pragma unroll
-  for (int i = 0; i < kTall; ++i) {
+    for (int i = 0; i < kTall; ++i) {
 #pragma unroll
-    for (int j = 0; j < 2 * kWide; ++j) {
-      const int n = warp_outputs + 8 * j + lane % 4 * 2;
-      if (first_output + n >= outputs) continue;
-      const float bias[2] = {what.bias[first_output + n], what.bias[first_output + n + 1]};
+      for (int j = 0; j < 2 * kWide; ++j) {
+        const int n = first_output + 8 * j + lane % 4 * 2;
+        if (block_output + n >= what.output.channels) continue;
+        const float bias[2] = {what.bias[block_output + n], what.bias[block_output + n + 1]};
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int m = warp_pixels + 16 * i + lane / 4 + 8 * half;
-        float values[2] = {sums[i][j][2 * half] + bias[0], sums[i][j][2 * half + 1] + bias[1]};
-        if (what.relu) {
-          values[0] = fmaxf(values[0], 0);
-          values[1] = fmaxf(values[1], 0);
+        for (int half = 0; half < 2; ++half) {
+          float values[2] = {sums[i][j][2 * half] + bias[0], sums[i][j][2 * half + 1] + bias[1]};
+          if (what.relu) {
+            values[0] = fmaxf(values[0], 0);
+            values[1] = fmaxf(values[1], 0);
+          }
+          store(first_pixel + 16 * i + lane / 4 + 8 * half, n, values);
         }
-        if (!what.to_floats) {
-          *reinterpret_cast<__half2*>(stored + m * T::kStoredRow + n) =
-              __floats2half2_rn(values[0], values[1]);
-          continue;
-        }
-        int image = 0;
-        int x = 0;
-        int y = 0;
-        if (!pixels.find<T::kPixels>(block, m, image, x, y)) continue;
-        float* const to = static_cast<float*>(what.output.data) + image * what.output.image +
-                          static_cast<std::ptrdiff_t>(y) * what.output.row + x * what.output.pixel +
-                          first_output + n;
-        to[0] = values[0];
-        to[1] = values[1];
       }
     }
   }
-  if (what.to_floats) return;
-  __syncthreads();
+};
+
+/// Offset in elements of an output of a pixel in a map.
+__device__ __forceinline__ std::ptrdiff_t offset_in(const DeviceMap& map, int image, int x, int y,
+                                                    int output) {
+  return image * map.image + static_cast<std::ptrdiff_t>(y) * map.row + x * map.pixel + output;
+}
+
+/// Writes the outputs of a block from shared memory, 8 of a pixel at a time, after adding the map
+/// that is to be added to them.
+template <typename T>
+__device__ __forceinline__ void write_stored(const Convolution& what, const BlockPixels& pixels,
+                                             int block, int first_output, const __half* stored) {
   constexpr int kStored = T::kOutputs / 8;  // chunks of a pixel
-  for (int at = thread; at < T::kPixels * kStored; at += T::kThreads) {
+  for (int at = static_cast<int>(threadIdx.x); at < T::kPixels * kStored; at += T::kThreads) {
     const int m = at / kStored;
     const int n = at % kStored * 8;
     int image = 0;
     int x = 0;
     int y = 0;
-    if (first_output + n >= outputs || !pixels.find<T::kPixels>(block, m, image, x, y)) continue;
+    if (first_output + n >= what.output.channels ||
+        !pixels.find<T::kPixels>(block, m, image, x, y))
+      continue;
     uint4 value = *reinterpret_cast<const uint4*>(stored + m * T::kStoredRow + n);
     if (what.added.data != nullptr) {
       const uint4 other = *reinterpret_cast<const uint4*>(
-          static_cast<const __half*>(what.added.data) + image * what.added.image +
-          static_cast<std::ptrdiff_t>(y) * what.added.row + x * what.added.pixel + first_output + n);
+          static_cast<const __half*>(what.added.data) +
+          offset_in(what.added, image, x, y, first_output + n));
       auto* const a = reinterpret_cast<__half2*>(&value);
       const auto* const b = reinterpret_cast<const __half2*>(&other);
 #pragma unroll
       for (int i = 0; i < 4; ++i) a[i] = __hadd2(a[i], b[i]);
     }
-    *reinterpret_cast<uint4*>(static_cast<__half*>(what.output.data) + image * what.output.image +
-                              static_cast<std::ptrdiff_t>(y) * what.output.row +
-                              x * what.output.pixel + first_output + n) = value;
+    *reinterpret_cast<uint4*>(static_cast<__half*>(what.output.data) +
+                              offset_in(what.output, image, x, y, first_output + n)) = value;
   }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(T::kThreads) convolve_tile(const Convolution what,
+                                                            const BlockPixels pixels) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  const int block = static_cast<int>(blockIdx.x);
+  const int first_output = static_cast<int>(blockIdx.y) * T::kOutputs;
+  StageCopies<T> copies(what, pixels, block, first_output);
+  WarpSums<T> warp;
+  const auto address_of = [&](int stage) {
+    return shared_address(shared) + stage * T::kStageBytes;
+  };
+  const int steps = copies.row_weights() / T::kDepth;
+#pragma unroll
+  for (int stage = 0; stage < T::kStages - 1; ++stage) {
+    if (stage < steps) copies.copy_next(address_of(stage));
+    end_copies();
+  }
+  for (int step = 0; step < steps; ++step) {
+    wait_for_copies<T::kStages - 2>();
+    __syncthreads();
+    if (step + T::kStages - 1 < steps)
+      copies.copy_next(address_of((step + T::kStages - 1) % T::kStages));
+    end_copies();
+    warp.add(address_of(step % T::kStages));
+  }
+  wait_for_copies<0>();
+  __syncthreads();
+
+  if (what.to_floats) {
+    warp.finish(what, first_output, [&](int m, int n, const float(&values)[2]) {
+      int image = 0;
+      int x = 0;
+      int y = 0;
+      if (!pixels.find<T::kPixels>(block, m, image, x, y)) return;
+      float* const to = static_cast<float*>(what.output.data) +
+                        offset_in(what.output, image, x, y, first_output + n);
+      to[0] = values[0];
+      to[1] = values[1];
+    });
+    return;
+  }
+  auto* const stored = reinterpret_cast<__half*>(shared);
+  warp.finish(what, first_output, [&](int m, int n, const float(&values)[2]) {
+    *reinterpret_cast<__half2*>(stored + m * T::kStoredRow + n) =
+        __floats2half2_rn(values[0], values[1]);
+  });
+  __syncthreads();
+  write_stored<T>(what, pixels, block, first_output, stored);
 }
 
 /// The first convolution of a network, of an image's 4 channels: kPixels neighbours in a row and
@@ -281,20 +350,80 @@ struct ImageTile {
   }
 };
 
+/// Loads the weights of a block's outputs into shared memory, as [taps][4][kOutputs].
+__device__ __forceinline__ void load_weights(const Convolution& what, int first_output, int taps,
+                                             float* weights) {
+  for (int at = static_cast<int>(threadIdx.x); at < taps * 4 * ImageTile::kOutputs;
+       at += ImageTile::kThreads) {
+    const int n = first_output + at % ImageTile::kOutputs;
+    weights[at] = __half2float(
+        reinterpret_cast<const __half*>(what.weights)[n * taps * 4 + at / ImageTile::kOutputs]);
+  }
+}
+
+/// The channels of a pixel of the image, 0 outside of it; `from` is its pixel (0, 0).
+__device__ __forceinline__ void load_pixel(const DeviceMap& map, const __half* from, int row,
+                                           int column, float (&values)[4]) {
+  if (row < 0 || row >= map.height || column < 0 || column >= map.width) return;
+  const uint2 loaded = *reinterpret_cast<const uint2*>(
+      from + static_cast<std::ptrdiff_t>(row) * map.row + column * map.pixel);
+  const float2 low = __half22float2(*reinterpret_cast<const __half2*>(&loaded.x));
+  const float2 high = __half22float2(*reinterpret_cast<const __half2*>(&loaded.y));
+  values[0] = low.x;
+  values[1] = low.y;
+  values[2] = high.x;
+  values[3] = high.y;
+}
+
+using ImageSums = float[ImageTile::kPixels][ImageTile::kOutputs];
+
+/// Adds the products of one tap, whose weights are given.
+__device__ __forceinline__ void add_tap(const float (&values)[ImageTile::kPixels][4],
+                                        const float* weights, ImageSums& sums) {
+#pragma unroll
+  for (int c = 0; c < 4; ++c) {
+    const float4* const of = reinterpret_cast<const float4*>(weights + c * ImageTile::kOutputs);
+#pragma unroll
+    for (int n = 0; n < ImageTile::kOutputs; n += 4) {
+      const float4 four = of[n / 4];
+#pragma unroll
+      for (int i = 0; i < ImageTile::kPixels; ++i) {
+        sums[i][n] = fmaf(values[i][c], four.x, sums[i][n]);
+        sums[i][n + 1] = fmaf(values[i][c], four.y, sums[i][n + 1]);
+        sums[i][n + 2] = fmaf(values[i][c], four.z, sums[i][n + 2]);
+        sums[i][n + 3] = fmaf(values[i][c], four.w, sums[i][n + 3]);
+      }
+    }
+  }
+}
+
+/// Writes the outputs of a pixel.
+__device__ __forceinline__ void write_pixel(const Convolution& what,
+                                            const float (&sums)[ImageTile::kOutputs], int image,
+                                            int x, int y, int first_output) {
+  uint4 made[ImageTile::kOutputs / 8];
+  auto* const pairs = reinterpret_cast<__half2*>(made);
+#pragma unroll
+  for (int n = 0; n < ImageTile::kOutputs; n += 2) {
+    const float low = what.relu ? fmaxf(sums[n], 0.0F) : sums[n];
+    const float high = what.relu ? fmaxf(sums[n + 1], 0.0F) : sums[n + 1];
+    pairs[n / 2] = __floats2half2_rn(low, high);
+  }
+  auto* const to = reinterpret_cast<uint4*>(static_cast<__half*>(what.output.data) +
+                                            offset_in(what.output, image, x, y, first_output));
+  to[0] = made[0];
+  to[1] = made[1];
+}
+
 __global__ void __launch_bounds__(ImageTile::kThreads) convolve_image(const Convolution what) {
   constexpr int kPixels = ImageTile::kPixels;
   constexpr int kOutputs = ImageTile::kOutputs;
   extern __shared__ __align__(128) unsigned char shared[];
-  auto* const weights = reinterpret_cast<float*>(shared);  // [taps][4][kOutputs]
+  auto* const weights = reinterpret_cast<float*>(shared);
   const int first_output = static_cast<int>(blockIdx.y) * kOutputs;
   const Window window = what.window;
   const int taps = window.height * window.width;
-  for (int at = static_cast<int>(threadIdx.x); at < taps * 4 * kOutputs;
-       at += ImageTile::kThreads) {
-    const int n = first_output + at % kOutputs;
-    weights[at] = __half2float(
-        reinterpret_cast<const __half*>(what.weights)[n * taps * 4 + at / kOutputs]);
-  }
+  load_weights(what, first_output, taps, weights);
   __syncthreads();
   const int across = (what.output.width + kPixels - 1) / kPixels;
   const std::ptrdiff_t place =
@@ -303,7 +432,7 @@ __global__ void __launch_bounds__(ImageTile::kThreads) convolve_image(const Conv
   const auto y = static_cast<int>(place / across % what.output.height);
   const auto image = static_cast<int>(place / across / what.output.height);
   if (image >= what.output.images) return;
-  float sums[kPixels][kOutputs];
+  ImageSums sums;
 #pragma unroll
   for (int n = 0; n < kOutputs; ++n) {
 #pragma unroll
@@ -315,34 +444,9 @@ __global__ void __launch_bounds__(ImageTile::kThreads) convolve_image(const Conv
   for (int tap = 0, in_row = 0; tap < taps; ++tap) {
     float values[kPixels][4] = {};
 #pragma unroll
-    for (int i = 0; i < kPixels; ++i) {
-      const int column = left + i * window.stride;
-      if (row < 0 || row >= what.input.height || column < 0 || column >= what.input.width) continue;
-      const uint2 loaded = *reinterpret_cast<const uint2*>(
-          from + static_cast<std::ptrdiff_t>(row) * what.input.row + column * what.input.pixel);
-      const float2 low = __half22float2(*reinterpret_cast<const __half2*>(&loaded.x));
-      const float2 high = __half22float2(*reinterpret_cast<const __half2*>(&loaded.y));
-      values[i][0] = low.x;
-      values[i][1] = low.y;
-      values[i][2] = high.x;
-      values[i][3] = high.y;
-    }
-#pragma unroll
-    for (int c = 0; c < 4; ++c) {
-      const float4* const of =
-          reinterpret_cast<const float4*>(weights + (tap * 4 + c) * kOutputs);
-#pragma unroll
-      for (int n = 0; n < kOutputs; n += 4) {
-        const float4 four = of[n / 4];
-#pragma unroll
-        for (int i = 0; i < kPixels; ++i) {
-          sums[i][n] = fmaf(values[i][c], four.x, sums[i][n]);
-          sums[i][n + 1] = fmaf(values[i][c], four.y, sums[i][n + 1]);
-          sums[i][n + 2] = fmaf(values[i][c], four.z, sums[i][n + 2]);
-          sums[i][n + 3] = fmaf(values[i][c], four.w, sums[i][n + 3]);
-        }
-      }
-    }
+    for (int i = 0; i < kPixels; ++i)
+      load_pixel(what.input, from, row, left + i * window.stride, values[i]);
+    add_tap(values, weights + tap * 4 * kOutputs, sums);
     left += window.dilation;
     if (++in_row < window.width) continue;
     in_row = 0;
@@ -351,21 +455,7 @@ __global__ void __launch_bounds__(ImageTile::kThreads) convolve_image(const Conv
   }
 #pragma unroll
   for (int i = 0; i < kPixels; ++i) {
-    if (x + i >= what.output.width) continue;
-    uint4 made[kOutputs / 8];
-    auto* const pairs = reinterpret_cast<__half2*>(made);
-#pragma unroll
-    for (int n = 0; n < kOutputs; n += 2) {
-      const float low = what.relu ? fmaxf(sums[i][n], 0.0F) : sums[i][n];
-      const float high = what.relu ? fmaxf(sums[i][n + 1], 0.0F) : sums[i][n + 1];
-      pairs[n / 2] = __floats2half2_rn(low, high);
-    }
-    auto* const to = reinterpret_cast<uint4*>(
-        static_cast<__half*>(what.output.data) + image * what.output.image +
-        static_cast<std::ptrdiff_t>(y) * what.output.row + (x + i) * what.output.pixel +
-        first_output);
-    to[0] = made[0];
-    to[1] = made[1];
+    if (x + i < what.output.width) write_pixel(what, sums[i], image, x + i, y, first_output);
   }
 }
 

@@ -25,39 +25,8 @@ inline DeviceMap image_of(DeviceMap map, int image, std::size_t element) {
   return map;
 }
 
-inline NetworkTable network_table() {
-  NetworkTable table{};
-  table.take_planes = [](const float* planes, int channels, int image, DeviceMap output,
-                         void* stream) {
-    const int blocks = (output.width * output.height + kMapThreads - 1) / kMapThreads;
-    take_planes<<<static_cast<unsigned>(blocks), kMapThreads, 0, as_stream(stream)>>>(
-        planes, channels, image_of(output, image, sizeof(__half)));
-    return static_cast<int>(cudaGetLastError());
-  };
-  table.convolve = [](Convolution what, void* stream) {
-    return static_cast<int>(convolve(what, as_stream(stream)));
-  };
-  table.tiles = kTileCount;
-  table.max_pool = [](DeviceMap input, int side, int stride, DeviceMap output, void* stream) {
-    return static_cast<int>(
-        over_eights(output, MaxPoolBody{input, output, side, stride}, as_stream(stream)));
-  };
-  table.enlarge_map = [](DeviceMap input, int factor, DeviceMap output, void* stream) {
-    return static_cast<int>(
-        over_eights(output, EnlargeMapBody{input, output, factor}, as_stream(stream)));
-  };
-  table.add_maps = [](DeviceMap a, DeviceMap b, bool relu, DeviceMap output, void* stream) {
-    return static_cast<int>(over_eights(output, AddMapsBody{a, b, output, relu}, as_stream(stream)));
-  };
-  table.copy_map = [](DeviceMap input, DeviceMap output, void* stream) {
-    return static_cast<int>(over_eights(input, CopyMapBody{input, output}, as_stream(stream)));
-  };
-  table.give_plane = [](DeviceMap input, int image, int factor, float* plane, void* stream) {
-    const int size = input.width * input.height * factor * factor;
-    give_plane<<<static_cast<unsigned>((size + kMapThreads - 1) / kMapThreads), kMapThreads, 0,
-                 as_stream(stream)>>>(image_of(input, image, sizeof(float)), factor, plane);
-    return static_cast<int>(cudaGetLastError());
-  };
+/// The functions of a table that record a stream's work as graphs, and time it.
+inline void add_graphs(NetworkTable& table) {
   table.begin_graph = [](void* stream) {
     return recoverable(
         cudaStreamBeginCapture(as_stream(stream), cudaStreamCaptureModeThreadLocal));
@@ -96,6 +65,43 @@ inline NetworkTable network_table() {
   table.destroy_graph = [](void* graph) {
     return static_cast<int>(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)));
   };
+}
+
+/// Returns the table whose functions work on the device that the calling thread has named.
+inline NetworkTable network_table() {
+  NetworkTable table{};
+  table.take_planes = [](const float* planes, int channels, int image, DeviceMap output,
+                         void* stream) {
+    const int blocks = (output.width * output.height + kMapThreads - 1) / kMapThreads;
+    take_planes<<<static_cast<unsigned>(blocks), kMapThreads, 0, as_stream(stream)>>>(
+        planes, channels, image_of(output, image, sizeof(__half)));
+    return static_cast<int>(cudaGetLastError());
+  };
+  table.convolve = [](Convolution what, void* stream) {
+    return static_cast<int>(convolve(what, as_stream(stream)));
+  };
+  table.tiles = kTileCount;
+  table.max_pool = [](DeviceMap input, int side, int stride, DeviceMap output, void* stream) {
+    return static_cast<int>(
+        over_eights(output, MaxPoolBody{input, output, side, stride}, as_stream(stream)));
+  };
+  table.enlarge_map = [](DeviceMap input, int factor, DeviceMap output, void* stream) {
+    return static_cast<int>(
+        over_eights(output, EnlargeMapBody{input, output, factor}, as_stream(stream)));
+  };
+  table.add_maps = [](DeviceMap a, DeviceMap b, bool relu, DeviceMap output, void* stream) {
+    return static_cast<int>(over_eights(output, AddMapsBody{a, b, output, relu}, as_stream(stream)));
+  };
+  table.copy_map = [](DeviceMap input, DeviceMap output, void* stream) {
+    return static_cast<int>(over_eights(input, CopyMapBody{input, output}, as_stream(stream)));
+  };
+  table.give_plane = [](DeviceMap input, int image, int factor, float* plane, void* stream) {
+    const int size = input.width * input.height * factor * factor;
+    give_plane<<<static_cast<unsigned>((size + kMapThreads - 1) / kMapThreads), kMapThreads, 0,
+                 as_stream(stream)>>>(image_of(input, image, sizeof(float)), factor, plane);
+    return static_cast<int>(cudaGetLastError());
+  };
+  add_graphs(table);
   return table;
 }
 

@@ -232,7 +232,7 @@ void full_size(Cases& cases, Tables tables, std::span<double> found) {
   const ColourSampling none = without_samples(guide, network.alpha, pool());
   const DeblurredMatte matte = deblur_matte(guide, network.alpha, none, pool());
   const std::vector<std::uint32_t> expected = shown.expected([&](ImageView view, const Box& box) {
-    guided_upsample(view, guide, network.alpha, none, box, shown.hidden, pool());
+    write_edges(view, solve_edges(guide, network.alpha, none, pool()), box, shown.hidden, pool());
   });
   const std::span<const float> deblurred(matte.alpha.get(), network.size());
   const std::span<const float> confident(matte.confidence.get(), network.size());

@@ -1,7 +1,7 @@
 // Labels of connected components (native/cuda/kernels/union_find.h), against a flood fill.
 #include "cuda/kernels/union_find.h"
 
-#include "cuda/host_executor.h"
+#include "stress/cuda/host_executor.h"
 #include "stress/cuda/kernels.h"
 
 namespace cutout::test {
@@ -70,10 +70,10 @@ std::vector<int> flood_filled(const Classes& classes, bool corners) {
   return labels;
 }
 
-template <cuda::Order kOrder>
+template <Order kOrder>
 std::vector<int> labelled(const Classes& classes, bool corners) {
   std::vector<int> labels(classes.values.size());
-  cuda::HostExecutor<kOrder> on(nullptr);
+  HostExecutor<kOrder> on(nullptr);
   cuda::label_components(on, ClassOf{classes.values.data(), classes.width}, classes.width,
                          classes.height, corners, labels.data());
   return labels;
@@ -88,9 +88,9 @@ int wrong_labels(int cases) {
     const Classes classes(inputs);
     const bool corners = i % 2 == 0;
     const std::vector<int> expected = flood_filled(classes, corners);
-    wrong += labelled<cuda::Order::kForwards>(classes, corners) == expected ? 0 : 1;
-    wrong += labelled<cuda::Order::kBackwards>(classes, corners) == expected ? 0 : 1;
-    wrong += labelled<cuda::Order::kShuffled>(classes, corners) == expected ? 0 : 1;
+    wrong += labelled<Order::kForwards>(classes, corners) == expected ? 0 : 1;
+    wrong += labelled<Order::kBackwards>(classes, corners) == expected ? 0 : 1;
+    wrong += labelled<Order::kShuffled>(classes, corners) == expected ? 0 : 1;
   }
   return wrong;
 }

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "cuda/host_table.h"
+#include "stress/cuda/host_table.h"
 #include "stress/device/host_network.h"
 
 namespace cutout::test {
@@ -25,7 +25,7 @@ constexpr int kLaunchFailure = 719;
 
 const Table& executor() {
   static const Table table = [] {
-    Table made = cuda::host_table<cuda::Order::kForwards>();
+    Table made = test::host_table<test::Order::kForwards>();
     made.network = host_network();
     return made;
   }();

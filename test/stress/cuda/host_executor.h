@@ -12,21 +12,21 @@
 
 #include "cuda/kernel.h"
 
-namespace cutout::cuda {
+namespace cutout::test {
 
 /// The order in which the host runs blocks and threads of a phase. Kernels that obey kernel.h give
 /// the same in any order. kShuffled: a random one, blocks on several threads of the host; between
 /// two accesses of a thread to memory that others change, others may run.
 enum class Order { kForwards, kBackwards, kShuffled };
 
-/// Threads and blocks that wait to be run: `take` runs the next one, and returns false when there
+/// Threads or blocks that have not run yet: `take` runs the next one, and returns false when there
 /// is none.
-struct Waiting {
+struct RunQueue {
   bool (*take)(void* from) = nullptr;
   void* from = nullptr;
 
   template <typename Take>
-  static Waiting by(Take& take) {
+  static RunQueue by(Take& take) {
     return {[](void* from) { return (*static_cast<Take*>(from))(); }, &take};
   }
 };
@@ -36,12 +36,12 @@ struct Waiting {
 /// thread of the host.
 class Interleaving {
  public:
-  explicit Interleaving(Waiting blocks) : blocks_(blocks) {
+  explicit Interleaving(RunQueue blocks) : blocks_(blocks) {
     current() = this;
-    before_atomic = [] { current()->run_others(); };
+    cuda::before_atomic = [] { current()->run_others(); };
   }
   ~Interleaving() {
-    before_atomic = nullptr;
+    cuda::before_atomic = nullptr;
     current() = nullptr;
   }
   Interleaving(const Interleaving&) = delete;
@@ -52,7 +52,7 @@ class Interleaving {
     return instance;
   }
   /// The threads of the phase that runs; returns those of the one around it.
-  Waiting set_threads(Waiting threads) { return std::exchange(threads_, threads); }
+  RunQueue set_threads(RunQueue threads) { return std::exchange(threads_, threads); }
   std::minstd_rand& random() { return random_; }
 
  private:
@@ -61,13 +61,13 @@ class Interleaving {
   void run_others() {
     if (depth_ == kDeepest || random_() % 4 != 0) return;
     ++depth_;
-    const Waiting& others = random_() % 16 == 0 ? blocks_ : threads_;
+    const RunQueue& others = random_() % 16 == 0 ? blocks_ : threads_;
     if (others.take != nullptr) (void)others.take(others.from);
     --depth_;
   }
 
-  Waiting blocks_;
-  Waiting threads_;
+  RunQueue blocks_;
+  RunQueue threads_;
   std::minstd_rand random_;
   int depth_ = 0;
 };
@@ -78,9 +78,9 @@ class HostExecutor {
  public:
   explicit HostExecutor(void* /*stream*/) {}
 
-  template <Launchable Kernel>
+  template <cuda::Launchable Kernel>
   void run(int blocks_x, int blocks_y, const Kernel& kernel) {
-    if (!fits_grid(blocks_x, blocks_y)) result_ = kRefused;
+    if (!cuda::fits_grid(blocks_x, blocks_y)) result_ = kRefused;
     if (result_ != 0) return;
     const int blocks = blocks_x * blocks_y;
     if constexpr (kOrder == Order::kShuffled) {
@@ -115,7 +115,7 @@ class HostExecutor {
         if (i < order.size()) run(order[i]);
         return i < order.size();
       };
-      const Interleaving interleaving(Waiting::by(take));
+      const Interleaving interleaving(RunQueue::by(take));
       while (take()) {
       }
     };
@@ -135,14 +135,14 @@ class HostExecutor {
   template <typename Kernel, int... kPhase>
   static void run_phases(const Kernel& kernel, int block_x, int block_y,
                          typename Kernel::Shared& shared, std::integer_sequence<int, kPhase...>) {
-    std::array<int, static_cast<std::size_t>(kThreads<Kernel>)> order{};
-    for (int i = 0; i < kThreads<Kernel>; ++i) {
-      order[static_cast<std::size_t>(i)] = in_order(i, kThreads<Kernel>);
+    std::array<int, static_cast<std::size_t>(cuda::kThreads<Kernel>)> order{};
+    for (int i = 0; i < cuda::kThreads<Kernel>; ++i) {
+      order[static_cast<std::size_t>(i)] = in_order(i, cuda::kThreads<Kernel>);
     }
     const auto phase = [&]<int kNumber>(std::integral_constant<int, kNumber>) {
       const auto run = [&](int thread) {
         kernel.template run<kNumber>(
-            ThreadIndex{block_x, block_y, thread % Kernel::kWidth, thread / Kernel::kWidth},
+            cuda::ThreadIndex{block_x, block_y, thread % Kernel::kWidth, thread / Kernel::kWidth},
             shared);
       };
       if constexpr (kOrder == Order::kShuffled) {
@@ -154,7 +154,7 @@ class HostExecutor {
           run(order[next++]);
           return true;
         };
-        const Waiting around = interleaving.set_threads(Waiting::by(take));
+        const RunQueue around = interleaving.set_threads(RunQueue::by(take));
         while (take()) {
         }
         interleaving.set_threads(around);
@@ -168,4 +168,4 @@ class HostExecutor {
   int result_ = 0;
 };
 
-}  // namespace cutout::cuda
+}  // namespace cutout::test

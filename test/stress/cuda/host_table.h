@@ -3,15 +3,15 @@
 #include <cstring>
 #include <new>
 
-#include "cuda/host_executor.h"
+#include "stress/cuda/host_executor.h"
 #include "cuda/make_table.h"
 
-namespace cutout::cuda {
+namespace cutout::test {
 
 /// The kernels on the calling thread, in the process's memory: what tests run without a GPU.
 template <Order kOrder>
-Table host_table() {
-  Table table = make_table<HostExecutor<kOrder>>();
+cuda::Table host_table() {
+  cuda::Table table = cuda::make_table<HostExecutor<kOrder>>();
   table.error_text = [](int error) {
     switch (error) {
       case 0:
@@ -66,4 +66,4 @@ Table host_table() {
   return table;
 }
 
-}  // namespace cutout::cuda
+}  // namespace cutout::test
