@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type ChargedFor, contentOfCharge, forgetCharges } from '../idempotency/chargedContent.ts';
-import { clockOf, type Now, readClock } from '../store/clock.ts';
+import { type Now, readClock } from '../store/clock.ts';
 import type { Database } from '../store/database.ts';
 import { InDoubt, isUnavailable, unknownAccount } from '../store/error.ts';
 import { QueryCache } from '../store/queryCache.ts';
@@ -88,14 +88,10 @@ export class Ledger extends Postings implements Reservations, Balances {
   }
 
   /** Rejects with STORE_UNKNOWN_ACCOUNT. */
-  async quote(accountId: string, request: ReserveRequest): Promise<Quote> {
-    const clock = clockOf(this.#database, this.#now);
-    const account = await this.#database.get<{ balance: QuarterCredits; at: number }>(
-      `SELECT balance, ${clock.text} AS at FROM account WHERE id = @accountId`,
-      { accountId, ...clock.values },
+  quote(accountId: string, request: ReserveRequest): Promise<Quote> {
+    return this.#transaction(accountId, (transaction) =>
+      transitions.quote(transaction, request, this.#billing),
     );
-    if (!account) throw unknownAccount(accountId);
-    return transitions.quote({ sql: this.#database, accountId, ...account }, request, this.#billing);
   }
 
   /** Rejects with STORE_UNKNOWN_ACCOUNT. */

@@ -74,25 +74,26 @@ type ReserveTransition =
 
 const zero = quarters(0);
 
-/** What an account can pay with at a time: of a ledger transaction, or as it was read. */
-type Means = Pick<LedgerTransaction, 'sql' | 'accountId' | 'at' | 'balance'>;
-
 /** What the work costs, and the valid charge for the same content, if there is one. */
-async function priceOf(means: Means, request: ReserveRequest, options: BillingOptions) {
+async function priceOf(transaction: LedgerTransaction, request: ReserveRequest, options: BillingOptions) {
   const { repeat, size } = request;
-  const known = repeat && (await chargeFor(means, repeat));
+  const known = repeat && (await chargeFor(transaction, repeat));
   const charge = known && (size === 'auto' || size === known.tier) ? known : undefined;
-  const tier = charge?.tier ?? tierFor(request, means.balance, options);
+  const tier = charge?.tier ?? tierFor(request, transaction.balance, options);
   const { payment, amount } = charge
     ? { payment: tier, amount: zero }
-    : await paymentFor(means, tier, options);
+    : await paymentFor(transaction, tier, options);
   return { charge, tier, payment, amount };
 }
 
-/** What `reserve` would do. */
-export async function quote(means: Means, request: ReserveRequest, options: BillingOptions): Promise<Quote> {
-  const { tier, amount } = await priceOf(means, request, options);
-  const { balance } = means;
+/** What `reserve` would do; writes nothing. */
+export async function quote(
+  transaction: LedgerTransaction,
+  request: ReserveRequest,
+  options: BillingOptions,
+): Promise<Quote> {
+  const { tier, amount } = await priceOf(transaction, request, options);
+  const { balance } = transaction;
   return amount > balance
     ? { outcome: 'insufficient', needed: amount, balance }
     : { outcome: 'payable', tier };
@@ -386,7 +387,7 @@ export async function isChargeValid(sql: Sql, charge: number): Promise<boolean> 
 
 /** The valid charge for the content. */
 async function chargeFor(
-  { sql, accountId, at }: Means,
+  { sql, accountId, at }: LedgerTransaction,
   repeat: Repeatable,
 ): Promise<ValidCharge | undefined> {
   const id = await findCharge(sql, accountId, repeat, at);
@@ -429,7 +430,7 @@ const zeroPriceNote = (payment: Payment, amount: QuarterCredits) =>
   payment !== 'free' && amount === 0 ? { note: priceOfZero } : {};
 
 async function paymentFor(
-  { sql, accountId, at }: Means,
+  { sql, accountId, at }: LedgerTransaction,
   tier: Tier,
   { prices, freePreviews: { perMonth, perDay } }: BillingOptions,
 ): Promise<{ payment: Payment; amount: QuarterCredits }> {

@@ -94,11 +94,10 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
   test('without enough credits nothing is taken and the caller learns what is needed', async (t) => {
     const stores = await testStores(t, noFreePreviews, newPlace);
     const account = await accountWith(stores, 0.75);
-    t.deepEqual(await stores.ledger.reserve(account, full), {
-      outcome: 'insufficient',
-      needed: credits(1),
-      balance: credits(0.75),
-    });
+    const refused = { outcome: 'insufficient', needed: credits(1), balance: credits(0.75) } as const;
+    t.deepEqual(await stores.ledger.reserve(account, full), refused);
+    t.deepEqual(await stores.ledger.quote(account, full), refused);
+    t.deepEqual(await stores.ledger.quote(account, preview), { outcome: 'payable', tier: 'preview' });
     t.is((await stores.ledger.statement(account)).length, 1);
   });
 

@@ -257,9 +257,18 @@ export function testLedgerModel(test: TestFn, newPlace: NewPlace, steps: number)
         const repeat = content === undefined ? undefined : { content, forMs };
         const request: ReserveRequest = { size, requestId, repeat };
         try {
+          const quoted = weather === 'fine' ? await server.ledger.quote(id, request) : undefined;
           const expected = weather === 'away' ? undefined : oracle.reserve(request, server.id, clock.at);
           if (weather === 'in doubt' && expected) server.later.push(() => oracle.release(expected.open));
           const outcome = await server.ledger.reserve(id, request);
+          if (quoted)
+            t.deepEqual(
+              quoted,
+              outcome.outcome === 'reserved'
+                ? { outcome: 'payable', tier: outcome.reservation.tier }
+                : outcome,
+              `step ${step}`,
+            );
           if (outcome.outcome === 'reserved') {
             const { reservation } = outcome;
             const { tier, payment } = reservation;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "matte/math/certainty.h"
-#include "matte/math/confident.h"
 #include "scalar/matte.h"
 
 namespace cutout::test {
@@ -38,20 +37,6 @@ int radius_of(Kind kind, const Box& area) {
 }
 
 }  // namespace
-
-bool is_confident_scalar(std::span<const float> p, int width, const Box& area) {
-  std::int64_t foreground = 0;
-  std::int64_t ambiguous = 0;
-  for (int y = area.top; y < area.top + area.height; ++y) {
-    for (int x = area.left; x < area.left + area.width; ++x) {
-      const float value = p[static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
-                            static_cast<std::size_t>(x)];
-      if (value >= kForegroundThreshold) ++foreground;
-      if (is_ambiguous(value)) ++ambiguous;
-    }
-  }
-  return few_are_ambiguous(foreground, ambiguous);
-}
 
 Components find_components_scalar(std::span<const float> p, int width, const Box& area, float least,
                                   float most, Connectivity connectivity) {

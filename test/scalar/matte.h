@@ -19,8 +19,6 @@ namespace cutout::test {
 /// with. They share the arithmetic of a pixel (native/matte/math) and nothing else. Arguments are
 /// those of the kernels.
 
-bool is_confident_scalar(std::span<const float> p, int width, const Box& area);
-
 /// find_components by flood fill; the runs are those of the labelled map's rows.
 Components find_components_scalar(std::span<const float> p, int width, const Box& area, float least,
                                   float most, Connectivity connectivity);
