@@ -45,8 +45,12 @@ const stallFactor = 10;
 /** Milliseconds that a part is expected to take at least, where it is decided whether it stalled. */
 const leastExpected = 10;
 
-/** A job is heavy if it takes more than this many times as long as a preview, or decoding it longer than a preview. */
+/**
+ * A job is heavy if it takes more than this many times as long as a preview, or decoding its HEIC, which holds a core beside
+ * the networks of others, more than that part of one.
+ */
 const heavyFactor = 4;
+const heavyHeic = 0.5;
 
 /** Initial milliseconds per megapixel, measured on two slow cores. */
 const firstGuess: Readonly<Record<Part, number>> = {
@@ -117,9 +121,8 @@ export class DurationEstimate {
   isHeavy(size: WorkSize): boolean {
     if (this.#preview === undefined) return false;
     const preview = this.milliseconds(this.#preview);
-    return (
-      this.milliseconds(size) > heavyFactor * preview || this.#partOf(size.decoding, size.source) > preview
-    );
+    const heic = size.decoding === 'heic source' ? this.#partOf(size.decoding, size.source) : 0;
+    return this.milliseconds(size) > heavyFactor * preview || heic > heavyHeic * preview;
   }
 
   milliseconds({ source, decoding, network, result, encoding }: WorkSize): number {

@@ -30,7 +30,7 @@ test('work is heavy if it takes more than four times as long as a preview', (t) 
   t.false(new DurationEstimate().isHeavy(network(1e9)));
 });
 
-test('HEIC is learnt apart from what decodes faster, and heavy once decoding takes longer than a preview', (t) => {
+test('HEIC is learnt apart from what decodes faster, and heavy where decoding takes long beside a preview', (t) => {
   const estimate = new DurationEstimate(preview, 1000);
   const [jpeg, heic] = [
     { ...preview, source: 4 },
@@ -45,6 +45,8 @@ test('HEIC is learnt apart from what decodes faster, and heavy once decoding tak
   t.true(Math.abs(estimate.milliseconds(jpeg) - before) < 20, `${estimate.milliseconds(jpeg)}`);
   t.true(Math.abs(estimate.milliseconds(heic) - 1310) < 20, `${estimate.milliseconds(heic)}`);
   t.true(estimate.isHeavy(heic));
+  t.true(new DurationEstimate(preview, 1000).isHeavy(heic), 'before the first one too');
+  t.false(new DurationEstimate(preview, 1000).isHeavy({ ...heic, source: 0.5 }));
   t.false(estimate.isHeavy(jpeg));
 });
 
