@@ -19,6 +19,8 @@ struct Neighbours {
   }
 };
 
+/// Returns the neighbours of the output pixel `at` of an enlargement at pixel centres, on a line of
+/// `length` input pixels.
 inline Neighbours neighbours(int at, int factor, int length) {
   // Centres: (at + 1/2) / factor - 1/2, in 1024ths. factor is a power of two: exact up to 512.
   const int place = ((2 * at + 1) << kResizeBits) / (2 * factor) - (1 << (kResizeBits - 1));

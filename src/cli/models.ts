@@ -20,7 +20,6 @@ import {
   formFor,
   type PrecisionQuestion,
 } from '../models/precision.ts';
-import type { PreparedRecord } from '../models/prepare.ts';
 import {
   type PullDependencies,
   type PullOptions,
@@ -29,6 +28,7 @@ import {
   pullNetwork,
   removeNetwork,
 } from '../models/pull.ts';
+import type { PreparedRecord } from '../models/record.ts';
 import { verifyPrepared, verifySource } from '../models/verify.ts';
 import { onStopSignal } from '../ops/stop.ts';
 import { type AddOptions, addNetwork, askOnTerminal, parseSize } from './modelsAdd.ts';

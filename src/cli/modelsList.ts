@@ -5,7 +5,7 @@ import { type Catalogue, type CatalogueEntry, isAdded, listCatalogue } from '../
 import { networkFiles } from '../models/layout.ts';
 import type { Manifest } from '../models/manifest.ts';
 import { measuredRun } from '../models/measured.ts';
-import { readRecord } from '../models/verify.ts';
+import { readRecord } from '../models/record.ts';
 import { table } from './output.ts';
 
 /** Forms whose prepared files exist; their contents are not checked. */

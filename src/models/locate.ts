@@ -1,11 +1,10 @@
-import { readFile } from 'node:fs/promises';
-import { z } from 'zod';
 import type { Form } from '../compiler/form.ts';
 import type { NetworkSpec, Provider } from '../engine/types.ts';
 import { type CatalogueEntry, catalogueWith, findNetwork } from './catalogue.ts';
 import { ModelError } from './error.ts';
 import { networkFiles } from './layout.ts';
 import type { Manifest } from './manifest.ts';
+import { readRecord } from './record.ts';
 
 /** The network whose outputs classify the subject (models/types). */
 export const SUBJECT_DETECTOR = 'centernet';
@@ -97,13 +96,6 @@ export async function locateNetwork(name: string, options: Place): Promise<Netwo
   return specOf(manifest, name, networkFiles(modelsDir, manifest, form).prepared);
 }
 
-/** The part of PreparedRecord that is needed here: importing prepare.ts would load all of preparation. */
-const factsSchema = z.object({
-  sizeStep: z.number().int().min(0),
-  operators: z.boolean().default(false),
-  sha256: z.string().default(''),
-});
-
 export interface PreparedFacts {
   /**
    * Number that both sides of the input must be a multiple of for the prepared network to run at other sizes
@@ -123,10 +115,11 @@ export interface PreparedFacts {
 export async function preparedFacts(name: string, options: Place): Promise<PreparedFacts> {
   const { modelsDir, device } = options;
   const { manifest } = await findFor(name, options);
-  const { record } = networkFiles(modelsDir, manifest, options.form ?? floatFormFor(manifest, device));
-  try {
-    return factsSchema.parse(JSON.parse(await readFile(record, 'utf8')));
-  } catch {
-    return { sizeStep: 0, operators: false, sha256: '' };
-  }
+  const form = options.form ?? floatFormFor(manifest, device);
+  const record = await readRecord(networkFiles(modelsDir, manifest, form));
+  return {
+    sizeStep: record?.sizeStep ?? 0,
+    operators: record?.operators ?? false,
+    sha256: record?.sha256 ?? '',
+  };
 }

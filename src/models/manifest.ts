@@ -109,11 +109,11 @@ export const manifestSchema = z.strictObject({
       steepness: z.number().positive(),
     })
     .optional(),
-  /** Table of 8-bit scales beside the manifest (quantise/table.ts), for networks that can be quantised. */
+  /** Table of 8-bit scales beside the manifest (src/compiler/quantise/table.ts), for networks that can be quantised. */
   int8: relativePath.optional(),
   /**
-   * Mean difference between its mattes (of a detector: its probabilities) in bf16 and in floats, of 1, as measured
-   * (docs/decisions/0213); for networks that can be computed in bf16.
+   * Mean difference between its mattes in bf16 and in floats, of 1, as measured (docs/decisions/0213); for networks that
+   * can be computed in bf16.
    */
   bf16: z.number().min(0).max(1).optional(),
   /** Figures of the network's card, measured as docs/decisions/0232 says. */

@@ -7,7 +7,7 @@ import { exists, writeAtomically } from '../files.ts';
 import { networkFiles, UNFINISHED } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 import { processorKey } from './optimised.ts';
-import { readRecord } from './verify.ts';
+import { readRecord } from './record.ts';
 
 /** The time that one run of a network took on this machine, kept beside its files. */
 const measuredSchema = z.strictObject({

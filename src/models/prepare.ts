@@ -1,33 +1,13 @@
 import { createHash } from 'node:crypto';
 import { readFile, rm } from 'node:fs/promises';
-import { z } from 'zod';
 import { type Compiled, compile } from '../compiler/compile.ts';
 import { type Form, precisionOfForm, preparerOf } from '../compiler/form.ts';
 import type { CatalogueEntry } from './catalogue.ts';
 import { ModelError } from './error.ts';
 import { writeNetworkFile } from './files.ts';
 import { networkFiles } from './layout.ts';
+import type { PreparedRecord } from './record.ts';
 import { readTable } from './scaleTable.ts';
-
-export const preparedRecordSchema = z.strictObject({
-  preparer: z.number().int(),
-  sourceSha256: z.string(),
-  sha256: z.string(),
-  bytes: z.number().int(),
-  precision: z.enum(['fp32', 'bf16', 'fp16', 'int8']),
-  /** Names of the outputs: the matte, then the deepest feature map of the encoder if the manifest names one. */
-  outputs: z.array(z.string()),
-  /** Whether several images can be run in one batch. */
-  freeBatch: z.boolean(),
-  /** Number that both sides of the input must be a multiple of; 0 if the size is fixed. */
-  sizeStep: z.number().int().min(0),
-  /** SHA-256 of the scale table that an int8 network was made with. */
-  tableSha256: z.string().optional(),
-  /** Whether it has an operator of Cutout; false in the form `int8-operators` where the network cannot be made so. */
-  operators: z.boolean().optional(),
-});
-
-export type PreparedRecord = Readonly<z.infer<typeof preparedRecordSchema>>;
 
 /**
  * Writes prepared.onnx and its record from the published file, whose checksum it verifies while reading.

@@ -9,13 +9,14 @@ import { type NetworkFiles, networkFiles, UNFINISHED } from './layout.ts';
 import { withLock } from './lock.ts';
 import type { Manifest, Source } from './manifest.ts';
 import type { Observer, Phase, Progress } from './observer.ts';
-import { type PreparedRecord, prepareNetwork } from './prepare.ts';
+import { prepareNetwork } from './prepare.ts';
 import { receive } from './receive.ts';
+import { type PreparedRecord, readRecord } from './record.ts';
 import type { OpenSource } from './source/delivery.ts';
 import { fileSource } from './source/file.ts';
 import { type Fetch, httpsSource } from './source/https.ts';
 import { npmSource, type RunNpm, runNpm } from './source/npm.ts';
-import { readRecord, verifyPrepared, verifySource } from './verify.ts';
+import { verifyPrepared, verifySource } from './verify.ts';
 
 /** The two ways to reach the network. */
 export interface PullDependencies {

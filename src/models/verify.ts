@@ -1,11 +1,10 @@
-import { readFile } from 'node:fs/promises';
 import { type Form, precisionOfForm, preparerOf } from '../compiler/form.ts';
 import { type CatalogueEntry, catalogueWith, findNetwork } from './catalogue.ts';
 import { digestFile } from './files.ts';
 import { type NetworkFiles, networkFiles } from './layout.ts';
 import { floatFormFor, type Place } from './locate.ts';
 import type { Manifest } from './manifest.ts';
-import { type PreparedRecord, preparedRecordSchema } from './prepare.ts';
+import { type PreparedRecord, readRecord } from './record.ts';
 import { tableSum } from './scaleTable.ts';
 
 /** Matches its checksum; missing; or present with other bytes. */
@@ -23,17 +22,6 @@ export async function verifySource(files: NetworkFiles, manifest: Manifest): Pro
   const found = await digestFile(files.source).catch(absent);
   if (!found) return 'missing';
   return found.sha256 === manifest.file.sha256 ? 'ok' : 'damaged';
-}
-
-/** Returns the record beside a prepared network; undefined if there is none or it cannot be read. */
-export async function readRecord(files: NetworkFiles): Promise<PreparedRecord | undefined> {
-  const text = await readFile(files.record, 'utf8').catch(absent);
-  if (text === undefined) return undefined;
-  try {
-    return preparedRecordSchema.parse(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
 }
 
 /**

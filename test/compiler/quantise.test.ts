@@ -7,7 +7,7 @@ import { compileOnnx } from '../../src/compiler/compile.ts';
 import { INT8 } from '../../src/compiler/onnx/graph.ts';
 import { type GraphProto, ModelProtoSchema } from '../../src/compiler/onnx/onnx_pb.ts';
 import { quantiseConv } from '../../src/compiler/quantise/arithmetic.ts';
-import type { QuantisationTable } from '../../src/compiler/quantise/table.ts';
+import { type QuantisationTable, scalesOf } from '../../src/compiler/quantise/table.ts';
 import { networkFiles } from '../../src/models/layout.ts';
 import { pullNetwork } from '../../src/models/pull.ts';
 import { verifyPrepared } from '../../src/models/verify.ts';
@@ -121,6 +121,19 @@ test('convolutions with per-channel scales give the same sums', (t) => {
     t.true(Math.abs(found - exact) < error, `${o}: ${found} for ${exact}`);
     t.true(made.weights.subarray(o * steps.length, (o + 1) * steps.length).some((w) => Math.abs(w) === 127));
   }
+});
+
+test('the scales of channels are eighths of octaves, the same with every version of Node.js', (t) => {
+  const channels = Array.from({ length: 129 }, (_, at) => at - 64);
+  const scales = scalesOf({ scale: 3, zeroPoint: 0, channels }, channels.length);
+  for (const [at, exponent] of channels.entries()) {
+    const wanted = 3 * 2 ** (exponent / 8);
+    t.true(Math.abs((scales[at] ?? 0) / wanted - 1) < 2 ** -51, `${exponent}`);
+    // Exact in whole octaves and halves of them.
+    if (exponent % 8 === 0) t.is(scales[at], wanted);
+    if (exponent === 4) t.is(scales[at], 3 * Math.SQRT2);
+  }
+  t.throws(() => scalesOf({ scale: 3, zeroPoint: 0, channels }, 4), { instanceOf: RangeError });
 });
 
 test('a channel without weights keeps its bias', (t) => {

@@ -1,6 +1,6 @@
 import { buildNode } from '../onnx/build.ts';
 import type { NodeProto } from '../onnx/onnx_pb.ts';
-import { besides, type FloatGraph, outputOf } from './floatGraph.ts';
+import { type FloatGraph, otherInputOf, outputOf } from './floatGraph.ts';
 
 /** Multiplies a constant input of a node by `factor`. False if the input is not a constant. */
 function scale(graph: FloatGraph, node: NodeProto, input: number, factor: number): boolean {
@@ -22,7 +22,7 @@ function divide(graph: FloatGraph, tensor: string, reader: NodeProto, factor: nu
 /** Whether the output of `reader` is divided by the factor when it reads `tensor` without it. */
 function passes(graph: FloatGraph, reader: NodeProto, tensor: string, factor: number): boolean {
   if (reader.opType === 'GlobalAveragePool') return true;
-  const other = besides(reader, tensor);
+  const other = otherInputOf(reader, tensor);
   if (other === undefined || graph.constant(other)) return false;
   if (reader.opType === 'Mul') return true;
   return reader.opType === 'Add' && divide(graph, other, reader, factor);
@@ -55,7 +55,7 @@ export function foldFactors(graph: FloatGraph): void {
   for (const node of graph.graph.node) {
     if (node.opType !== 'Mul') continue;
     const plain = node.input.find((name) => graph.constant(name) === undefined);
-    const factor = plain === undefined ? undefined : graph.number(besides(node, plain));
+    const factor = plain === undefined ? undefined : graph.number(otherInputOf(node, plain));
     if (plain === undefined || factor === undefined) continue;
     for (const reader of graph.consumers(outputOf(node))) move(graph, node, plain, factor, reader);
   }

@@ -65,7 +65,7 @@ export function outputOf({ name, output: [only, ...others] }: NodeProto): string
 }
 
 /** Returns the other input of a node with two inputs. */
-export const besides = (node: NodeProto, tensor: string): string | undefined =>
+export const otherInputOf = (node: NodeProto, tensor: string): string | undefined =>
   node.input.length === 2 ? node.input.find((name) => name !== tensor) : undefined;
 
 /** Returns the number of groups of a convolution. */

@@ -1,10 +1,9 @@
 import type { GraphProto } from '../onnx/onnx_pb.ts';
 import { dropUnused } from '../onnx/prune.ts';
+import { fuseHardActivations, reluBeforeConcat } from './activations.ts';
 import { padDepthwiseChannels } from './channels.ts';
 import { foldFactors } from './factors.ts';
 import { FloatGraph } from './floatGraph.ts';
-import { fuseHardActivations } from './hard.ts';
-import { reluBeforeConcat } from './relu.ts';
 
 /**
  * Rewrites a float32 graph so that ONNX Runtime can keep its maps in the blocked layout NCHWc throughout

@@ -2,7 +2,7 @@ import { attribute, subgraphs } from '../onnx/graph.ts';
 import type { GraphProto, ModelProto, NodeProto } from '../onnx/onnx_pb.ts';
 import { convGeometry, enlargementOf, type Side, sideAfter, Unsupported, windowOf } from './geometry.ts';
 import { importOperators } from './operator.ts';
-import { LANES, packSixteen, type Sixteen, wholeGroups } from './pack.ts';
+import { LANES, packSixteen, padded, type Sixteen, wholeGroups } from './pack.ts';
 import { type FloatsOf, GraphPartition } from './partition.ts';
 import type { ProgramWriter, ValueSpec } from './program.ts';
 
@@ -182,19 +182,6 @@ class Bf16NetworkConverter {
     if (!source || this.#partition.hasProgramOutput(name) || name === this.#partition.input) return;
     this.#partition.addProgramOutput(name, this.#program.planes(source.value, source.channels));
   }
-}
-
-/** Returns a matrix with rows and columns of zeros behind its own. */
-function padded(
-  values: Float32Array,
-  [rows, columns]: readonly [number, number],
-  [allRows, allColumns]: readonly [number, number],
-): Float32Array {
-  if (rows === allRows && columns === allColumns) return values;
-  const all = new Float32Array(allRows * allColumns);
-  for (let row = 0; row < rows; row++)
-    all.set(values.subarray(row * columns, (row + 1) * columns), row * allColumns);
-  return all;
 }
 
 /** Returns height and width of the network's input, where both are given. */

@@ -1,9 +1,10 @@
+import { transposed } from '../matrix.ts';
 import { buildNode, rawTensor } from '../onnx/build.ts';
 import { attribute, constants, consumersOf, FLOAT, INT8 } from '../onnx/graph.ts';
 import type { GraphProto, ModelProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
 import { Unsupported } from './geometry.ts';
 import { importOperators, OPERATORS_DOMAIN } from './operator.ts';
-import { LANES, packSixteen, wholeGroups } from './pack.ts';
+import { LANES, packSixteen, padded, wholeGroups } from './pack.ts';
 import type { FloatsOf } from './partition.ts';
 
 /** Matrices with fewer rows or columns are left to ONNX Runtime: what they cost is not in the multiplications. */
@@ -27,23 +28,6 @@ interface MatMul {
   readonly gelu: boolean;
   /** Nodes that it replaces. */
   readonly nodes: readonly NodeProto[];
-}
-
-function transposed(values: Float32Array, rows: number, columns: number): Float32Array {
-  const to = new Float32Array(values.length);
-  for (let row = 0; row < rows; row++)
-    for (let column = 0; column < columns; column++)
-      to[column * rows + row] = values[row * columns + column] as number;
-  return to;
-}
-
-/** Rows and columns of zeros around a matrix [columns, inputs]: whole groups of outputs, pairs of inputs. */
-function padded({ matrix, columns, inputs }: MatMul, made: number, read: number): Float32Array {
-  if (made === columns && read === inputs) return matrix;
-  const all = new Float32Array(made * read);
-  for (let row = 0; row < columns; row++)
-    all.set(matrix.subarray(row * inputs, (row + 1) * inputs), row * read);
-  return all;
 }
 
 const wholePairs = (inputs: number) => Math.ceil(inputs / 2) * 2;
@@ -163,7 +147,7 @@ class Bf16MatMulsConverter {
       to: node.output[0] ?? '',
       inputs,
       columns,
-      matrix: turned ? values : transposed(values, inputs, columns),
+      matrix: turned ? values : transposed({ rows: inputs, columns, values }).values,
       bias,
       gelu: false,
       nodes: [node],
@@ -253,7 +237,8 @@ class Bf16MatMulsConverter {
     const taps = { kernel: [1, 1], dilation: 1 } as const;
     const weights = matmuls.map((each) => {
       const made = wholeGroups(each.columns);
-      return packSixteen(padded(each, made, read), made, read, taps, 'bf16');
+      const matrix = padded(each.matrix, [each.columns, inputs], [made, read]);
+      return packSixteen(matrix, made, read, taps, 'bf16');
     });
     const biases = matmuls.map(({ columns, bias }) => {
       const all = new Float32Array(wholeGroups(columns));

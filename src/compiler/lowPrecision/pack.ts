@@ -5,6 +5,19 @@ export const CHUNK = 64;
 /** Returns the output channels of whole groups that hold `channels`. */
 export const wholeGroups = (channels: number): number => Math.ceil(channels / LANES) * LANES;
 
+/** Returns a matrix with rows and columns of zeros behind its own. */
+export function padded(
+  values: Float32Array,
+  [rows, columns]: readonly [number, number],
+  [allRows, allColumns]: readonly [number, number],
+): Float32Array {
+  if (rows === allRows && columns === allColumns) return values;
+  const all = new Float32Array(allRows * allColumns);
+  for (let row = 0; row < rows; row++)
+    all.set(values.subarray(row * columns, (row + 1) * columns), row * allColumns);
+  return all;
+}
+
 export interface Taps {
   /** Height and width of the kernel. */
   readonly kernel: readonly [number, number];

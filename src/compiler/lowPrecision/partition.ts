@@ -63,11 +63,6 @@ export class GraphPartition {
     return this.#floatsOf(this.initializer(name));
   }
 
-  /** Returns the node that reads a tensor, if there is only one. */
-  onlyConsumer(name: string): NodeProto | undefined {
-    return this.#onlyConsumer(name);
-  }
-
   /** Returns the ReLU that alone reads a tensor: it is computed with what makes the tensor. */
   reluAfter(name: string): NodeProto | undefined {
     const next = this.#onlyConsumer(name);

@@ -1,7 +1,22 @@
 import { z } from 'zod';
 
-/** Resolution of the per-channel factors: 2^(n / 8). */
-const STEPS_PER_OCTAVE = 8;
+/** 2^(n / 8), as numbers: the last digit of a computed power differs between versions of Node.js. */
+const FACTORS = [
+  1,
+  1.0905077326652577,
+  1.189207115002721,
+  1.2968395546510096,
+  Math.SQRT2,
+  1.5422108254079407,
+  1.681792830507429,
+  1.8340080864093424,
+] as const;
+
+/** Returns the factor 2^(exponent / 8) of a channel. Powers of two are exact. */
+function factorOf(exponent: number): number {
+  const octave = Math.floor(exponent / FACTORS.length);
+  return (FACTORS[exponent - octave * FACTORS.length] ?? Number.NaN) * 2 ** octave;
+}
 
 /** Bias corrections are counted in this fraction of the output channel's step. */
 export const BIAS_STEPS = 32;
@@ -37,8 +52,5 @@ export function scalesOf(entry: TensorEntry, channels: number): Float64Array {
   if (entry.channels && entry.channels.length !== channels) {
     throw new RangeError(`the table has ${entry.channels.length} channels where the network has ${channels}`);
   }
-  return Float64Array.from(
-    { length: channels },
-    (_, c) => entry.scale * 2 ** ((entry.channels?.[c] ?? 0) / STEPS_PER_OCTAVE),
-  );
+  return Float64Array.from({ length: channels }, (_, c) => entry.scale * factorOf(entry.channels?.[c] ?? 0));
 }

@@ -1,4 +1,5 @@
 import { create } from '@bufbuild/protobuf';
+import { columnsOf, plus, product } from '../matrix.ts';
 import { floatValue } from '../onnx/build.ts';
 import {
   GraphProtoSchema,
@@ -7,7 +8,7 @@ import {
   OperatorSetIdProtoSchema,
   type ValueInfoProto,
 } from '../onnx/onnx_pb.ts';
-import { columnsOf, Graph, plus, product } from './graph.ts';
+import { Graph } from './graph.ts';
 import type { Weights } from './ortFile.ts';
 
 /** Sides that need no padding: 4 pixels a token, windows of 8 x 8 and, after two halvings, of 14 x 14 tokens. */

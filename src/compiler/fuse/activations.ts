@@ -1,6 +1,6 @@
 import { buildNode } from '../onnx/build.ts';
 import type { NodeProto } from '../onnx/onnx_pb.ts';
-import { besides, type FloatGraph, outputOf } from './floatGraph.ts';
+import { type FloatGraph, otherInputOf, outputOf } from './floatGraph.ts';
 
 /** Returns the tensor x, if `clip` computes max(0, min(6, x + 3)). */
 function shifted(graph: FloatGraph, clip: NodeProto): string | undefined {
@@ -9,12 +9,12 @@ function shifted(graph: FloatGraph, clip: NodeProto): string | undefined {
   }
   const sum = graph.producer(clip.input[0]);
   if (sum?.opType !== 'Add') return undefined;
-  return sum.input.find((x) => graph.number(besides(sum, x)) === 3);
+  return sum.input.find((x) => graph.number(otherInputOf(sum, x)) === 3);
 }
 
 /** Returns the factor c, if `node` computes c * x with a constant c. */
 function factorOf(graph: FloatGraph, node: NodeProto | undefined, x: string): number | undefined {
-  return node?.opType === 'Mul' ? graph.number(besides(node, x)) : undefined;
+  return node?.opType === 'Mul' ? graph.number(otherInputOf(node, x)) : undefined;
 }
 
 /**
@@ -27,7 +27,7 @@ export function fuseHardActivations(graph: FloatGraph): void {
     const gate = clip.output[0] ?? '';
     const product = graph.soleConsumer(gate);
     if (x === undefined || product?.opType !== 'Mul') continue;
-    const other = besides(product, gate);
+    const other = otherInputOf(product, gate);
     const constant = graph.number(other);
     const sixth = constant ?? factorOf(graph, graph.producer(other), x);
     if (sixth === undefined) continue;
@@ -43,5 +43,18 @@ export function fuseHardActivations(graph: FloatGraph): void {
         output,
       ),
     ]);
+  }
+}
+
+/** Replaces a ReLU after a Concat by one ReLU on each input of the Concat, where it can be fused into a convolution. */
+export function reluBeforeConcat(graph: FloatGraph): void {
+  for (const relu of [...graph.graph.node]) {
+    const joined = relu.opType === 'Relu' ? graph.producer(relu.input[0]) : undefined;
+    if (joined?.opType !== 'Concat' || graph.soleConsumer(outputOf(joined)) !== relu) continue;
+    const parts = joined.input.map((name, at) => buildNode('Relu', [name], `${relu.name}/part ${at}`));
+    joined.input = parts.map(outputOf);
+    joined.output = [outputOf(relu)];
+    graph.replace(joined, []);
+    graph.replace(relu, [...parts, joined]);
   }
 }
