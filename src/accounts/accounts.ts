@@ -142,13 +142,8 @@ export class Accounts {
     return (await this.#match(hashKey(key)))?.account;
   }
 
-  /** `owner`, and records the time of use. */
-  authenticate(key: string): Promise<Account | undefined> {
-    return this.authenticateHash(hashKey(key));
-  }
-
-  /** `authenticate`, by the hash of the key. */
-  async authenticateHash(hash: Buffer): Promise<Account | undefined> {
+  /** Finds the account of a key by its hash (`hashKey`), as `owner` does, and records the time of use. */
+  async authenticate(hash: Buffer): Promise<Account | undefined> {
     const match = await this.#match(hash);
     if (!match) return undefined;
     this.#used.set(match.keyId, this.#now());

@@ -247,7 +247,7 @@ export interface Selection {
 }
 
 /** Result of the classification. */
-export interface Subject {
+interface Subject {
   /** The likeliest type; `other` if none reaches the threshold. */
   readonly type: SubjectType;
   /** The probability of each type, in the order of `allSubjectTypes`; they sum to 1. */
@@ -481,7 +481,7 @@ export interface EngineStats {
 }
 
 /** What a device has done since its networks were loaded. */
-export interface DeviceStats {
+interface DeviceStats {
   readonly id: number;
   /** Why the device takes no work now; absent: it does. A lost device is checked again after 5 s to 5 minutes. */
   readonly lost?: string;

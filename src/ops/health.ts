@@ -1,5 +1,5 @@
 /** `draining`: works normally, and tells load balancers to send new requests elsewhere. */
-export type Phase = 'starting' | 'ready' | 'draining' | 'stopping';
+type Phase = 'starting' | 'ready' | 'draining' | 'stopping';
 
 /** Life cycle of the process; moves forward only. */
 export interface Health {

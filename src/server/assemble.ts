@@ -204,7 +204,7 @@ function openApp(config: Config, options: AssembleOptions, foundation: Foundatio
     opening: () => options.openingSteps().map(openingSince),
     recorders: [...(options.recorders ?? []), ...observation.recorders],
     timeout: config.http.timeout,
-    authenticate: (hash) => accounts.authenticateHash(hash),
+    authenticate: (hash) => accounts.authenticate(hash),
     balances: ledger,
     rate: shared.rate,
     scheduler,

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'ava';
 import type { CreatedKey } from '../../src/accounts/accounts.ts';
+import { hashKey } from '../../src/accounts/keyFormat.ts';
 import { SignIns } from '../../src/accounts/signIns.ts';
 import { standardBilling } from '../../src/billing/price.ts';
 import { openStores } from '../../src/billing/stores.ts';
@@ -13,7 +14,7 @@ test('a key opens its own account and no other', async (t) => {
   const bob = await accounts.create('Bob');
   const keys: CreatedKey[] = [];
   for (const { id } of [ada, bob, ada]) keys.push(await accounts.createKey(id, 'laptop'));
-  t.deepEqual(await Promise.all(keys.map(({ key }) => accounts.authenticate(key))), [ada, bob, ada]);
+  t.deepEqual(await Promise.all(keys.map(({ key }) => accounts.authenticate(hashKey(key)))), [ada, bob, ada]);
   t.is(new Set(keys.map(({ key }) => key)).size, 3);
   for (const { key } of keys) t.regex(key, /^cutout_[0-9a-hjkmnp-tv-z]{32}$/);
 });
@@ -22,7 +23,7 @@ test('an incomplete key opens nothing', async (t) => {
   const { accounts } = await testStores(t);
   const { key, prefix } = await accounts.createKey((await accounts.create('Ada')).id);
   for (const wrong of ['', prefix, key.slice(0, -1), `${key}0`, key.toUpperCase(), ` ${key}`, 'ключ', '\0']) {
-    t.is(await accounts.authenticate(wrong), undefined, JSON.stringify(wrong));
+    t.is(await accounts.authenticate(hashKey(wrong)), undefined, JSON.stringify(wrong));
   }
 });
 
@@ -30,29 +31,29 @@ test('a revoked key is rejected from the next call on; other keys of the account
   const { accounts, clock } = await testStores(t);
   const account = await accounts.create('Ada');
   const [lost, kept] = [await accounts.createKey(account.id), await accounts.createKey(account.id)];
-  t.deepEqual(await accounts.authenticate(lost.key), account);
+  t.deepEqual(await accounts.authenticate(hashKey(lost.key)), account);
   t.true(await accounts.revokeKey(lost.id));
   t.false(await accounts.revokeKey(lost.id));
   t.false(await accounts.revokeKey('key_unknown'));
-  t.is(await accounts.authenticate(lost.key), undefined);
-  t.deepEqual(await accounts.authenticate(kept.key), account);
+  t.is(await accounts.authenticate(hashKey(lost.key)), undefined);
+  t.deepEqual(await accounts.authenticate(hashKey(kept.key)), account);
   t.is((await accounts.keys(account.id)).find(({ id }) => id === lost.id)?.revokedAt, clock.at);
 });
 
 test('a revocation by another process is effective at once', async (t) => {
   const { accounts, dataDir } = await testStores(t);
   const { id, key } = await accounts.createKey((await accounts.create('Ada')).id);
-  t.truthy(await accounts.authenticate(key));
+  t.truthy(await accounts.authenticate(hashKey(key)));
   const operator = await openStores({ dataDir, billing: standardBilling });
   await operator.accounts.revokeKey(id);
   await operator.close();
-  t.is(await accounts.authenticate(key), undefined);
+  t.is(await accounts.authenticate(hashKey(key)), undefined);
 });
 
 test('the database files contain no key', async (t) => {
   const stores = await testStores(t);
   const { key } = await stores.accounts.createKey((await stores.accounts.create('Ada')).id);
-  await stores.accounts.authenticate(key);
+  await stores.accounts.authenticate(hashKey(key));
   await stores.accounts.flush();
   const secret = key.slice('cutout_'.length + 4);
   for (const name of ['books.db', 'books.db-wal']) {
@@ -74,7 +75,7 @@ test('the same key cannot be added twice', async (t) => {
   const [ada, bob] = [await accounts.create('Ada'), await accounts.create('Bob')];
   t.truthy(await accounts.addKey(ada.id, '', 'chosen by hand'));
   t.is(await accounts.addKey(bob.id, '', 'chosen by hand'), undefined);
-  t.deepEqual(await accounts.authenticate('chosen by hand'), ada);
+  t.deepEqual(await accounts.authenticate(hashKey('chosen by hand')), ada);
 });
 
 test('the last use of a key survives a restart', async (t) => {
@@ -83,7 +84,7 @@ test('the last use of a key survives a restart', async (t) => {
   const { key } = await accounts.createKey(id);
   t.is((await accounts.keys(id))[0]?.lastUsedAt, null);
   clock.forward(5000);
-  await accounts.authenticate(key);
+  await accounts.authenticate(hashKey(key));
   await close();
   const again = await openStores({ dataDir, billing: standardBilling, now: clock.now });
   t.is((await again.accounts.keys(id))[0]?.lastUsedAt, clock.at);
@@ -98,7 +99,7 @@ test('a deleted account gets no new key, and a key it still has opens nothing', 
   await t.throwsAsync(accounts.createKey(id), { code: 'STORE_UNKNOWN_ACCOUNT', message: /deleted/ });
   t.is((await accounts.keys(id)).length, 1);
   await database.run('UPDATE api_key SET revoked_at = NULL');
-  t.is(await accounts.authenticate(key), undefined);
+  t.is(await accounts.authenticate(hashKey(key)), undefined);
   t.is(await accounts.owner(key), undefined);
 });
 

@@ -1,5 +1,6 @@
 import test from 'ava';
 import { Command } from 'commander';
+import { hashKey } from '../../src/accounts/keyFormat.ts';
 import { credits, standardBilling } from '../../src/billing/price.ts';
 import { openStores } from '../../src/billing/stores.ts';
 import { accountsCommands } from '../../src/cli/accounts.ts';
@@ -38,7 +39,7 @@ async function withAda(t: Cleanup) {
 test('a new account has a key that works and its credits', async (t) => {
   const { run, open, id, key } = await withAda(t);
   const stores = await open();
-  t.is((await stores.accounts.authenticate(key))?.id, id);
+  t.is((await stores.accounts.authenticate(hashKey(key)))?.id, id);
   await stores.close();
   const [account] = JSON.parse(await run('accounts', 'list', '--format', 'json'));
   t.deepEqual(account, {
@@ -70,8 +71,8 @@ test('keys are created, listed by their prefix and revoked', async (t) => {
   t.is(await run('keys', 'revoke', id), `Key ${id} is revoked.\n`);
   await t.throwsAsync(run('keys', 'revoke', id), { message: /no active key/ });
   const stores = await open();
-  t.is(await stores.accounts.authenticate(second), undefined);
-  t.truthy(await stores.accounts.authenticate(key));
+  t.is(await stores.accounts.authenticate(hashKey(second)), undefined);
+  t.truthy(await stores.accounts.authenticate(hashKey(key)));
   await stores.close();
 });
 

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { Command } from 'commander';
+import { hashKey } from '../../src/accounts/keyFormat.ts';
 import { SignIns } from '../../src/accounts/signIns.ts';
 import { credits, standardBilling } from '../../src/billing/price.ts';
 import { openStores } from '../../src/billing/stores.ts';
@@ -40,7 +41,7 @@ async function fill(place: Place): Promise<void> {
   for (const name of ['Ada', 'Bob']) {
     const { id } = await accounts.create(name);
     const { key } = await accounts.createKey(id, 'laptop');
-    await accounts.authenticate(key);
+    await accounts.authenticate(hashKey(key));
     await ledger.post(id, { kind: 'grant', amount: credits(100), reference: 'first' });
     for (let i = 0; i < 60; i++) {
       const outcome = await ledger.reserve(id, {

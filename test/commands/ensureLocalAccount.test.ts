@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'ava';
+import { hashKey } from '../../src/accounts/keyFormat.ts';
 import { credits, quarters } from '../../src/billing/price.ts';
 import { ensureLocalAccount, localAccountId } from '../../src/commands/ensureLocalAccount.ts';
 import { UserError } from '../../src/errors.ts';
@@ -13,7 +14,7 @@ test('the first start creates an account, a key and a grant; later ones find the
   const stores = await testStores(t);
   const first = await start(stores);
   t.true(first.created);
-  t.is((await stores.accounts.authenticate(first.key ?? ''))?.id, localAccountId);
+  t.is((await stores.accounts.authenticate(hashKey(first.key ?? '')))?.id, localAccountId);
   const file = path.join(stores.dataDir, 'local-key');
   t.is(readFileSync(file, 'utf8'), `${first.key}\n`);
   t.is(statSync(file).mode & 0o777, 0o600);
@@ -29,7 +30,7 @@ test('a given key becomes the key of the first start', async (t) => {
   const stores = await testStores(t);
   const first = await start(stores, 'chosen by the owner');
   t.is(first.key, 'chosen by the owner');
-  t.is((await stores.accounts.authenticate('chosen by the owner'))?.id, localAccountId);
+  t.is((await stores.accounts.authenticate(hashKey('chosen by the owner')))?.id, localAccountId);
   t.deepEqual(await start(stores, 'chosen by the owner'), { ...first, created: false });
   t.is((await start(stores)).key, 'chosen by the owner');
 });
@@ -50,14 +51,14 @@ test('a key configured later is not added, and the caller is informed', async (t
   const second = await start(stores, 'too late');
   t.is(second.key, key);
   t.true(second.givenKeyIgnored);
-  t.is(await stores.accounts.authenticate('too late'), undefined);
+  t.is(await stores.accounts.authenticate(hashKey('too late')), undefined);
 });
 
 test('an interrupted start is completed with the key it wrote', async (t) => {
   const stores = await testStores(t);
   writeFileSync(path.join(stores.dataDir, 'local-key'), 'written before the cut\n');
   t.is((await start(stores)).key, 'written before the cut');
-  t.is((await stores.accounts.authenticate('written before the cut'))?.id, localAccountId);
+  t.is((await stores.accounts.authenticate(hashKey('written before the cut')))?.id, localAccountId);
 });
 
 test('a start interrupted before the grant is completed without a second grant', async (t) => {

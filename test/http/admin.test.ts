@@ -1,4 +1,5 @@
 import test from 'ava';
+import { hashKey } from '../../src/accounts/keyFormat.ts';
 import { tokenGuard } from '../../src/http/middleware/auth.ts';
 import { receiveBody } from '../../src/http/middleware/receiveBody.ts';
 import { adminRoutes } from '../../src/http/route/admin/route.ts';
@@ -58,13 +59,13 @@ test('an account from its creation to its last key', async (t) => {
   const { id } = made.data as { id: string };
   t.like(made.data, { name: 'Ada', credits: '0', free_calls: 50 });
   const key = (await post(`/accounts/${id}/keys`, { label: 'shop' })).data as { id: string; key: string };
-  t.is((await stores.accounts.authenticate(key.key))?.id, id);
+  t.is((await stores.accounts.authenticate(hashKey(key.key)))?.id, id);
   const listed = await get(`/accounts/${id}/keys`);
   t.like((listed.data as object[])[0], { id: key.id, label: 'shop', revoked: null });
   t.false(JSON.stringify(listed).includes(key.key));
   t.deepEqual((await post(`/keys/${key.id}/revoke`, {})).data, { id: key.id, revoked: true });
   t.is((await post(`/keys/${key.id}/revoke`, {})).status, 404);
-  t.is(await stores.accounts.authenticate(key.key), undefined);
+  t.is(await stores.accounts.authenticate(hashKey(key.key)), undefined);
   t.deepEqual((await get('/accounts')).data, [(await get(`/accounts/${id}`)).data]);
 });
 

@@ -23,7 +23,7 @@ async function start(t: Cleanup, { failures = 0 } = {}) {
   const before = {
     attempts: new InMemoryAttempts({ failures, windowSeconds: 60 }),
     key: auth(
-      (sent) => stores.accounts.authenticateHash(sent),
+      (sent) => stores.accounts.authenticate(sent),
       new InMemoryAttempts({ failures: 0, windowSeconds: 60 }),
     ),
     body: [receiveBody(new MemoryBudget())],

@@ -1,5 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import { unzipSync } from 'fflate';
+import { hashKey } from '../../src/accounts/keyFormat.ts';
 import { credits } from '../../src/billing/price.ts';
 import type {
   AccountInfo,
@@ -167,7 +168,7 @@ test('keys of other accounts cannot be seen or revoked', async (t) => {
   const { id, key } = await service.stores.accounts.createKey(other);
   t.is((await post(`keys/${id}/revoke`)).status, 404);
   t.false((await (await get('keys')).text()).includes(id));
-  t.truthy(await service.stores.accounts.authenticate(key));
+  t.truthy(await service.stores.accounts.authenticate(hashKey(key)));
 });
 
 test('overview and statement show the ledger', async (t) => {
@@ -307,7 +308,7 @@ test('operators see accounts, grant once even if it is sent repeatedly, and revo
   t.is((await post(`operator/accounts/${other}/grant`, { ...grant, credits: 1 })).status, 400);
   t.is((await post('operator/accounts/nobody/grant', grant)).status, 404);
   t.is((await post(`operator/keys/${id}/revoke`)).status, 200);
-  t.is(await service.stores.accounts.authenticate(key), undefined);
+  t.is(await service.stores.accounts.authenticate(hashKey(key)), undefined);
   const { entries } = await read<Page<AuditEntry>>('operator/audit?limit=2');
   t.like(entries[0], { action: 'key.revoke', subject: id, actor: service.accountId, address: '127.0.0.1' });
   t.like(entries[1], { action: 'credits.grant', subject: other, detail: '2.5: sorry' });
