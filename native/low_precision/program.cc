@@ -141,14 +141,15 @@ Conv read_conv(Reader& reader, const Value& input, const Value& output) {
   conv.channel = reader.number(0, input.channels - 1, "a convolution's first channel");
   conv.channels = reader.number(1, input.channels - conv.channel, "a convolution's channels");
   read_window(reader, conv);
-  conv.wide = reader.number(1, 2, "the panels of a convolution") == 2;
+  conv.int16_weights = reader.number(1, 2, "the panels of a convolution") == 2;
   conv.bf16 = input.type == Type::kBf16;
   conv.activation = read_activation(reader, conv.bf16 ? kFusedActivations : 2);
   conv.relu = conv.activation == Activation::kRelu;
   conv.outputs = output.channels;
   conv.zero = output.zero;
   if (conv.outputs % kLanes != 0) throw Malformed{"the channels of a convolution"};
-  if (conv.pixel_bytes() % 4 != 0 || input.type == Type::kFloats || (conv.bf16 && conv.wide)) {
+  if (conv.pixel_bytes() % 4 != 0 || input.type == Type::kFloats ||
+      (conv.bf16 && conv.int16_weights)) {
     throw Malformed{"the input of a convolution"};
   }
   // Whole rows of the kernel are read at once where all channels are.

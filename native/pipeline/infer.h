@@ -12,9 +12,9 @@ namespace cutout {
 /// What the networks say about an image.
 struct Inferred {
   // The answer that the next stages work on. It borrows the tensors of its network's slot, or
-  // `kept`.
+  // `cached`.
   Prediction answer;
-  Tensor kept;  // the plan's prediction, where that is reused
+  Tensor cached;  // the plan's prediction, where that is reused
   // The prediction, at a smaller size than usual, is to be discarded: the caller prepares the usual
   // size and infers again.
   bool ambiguous = false;

@@ -131,7 +131,7 @@ export const createPipeline =
     const defaultSize = input.width === network.width && input.height === network.height;
     const beside = defaultSize ? second : undefined;
     const outputSettings = { networks: [network.name, beside], sizes: [decoded, result, input] };
-    const kept = imageKey === undefined ? undefined : outputs?.get(imageKey, outputSettings);
+    const cached = imageKey === undefined ? undefined : outputs?.get(imageKey, outputSettings);
     const matte = await engine.matte(
       decoded,
       {
@@ -143,9 +143,9 @@ export const createPipeline =
         ...(roi && { roi }),
         ...(classify && { subject: true }),
         ...(mask && { mask }),
-        ...(outputs && { keepOutput: true }),
+        ...(outputs && { returnOutput: true }),
         ...(firstMask && { firstMask }),
-        ...(kept && { kept }),
+        ...(cached && { cached }),
       },
       { signal },
     );

@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const ABI = 20;
+export const ABI = 21;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -334,9 +334,9 @@ export interface MattePlan extends Deadline {
    * With a mask: the networks see a part of the image with edges on a grid, and their output for it is part of the result.
    * Not at another `input` than the spec's.
    */
-  readonly keepOutput?: boolean;
+  readonly returnOutput?: boolean;
   /**
-   * With `keepOutput`: the mask of a prompt that the mask's adds to. The networks see its part where that serves the
+   * With `returnOutput`: the mask of a prompt that the mask's adds to. The networks see its part where that serves the
    * mask too (native/matte/mask_constraint.h), so that clicks on one subject share an output. Borrowed like the mask.
    */
   readonly firstMask?: SubjectMask;
@@ -344,7 +344,7 @@ export interface MattePlan extends Deadline {
    * Such an output of the same image, size and networks: where this mask shows the same part, no matting network
    * runs. Borrowed like the mask.
    */
-  readonly kept?: NetworkOutput;
+  readonly cached?: NetworkOutput;
 }
 
 /** The networks' output for a part of an image: float32 values from 0 to 1, in this machine's byte order. */

@@ -36,9 +36,9 @@ class DelegatingBackend : public Backend {
   Status is_confident(const TensorView& probability, const Box& area, bool& confident) override {
     return other_.is_confident(probability, area, confident);
   }
-  Status find_subject(const TensorView& probability, const Box& area,
-                      const std::optional<PlacedMask>& mask) override {
-    return other_.find_subject(probability, area, mask);
+  Status filter_components(const TensorView& probability, const Box& area,
+                           const std::optional<PlacedMask>& mask) override {
+    return other_.filter_components(probability, area, mask);
   }
   Status reduce(JobImage& image, int width, int height) override {
     return other_.reduce(image, width, height);
@@ -79,9 +79,9 @@ class FarBackend final : public DelegatingBackend {
   Status is_confident(const TensorView& probability, const Box& area, bool& confident) override {
     return DelegatingBackend::is_confident(near(probability), area, confident);
   }
-  Status find_subject(const TensorView& probability, const Box& area,
-                      const std::optional<PlacedMask>& mask) override {
-    return DelegatingBackend::find_subject(near(probability), area, mask);
+  Status filter_components(const TensorView& probability, const Box& area,
+                           const std::optional<PlacedMask>& mask) override {
+    return DelegatingBackend::filter_components(near(probability), area, mask);
   }
   Status solve(JobImage& image, const Box& part, const Prediction& prediction,
                std::unique_ptr<SolvedMatte>& solved) override {
@@ -137,10 +137,10 @@ class RecordingBackend final : public DelegatingBackend {
     note("isConfident", probability.width);
     return DelegatingBackend::is_confident(probability, area, confident);
   }
-  Status find_subject(const TensorView& probability, const Box& area,
-                      const std::optional<PlacedMask>& mask) override {
-    note("findSubject", probability.width);
-    return DelegatingBackend::find_subject(probability, area, mask);
+  Status filter_components(const TensorView& probability, const Box& area,
+                           const std::optional<PlacedMask>& mask) override {
+    note("filterComponents", probability.width);
+    return DelegatingBackend::filter_components(probability, area, mask);
   }
   Status reduce(JobImage& image, int width, int height) override {
     note("reduce", width);
@@ -184,10 +184,10 @@ class FaultyBackend final : public DelegatingBackend {
     if (kernel_ == "is_confident") confident = true;
     return {};
   }
-  Status find_subject(const TensorView& probability, const Box& area,
-                      const std::optional<PlacedMask>& mask) override {
-    if (kernel_ == "find_subject" && mask) return {};
-    return DelegatingBackend::find_subject(probability, area, mask);
+  Status filter_components(const TensorView& probability, const Box& area,
+                           const std::optional<PlacedMask>& mask) override {
+    if (kernel_ == "filter_components" && mask) return {};
+    return DelegatingBackend::filter_components(probability, area, mask);
   }
   Status reduce(JobImage& image, int width, int height) override {
     CUTOUT_RETURN_IF_ERROR(DelegatingBackend::reduce(image, width, height));

@@ -57,7 +57,7 @@ for (const kernel of [
   'fill_input',
   'to_probability',
   'is_confident',
-  'find_subject',
+  'filter_components',
   'reduce',
   'solve',
 ]) {
@@ -94,7 +94,7 @@ function stagesOf(network: NetworkSpec, image: Image, plan: StagesPlan, second?:
 test('a matte is made by prepare, infer, solve and write', (t) => {
   const network = networks.spec('plain');
   const { first } = stagesOf(network, disc(120, 90), { width: 120, height: 90 });
-  t.deepEqual(first.kernels, ['fillInput 64', 'toProbability 64', 'findSubject 64', 'solve 64']);
+  t.deepEqual(first.kernels, ['fillInput 64', 'toProbability 64', 'filterComponents 64', 'solve 64']);
   t.is(first.runs, 1);
   const reduced = stagesOf(network, disc(120, 90), { width: 100, height: 75 }).first;
   t.deepEqual(reduced.kernels.slice(-2), ['reduce 100', 'solve 64']);
@@ -105,12 +105,12 @@ test('an ambiguous answer at a smaller size passes prepare and infer again; a co
   const plan = { width: 40, height: 30, input: { width: 32, height: 32 } };
   const small = ['fillInput 32', 'toProbability 32', 'isConfident 32'];
   const confident = stagesOf(network, disc(120, 90), plan).first;
-  t.deepEqual(confident.kernels, [...small, 'findSubject 32', 'reduce 40', 'solve 32']);
+  t.deepEqual(confident.kernels, [...small, 'filterComponents 32', 'reduce 40', 'solve 32']);
   t.is(confident.runs, 1);
   // The middle of the logits.
   const ambiguous = stagesOf(network, disc(120, 90, 128), plan).first;
   const usual = ['fillInput 64', 'toProbability 64'];
-  t.deepEqual(ambiguous.kernels, [...small, ...usual, 'findSubject 64', 'reduce 40', 'solve 64']);
+  t.deepEqual(ambiguous.kernels, [...small, ...usual, 'filterComponents 64', 'reduce 40', 'solve 64']);
   t.is(ambiguous.runs, 2);
 });
 
@@ -121,16 +121,16 @@ test("a second network answers the same image at its own size, and the first one
   const image = disc(120, 90, 128);
   const plan = { width: 120, height: 90 };
   const usual = stagesOf(network, image, plan, second).first;
-  t.deepEqual(usual.kernels, [...both, 'findSubject 64', 'solve 64']);
+  t.deepEqual(usual.kernels, [...both, 'filterComponents 64', 'solve 64']);
   t.is(usual.runs, 1);
   t.deepEqual(usual.pixels, stagesOf(network, image, plan).first.pixels);
   // After an ambiguous answer at a smaller size, once.
   const again = stagesOf(network, image, { ...plan, input: { width: 32, height: 32 } }, second).first;
   t.deepEqual(again.kernels.slice(0, 3), ['fillInput 32', 'toProbability 32', 'isConfident 32']);
-  t.deepEqual(again.kernels.slice(3), [...both, 'findSubject 64', 'solve 64']);
+  t.deepEqual(again.kernels.slice(3), [...both, 'filterComponents 64', 'solve 64']);
   // Not where the output is kept.
   const kept = stagesOf(network, image, { ...plan, mask: mask(4) }, second).second;
-  t.deepEqual(kept.kernels, ['fillInput 64', 'findSubject 64', 'solve 64']);
+  t.deepEqual(kept.kernels, ['fillInput 64', 'filterComponents 64', 'solve 64']);
 });
 
 const mask = (from: number): NativeMask => ({
@@ -143,7 +143,7 @@ const mask = (from: number): NativeMask => ({
 
 test('a kept answer is used again without filling the input of the network where nobody reads that', (t) => {
   const network = networks.spec('kept');
-  const again = ['findSubject 64', 'solve 64'];
+  const again = ['filterComponents 64', 'solve 64'];
   const image = disc(120, 90);
   // The input is the guide of refinement where it is not larger than the result.
   const large = stagesOf(network, image, { width: 120, height: 90, mask: mask(4) });
