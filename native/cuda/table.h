@@ -31,8 +31,8 @@ struct FilterTaps {
   int outputs;
 };
 
-/// For each pixel of one axis of the image the network pixel at or before its centre, the share `t`
-/// of the next one, and the spline's weights of network pixels base - 1 .. base + 2
+/// Says for each pixel of one axis of the image which is the network pixel at or before its centre,
+/// the share `t` of the next one, and the spline's weights of network pixels base - 1 .. base + 2
 /// (matte/guided_upsample.h).
 struct GuideTaps {
   const int* base;
@@ -41,8 +41,8 @@ struct GuideTaps {
   int outputs;
 };
 
-/// For each network pixel of one axis the pixels of a mask and the blocks that it lies between
-/// (matte/mask_constraint.h).
+/// Says for each network pixel of one axis which are the pixels of a mask and the blocks that it
+/// lies between (matte/mask_constraint.h).
 struct MaskTaps {
   const LinearTap* mask;
   const LinearTap* blocks;

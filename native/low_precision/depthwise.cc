@@ -34,7 +34,7 @@ CUTOUT_INLINE Floats at_most(Floats values, float high) {
   return values > high ? all(high) : values;
 }
 
-/// As activated() of one value.
+/// Activates several values as activated() does one.
 CUTOUT_INLINE Floats activated(Activation activation, Floats values) {
   if (activation == Activation::kHardSwish) {
     return values * at_most(at_least(values * kSixth + 0.5F, 0), 1);
@@ -112,7 +112,7 @@ CUTOUT_SIMD void row_5_2(const Conv& conv, const Map& input, const Map& output, 
   row_of<5, 2>(conv, input, output, y);
 }
 
-/// Of any kernel, stride and dilation.
+/// Computes a row with any kernel, stride and dilation.
 CUTOUT_SIMD void row_any(const Conv& conv, const Map& input, const Map& output, int y) {
   for (int x = 0; x < output.width; ++x) {
     for (int c = 0; c < conv.outputs; c += kLanes) {

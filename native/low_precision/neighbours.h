@@ -19,7 +19,7 @@ struct Neighbours {
   }
 };
 
-/// Of one that enlarges, at pixel centres.
+/// Returns the neighbours in a resize that enlarges at pixel centres.
 inline Neighbours neighbours(int at, int factor, int length) {
   // Centres: (at + 1/2) / factor - 1/2, in 1024ths. factor is a power of two: exact up to 512.
   const int place = ((2 * at + 1) << kResizeBits) / (2 * factor) - (1 << (kResizeBits - 1));
@@ -28,13 +28,14 @@ inline Neighbours neighbours(int at, int factor, int length) {
   return {first, std::min(first + 1, length - 1), inside & ((1 << kResizeBits) - 1)};
 }
 
-/// Of one that enlarges, whose first output pixel lies on the first one of the input.
+/// Returns the neighbours in a resize that enlarges and whose first output pixel lies on the first
+/// one of the input.
 inline Neighbours neighbours_from_corner(int at, int factor, int length) {
   const int first = at / factor;
   return {first, std::min(first + 1, length - 1), at % factor * (1 << kResizeBits) / factor};
 }
 
-/// Of one that reduces, at pixel centres: the two pixels in the middle.
+/// Returns the neighbours in a resize that reduces at pixel centres: the two pixels in the middle.
 inline Neighbours neighbours_reduced(int at, int factor) {
   if (factor == 1) return {at, at, 0};
   const int first = at * factor + factor / 2 - 1;

@@ -16,7 +16,7 @@ struct MatteResult {
   int height = 0;
   MatteSummary summary;
   std::optional<Subject> subject;
-  /// After an error too: whether the job's pixels may have been changed.
+  /// Whether the job's pixels may have been changed; after an error too.
   bool pixels_changed = false;
   int runs = 0;  // of the first network: 2 when its first output was ambiguous, 0 when it was kept
   std::vector<float> output;  // of the networks, if it is to be kept; then:
