@@ -186,15 +186,16 @@ MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels) {
   }
   call.mask = to_mask(from, "mask", call.plan.mask);
   call.first_mask = to_mask(from, "firstMask", call.plan.first_mask);
-  if (!from.Get("keepOutput").IsUndefined()) call.plan.keep_output = boolean(from, "keepOutput");
-  if (const Napi::Value kept = from.Get("kept"); !kept.IsUndefined()) {
-    const Napi::Object given = object(kept, "kept");
-    KeptOutput& to = call.plan.kept.emplace();
+  if (!from.Get("returnOutput").IsUndefined())
+    call.plan.return_output = boolean(from, "returnOutput");
+  if (const Napi::Value cached = from.Get("cached"); !cached.IsUndefined()) {
+    const Napi::Object given = object(cached, "cached");
+    CachedOutput& to = call.plan.cached.emplace();
     to.width = integer(given, "width", 1, 8192);
     to.height = integer(given, "height", 1, 8192);
     to.view = box_inside(given, "view", call.plan.width, call.plan.height);
-    call.kept = typed_array<std::uint8_t>(given, "data", napi_uint8_array, "a Uint8Array");
-    to.values = floats_in(*call.kept, "data");
+    call.cached = typed_array<std::uint8_t>(given, "data", napi_uint8_array, "a Uint8Array");
+    to.values = floats_in(*call.cached, "data");
     const double wanted = static_cast<double>(to.width) * to.height;
     if (static_cast<double>(to.values.size()) != wanted) {
       wrong_value(given.Get("width"), "the width of the data", "width");

@@ -32,7 +32,7 @@ struct MatteCall {
   MattePlan plan;
   std::optional<Napi::Uint8Array> mask;        // borrowed by plan.mask
   std::optional<Napi::Uint8Array> first_mask;  // borrowed by plan.first_mask
-  std::optional<Napi::Uint8Array> kept;        // borrowed by plan.kept
+  std::optional<Napi::Uint8Array> cached;      // borrowed by plan.cached
 };
 MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels);
 

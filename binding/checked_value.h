@@ -29,7 +29,7 @@ std::int64_t integer(const Napi::Value& value, const char* name, double low, dou
 
 int integer(const Napi::Object& from, const char* name, int low, int high);
 
-/// From `low` to `high`.
+/// Returns a number from `low` to `high`.
 float number_in(const Napi::Object& from, const char* name, double low, double high);
 
 bool boolean(const Napi::Object& from, const char* name);

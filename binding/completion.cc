@@ -13,14 +13,15 @@ Completion::Completion(Napi::Env env)
 }
 
 Napi::Promise Completion::enter(Napi::Env env, const std::vector<Napi::Object>& pinned,
-                                std::function<void()> settled, std::unique_ptr<Outcome> outcome) {
-  Waiting waiting{Napi::Promise::Deferred::New(env), {}, std::move(settled), std::move(outcome)};
-  for (const Napi::Object& object : pinned) waiting.pinned.push_back(Napi::Persistent(object));
-  const Napi::Promise promise = waiting.deferred.Promise();
+                                std::function<void()> on_settle, std::unique_ptr<Outcome> outcome) {
+  PendingPromise entry{
+      Napi::Promise::Deferred::New(env), {}, std::move(on_settle), std::move(outcome)};
+  for (const Napi::Object& object : pinned) entry.pinned.push_back(Napi::Persistent(object));
+  const Napi::Promise promise = entry.deferred.Promise();
   const std::uint64_t number = next_++;
-  waiting.outcome->number = number;
-  waiting_.emplace(number, std::move(waiting));
-  if (waiting_.size() == 1) channel_.Ref(env);
+  entry.outcome->number = number;
+  pending_.emplace(number, std::move(entry));
+  if (pending_.size() == 1) channel_.Ref(env);
   return promise;
 }
 
@@ -31,7 +32,7 @@ void Completion::post(Outcome& outcome) {
 
 void Completion::shut_down() {
   channel_.Release();
-  waiting_.clear();
+  pending_.clear();
 }
 
 void Completion::call_js(Napi::Env env, Napi::Function, Completion* self, Outcome* outcome) {
@@ -45,23 +46,23 @@ void Completion::call_js(Napi::Env env, Napi::Function, Completion* self, Outcom
 }
 
 void Completion::settle(Napi::Env env, std::uint64_t number) {
-  const auto found = waiting_.find(number);
-  if (found == waiting_.end()) return;
-  const Waiting waiting = std::move(found->second);
-  waiting_.erase(found);
-  if (waiting_.empty()) channel_.Unref(env);
-  waiting.settled();
-  Outcome& outcome = *waiting.outcome;
+  const auto found = pending_.find(number);
+  if (found == pending_.end()) return;
+  const PendingPromise entry = std::move(found->second);
+  pending_.erase(found);
+  if (pending_.empty()) channel_.Unref(env);
+  entry.on_settle();
+  Outcome& outcome = *entry.outcome;
   if (!outcome.status.ok()) {
-    waiting.deferred.Reject(make_error(env, outcome.status).Value());
+    entry.deferred.Reject(make_error(env, outcome.status).Value());
     return;
   }
   try {
-    waiting.deferred.Resolve(outcome.make(env));
+    entry.deferred.Resolve(outcome.make(env));
   } catch (const Napi::Error& error) {
-    waiting.deferred.Reject(error.Value());
+    entry.deferred.Reject(error.Value());
   } catch (const std::bad_alloc&) {
-    waiting.deferred.Reject(make_error(env, Status(Code::kOutOfMemory)).Value());
+    entry.deferred.Reject(make_error(env, Status(Code::kOutOfMemory)).Value());
   }
 }
 

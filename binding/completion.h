@@ -34,16 +34,16 @@ class Completion {
     std::function<void(Status, Result)> done;
   };
 
-  /// A new promise and the function that settles it. `pinned` stays alive until then; `settled` is
-  /// called just before the promise settles; `value(env, Result&)` returns what it resolves with.
-  /// The process stays alive while a promise is pending. JS thread only.
+  /// A new promise and the function that settles it. `pinned` stays alive until then; `on_settle`
+  /// is called just before the promise settles; `value(env, Result&)` returns what it resolves
+  /// with. The process stays alive while a promise is pending. JS thread only.
   template <typename Result, typename Value>
   Pending<Result> begin(Napi::Env env, const std::vector<Napi::Object>& pinned,
-                        std::function<void()> settled, Value value) {
+                        std::function<void()> on_settle, Value value) {
     static_assert(std::is_nothrow_move_assignable_v<Result>);
     auto outcome = std::make_unique<OutcomeOf<Result, Value>>(std::move(value));
     OutcomeOf<Result, Value>* const slot = outcome.get();
-    const Napi::Promise promise = enter(env, pinned, std::move(settled), std::move(outcome));
+    const Napi::Promise promise = enter(env, pinned, std::move(on_settle), std::move(outcome));
     return {promise, [this, slot](Status status, Result result) {
               slot->status = std::move(status);
               slot->result = std::move(result);
@@ -56,7 +56,7 @@ class Completion {
   void shut_down();
 
  private:
-  /// The outcome of a job; owned by its entry in waiting_.
+  /// The outcome of a job; owned by its entry in pending_.
   struct Outcome {
     virtual ~Outcome() = default;
     virtual Napi::Value make(Napi::Env env) = 0;
@@ -70,22 +70,22 @@ class Completion {
     Value value;
     Result result{};
   };
-  struct Waiting {
+  struct PendingPromise {
     Napi::Promise::Deferred deferred;
     std::vector<Napi::ObjectReference> pinned;
-    std::function<void()> settled;
+    std::function<void()> on_settle;
     std::unique_ptr<Outcome> outcome;
   };
   static void call_js(Napi::Env env, Napi::Function, Completion* self, Outcome* outcome);
   using Channel = Napi::TypedThreadSafeFunction<Completion, Outcome, &Completion::call_js>;
 
   Napi::Promise enter(Napi::Env env, const std::vector<Napi::Object>& pinned,
-                      std::function<void()> settled, std::unique_ptr<Outcome> outcome);
+                      std::function<void()> on_settle, std::unique_ptr<Outcome> outcome);
   void post(Outcome& outcome);
   void settle(Napi::Env env, std::uint64_t number);
 
   Channel channel_;
-  std::unordered_map<std::uint64_t, Waiting> waiting_;
+  std::unordered_map<std::uint64_t, PendingPromise> pending_;
   std::uint64_t next_ = 1;
 };
 

@@ -88,9 +88,9 @@ void EngineObject::register_buffers(std::uint64_t id, const std::vector<BufferAc
 
 template <typename Result, typename Start, typename Make>
 Napi::Value EngineObject::run(const std::vector<Napi::Object>& pinned,
-                              std::function<void()> settled, Start start, Make make) {
+                              std::function<void()> on_settle, Start start, Make make) {
   const auto pending =
-      completion_.begin<Result>(Env(), pinned, std::move(settled), std::move(make));
+      completion_.begin<Result>(Env(), pinned, std::move(on_settle), std::move(make));
   try {
     start(pending.done);
   } catch (const std::bad_alloc&) {
@@ -173,7 +173,7 @@ Napi::Value EngineObject::matte(const Napi::CallbackInfo& info) {
   std::vector<BufferAccess> uses{{pixels.data, /*written=*/true}};
   if (call.mask) uses.push_back({*call.mask, /*written=*/false});
   if (call.first_mask) uses.push_back({*call.first_mask, /*written=*/false});
-  if (call.kept) uses.push_back({*call.kept, /*written=*/false});
+  if (call.cached) uses.push_back({*call.cached, /*written=*/false});
   return run<MatteResult>(
       id, uses,
       [&](const auto& done) {

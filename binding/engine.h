@@ -59,7 +59,7 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   /// Starts a job: `start(done)` passes it to the engine, `make(env, Result&)` returns what its
   /// promise resolves with.
   template <typename Result, typename Start, typename Make>
-  Napi::Value run(const std::vector<Napi::Object>& pinned, std::function<void()> settled,
+  Napi::Value run(const std::vector<Napi::Object>& pinned, std::function<void()> on_settle,
                   Start start, Make make);
 
   /// The same for a job with an id that borrows pixels.

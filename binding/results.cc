@@ -95,7 +95,7 @@ Napi::Object from_device_stats(Napi::Env env, int id, const DeviceWork& stats) {
   return result;
 }
 
-Napi::Array from_opening(Napi::Env env, const std::map<std::string, OpeningStep>& opening) {
+Napi::Array from_opening(Napi::Env env, const std::map<std::string, LoadStep>& opening) {
   Napi::Array all = Napi::Array::New(env, opening.size());
   std::uint32_t next = 0;
   for (const auto& [network, step] : opening) {
@@ -237,7 +237,7 @@ Napi::Value from_stats(Napi::Env env, Engine& engine) {
   result.Set("failed", static_cast<double>(stats.failed));
   result.Set("cancelled", static_cast<double>(stats.cancelled));
   result.Set("keptBytes", static_cast<double>(Engine::kept_bytes()));
-  result.Set("opening", from_opening(env, engine.opening()));
+  result.Set("opening", from_opening(env, engine.loading()));
   const std::vector<DeviceWork> devices = engine.device_work();
   Napi::Array all = Napi::Array::New(env, devices.size());
   for (std::uint32_t i = 0; i < devices.size(); ++i) {

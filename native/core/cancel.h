@@ -49,8 +49,8 @@ class CancelToken {
     return {};
   }
 
-  /// For std::stop_callback, to interrupt a step that cannot call check(). A passed deadline does
-  /// not trigger it.
+  /// Returns a token for std::stop_callback, to interrupt a step that cannot call check(). A passed
+  /// deadline does not trigger it.
   [[nodiscard]] std::stop_token stop_token() const { return source_.get_token(); }
 
  private:

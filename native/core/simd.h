@@ -1,6 +1,6 @@
 #pragma once
 
-/// Before the definition of a hot loop: compiles it for AVX-512, for AVX2 and for the baseline; the
+/// An attribute of a hot loop that compiles it for AVX-512, for AVX2 and for the baseline; the
 /// version is chosen when the library is loaded. With -ffp-contract=off all three give the same
 /// bytes; the kernel tests compare them in every call (test/native/levels.ts). Sanitizer builds and
 /// other processors have the plain function only.
@@ -12,16 +12,17 @@
 #define CUTOUT_SIMD
 #endif
 
-/// For functions that a hot loop calls: one that is not inlined would be compiled for the baseline
-/// and keep the loop from being vectorised.
+/// An attribute of functions that a hot loop calls: one that is not inlined would be compiled for
+/// the baseline and keep the loop from being vectorised.
 #if defined(__GNUC__)
 #define CUTOUT_INLINE inline __attribute__((always_inline))
 #else
 #define CUTOUT_INLINE inline
 #endif
 
-/// For plain functions of a pixel in `*/math/`, which loops of the CPU and kernels of a GPU call
-/// (native/cuda): no vector types, no allocation, nothing of the standard library but <cmath>.
+/// An attribute of plain functions of a pixel in `*/math/`, which loops of the CPU and kernels of a
+/// GPU call (native/cuda): no vector types, no allocation, nothing of the standard library but
+/// <cmath>.
 #if defined(__CUDACC__)
 #define CUTOUT_HD __host__ __device__ __forceinline__
 #else

@@ -23,8 +23,8 @@ class ThreadPool {
  public:
   /// Throws std::system_error when a thread cannot be started, after joining those that were.
   explicit ThreadPool(int threads);
-  /// For one job: the threads of `shared`, whose loops end early when the job has to end. Both are
-  /// borrowed.
+  /// Makes the pool of one job from the threads of `shared`, whose loops end early when the job has
+  /// to end. Both are borrowed.
   ThreadPool(ThreadPool& shared, const CancelToken& token);
   ~ThreadPool();  // finishes submitted tasks, then joins
   ThreadPool(const ThreadPool&) = delete;

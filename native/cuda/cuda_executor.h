@@ -44,7 +44,7 @@ class CudaExecutor {
     result_ = cudaGetLastError();
   }
 
-  /// Of the first launch that failed.
+  /// Returns the error of the first launch that failed; 0: none.
   [[nodiscard]] int result() const { return static_cast<int>(result_); }
 
  private:

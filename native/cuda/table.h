@@ -11,7 +11,7 @@
 namespace cutout::cuda {
 
 /// Changes with every change of Table or of a type in it.
-inline constexpr int kTableVersion = 8;
+inline constexpr int kTableVersion = 9;
 
 // Memory of these types is the device's.
 
@@ -32,8 +32,8 @@ struct FilterTaps {
   int outputs;
 };
 
-/// For each pixel of one axis of the image the network pixel at or before its centre, the share `t`
-/// of the next one, and the spline's weights of network pixels base - 1 .. base + 2
+/// Says for each pixel of one axis of the image which is the network pixel at or before its centre,
+/// the share `t` of the next one, and the spline's weights of network pixels base - 1 .. base + 2
 /// (matte/guided_upsample.h).
 struct GuideTaps {
   const int* base;
@@ -42,8 +42,8 @@ struct GuideTaps {
   int outputs;
 };
 
-/// For each network pixel of one axis the pixels of a mask and the blocks that it lies between
-/// (matte/mask_constraint.h).
+/// Says for each network pixel of one axis which are the pixels of a mask and the blocks that it
+/// lies between (matte/mask_constraint.h).
 struct MaskTaps {
   const LinearTap* mask;
   const LinearTap* blocks;

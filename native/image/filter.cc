@@ -77,7 +77,7 @@ CUTOUT_SIMD void add_premultiplied_row(float* __restrict sums, const Byte* __res
   sum += __builtin_shuffle(pair, full, I32x8{0, 1, 2, 8, 4, 5, 6, 8}) * (alpha * weight);
 }
 
-/// As four times add_premultiplied_row.
+/// Adds four rows as four calls of add_premultiplied_row do.
 CUTOUT_SIMD void add_four_premultiplied_rows(float* __restrict sums, const Byte* __restrict row,
                                              std::ptrdiff_t stride, const float* weights,
                                              int pixels) {

@@ -13,7 +13,7 @@ namespace {
 /// Queries that are computed at a time, a multiple of what every kernel takes at once.
 constexpr int kBlockRows = 48;
 
-/// Of queries, keys, heads and channels.
+/// The largest number of queries, keys, heads and channels.
 constexpr int kMaxSide = 1 << 20;
 
 /// Where in the memory of a part each thing begins.

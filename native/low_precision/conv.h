@@ -27,7 +27,7 @@ struct ConvTask {
   [[nodiscard]] std::uint8_t* group_at(std::uint8_t* pixel, int group) const {
     return pixel + group * group_bytes;
   }
-  /// Of a group, where the kernel transforms weights.
+  /// Returns the transformed weights of a group, where the kernel transforms weights.
   [[nodiscard]] const std::uint8_t* transformed_weights(int group) const {
     return transformed.data() +
            static_cast<std::size_t>(group - transformed_from) * transformed_bytes;

@@ -51,7 +51,7 @@ CUTOUT_TARGET inline __attribute__((always_inline)) void multiply(const ConvTask
 template <typename Arithmetic>
 CUTOUT_TARGET void convolve(const ConvTask& task, int first_row, int last_row, int first_group,
                             int last_group) {
-  const bool wide = task.conv->wide;
+  const bool int16_weights = task.conv->int16_weights;
   const int width = task.output.width;
   for (int group = first_group; group < last_group; ++group) {
     const std::int8_t* const weights = task.weights(group);
@@ -63,13 +63,13 @@ CUTOUT_TARGET void convolve(const ConvTask& task, int first_row, int last_row, i
         Sums256 sums[kRowPixels];
         Sums256 low[kRowPixels];
         multiply<Arithmetic>(task, task.window(from, y), weights, sums);
-        if (wide) {
+        if (int16_weights) {
           multiply<Arithmetic>(task, task.window(from, y), weights + task.panel_bytes(), low);
         }
         const int pixels = std::min(kRowPixels, width - from);
         std::uint8_t* output = task.group_at(task.output.at(from, y), group);
         for (int p = 0; p < pixels; ++p, output += task.output.stride) {
-          if (wide) {
+          if (int16_weights) {
             requantise(sums[p], low[p], requantiser, output);
           } else {
             requantise(sums[p], requantiser, output);

@@ -62,11 +62,12 @@ CUTOUT_TARGET inline __attribute__((always_inline)) void multiply(
 /// Some groups of one row.
 template <typename Arithmetic, int kPixels, int kPanels>
 CUTOUT_TARGET void row_of(const ConvTask& task, int y, int group) {
-  const bool wide = Arithmetic::kWide && task.conv->wide;
+  const bool int16_weights = Arithmetic::kWide && task.conv->int16_weights;
   const int width = task.output.width;
   std::array<typename Arithmetic::Finisher, kPanels> finishers;
   for (int b = 0; b < kPanels; ++b) {
-    finishers[static_cast<std::size_t>(b)] = Arithmetic::finisher(task, wide ? group : group + b);
+    finishers[static_cast<std::size_t>(b)] =
+        Arithmetic::finisher(task, int16_weights ? group : group + b);
   }
   for (int x = 0; x < width; x += kPixels) {
     // The last ones of a row begin earlier and are computed twice.
@@ -78,7 +79,7 @@ CUTOUT_TARGET void row_of(const ConvTask& task, int y, int group) {
     std::uint8_t* output = task.output.at(from, y);
     for (int p = 0; p < pixels; ++p, output += task.output.stride) {
       if constexpr (Arithmetic::kWide) {
-        if (wide) {
+        if (int16_weights) {
           Arithmetic::finish(sums[p][0], sums[p][kPanels - 1], finishers[0],
                              task.group_at(output, group));
           continue;
@@ -96,12 +97,12 @@ CUTOUT_TARGET void row_of(const ConvTask& task, int y, int group) {
 template <typename Arithmetic>
 CUTOUT_TARGET void convolve(const ConvTask& task, int first_row, int last_row, int first_group,
                             int last_group) {
-  const bool wide = Arithmetic::kWide && task.conv->wide;
+  const bool int16_weights = Arithmetic::kWide && task.conv->int16_weights;
   for (int group = first_group; group < last_group;) {
     const int left = last_group - group;
-    const int groups = wide ? 1 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    const int groups = int16_weights ? 1 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
     for (int y = first_row; y < last_row; ++y) {
-      if (wide || groups == 2) {
+      if (int16_weights || groups == 2) {
         row_of<Arithmetic, 12, 2>(task, y, group);
       } else if (groups == 4) {
         row_of<Arithmetic, 6, 4>(task, y, group);

@@ -19,7 +19,7 @@ struct Bytes : RequantisedSums {
   }
 };
 
-struct Words {
+struct Int16s {
   CUTOUT_TARGET static inline __attribute__((always_inline)) __m512i dot(__m512i sums,
                                                                          __m512i pairs,
                                                                          __m512i weights) {
@@ -29,7 +29,7 @@ struct Words {
 
 }  // namespace
 
-Kernel conv_avx512_vnni() { return winograd_kernel<Bytes, Vector512<Words>>(); }
+Kernel conv_avx512_vnni() { return winograd_kernel<Bytes, Vector512<Int16s>>(); }
 
 }  // namespace cutout::low_precision
 

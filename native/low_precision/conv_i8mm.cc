@@ -15,7 +15,7 @@ struct MatrixProduct {
   static constexpr int kChannelPairs = kLanes / 2;
 
   struct Start {};
-  /// Of two pixels and two channels: the first pixel's, then the second's.
+  /// The sums of two pixels and two channels: the first pixel's, then the second's.
   struct Block {
     int32x4_t sums[kPairs][kChannelPairs];
   };

@@ -49,11 +49,11 @@ CUTOUT_ARM void multiply(const ConvTask& task, const std::uint8_t* window, const
 template <typename Arithmetic>
 CUTOUT_TARGET void convolve(const ConvTask& task, int first_row, int last_row, int first_group,
                             int last_group) {
-  const bool wide = task.conv->wide;
+  const bool int16_weights = task.conv->int16_weights;
   const int width = task.output.width;
   for (int group = first_group; group < last_group; ++group) {
     const std::int8_t* const weights = task.weights(group);
-    const std::int8_t* const low_weights = weights + (wide ? task.panel_bytes() : 0);
+    const std::int8_t* const low_weights = weights + (int16_weights ? task.panel_bytes() : 0);
     const typename Arithmetic::Start start = Arithmetic::start(task, weights);
     const typename Arithmetic::Start low_start = Arithmetic::start(task, low_weights);
     const RequantiserNeon requantiser = requantiser_neon_of(task, group);
@@ -64,11 +64,12 @@ CUTOUT_TARGET void convolve(const ConvTask& task, int first_row, int last_row, i
         SumsNeon sums[kRowPixels];
         SumsNeon low[kRowPixels];
         multiply<Arithmetic>(task, task.window(from, y), weights, start, sums);
-        if (wide) multiply<Arithmetic>(task, task.window(from, y), low_weights, low_start, low);
+        if (int16_weights)
+          multiply<Arithmetic>(task, task.window(from, y), low_weights, low_start, low);
         const int pixels = std::min(kRowPixels, width - from);
         std::uint8_t* output = task.group_at(task.output.at(from, y), group);
         for (int p = 0; p < pixels; ++p, output += task.output.stride) {
-          if (wide) {
+          if (int16_weights) {
             requantise(sums[p], low[p], requantiser, output);
           } else {
             requantise(sums[p], requantiser, output);

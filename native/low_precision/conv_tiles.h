@@ -157,11 +157,11 @@ CUTOUT_TARGET void convolve_tiles(const ConvTask& task, int first_row, int last_
   const Tiles tiles;
   const Segments segments(task, first_row, last_row);
   const int count = segments.count();
-  const bool wide = Arithmetic::kWide && task.conv->wide;
+  const bool int16_weights = Arithmetic::kWide && task.conv->int16_weights;
   alignas(64) std::array<Sums<Arithmetic>, 4> sums;
   for (int group = first_group; group < last_group;) {
     const auto finisher = Arithmetic::finisher(task, group);
-    if (!wide && group + 1 == last_group) {
+    if (!int16_weights && group + 1 == last_group) {
       for (int i = 0; i < count; i += 4) {
         std::array<Segment, 4> four;
         for (int k = 0; k < 4; ++k) {
@@ -180,7 +180,7 @@ CUTOUT_TARGET void convolve_tiles(const ConvTask& task, int first_row, int last_
       const Segment b = segments.at(std::min(i + 1, count - 1));
       multiply_2x2<Arithmetic>(task, a, b, first, second, sums);
       if constexpr (Arithmetic::kWide) {
-        if (wide) {
+        if (int16_weights) {
           write<Arithmetic>(task, a, group, finisher, sums[0], sums[1]);
           write<Arithmetic>(task, b, group, finisher, sums[2], sums[3]);
           continue;
@@ -192,7 +192,7 @@ CUTOUT_TARGET void convolve_tiles(const ConvTask& task, int first_row, int last_
       write<Arithmetic>(task, b, group, finisher, sums[2]);
       write<Arithmetic>(task, b, group + 1, next, sums[3]);
     }
-    group += wide ? 1 : 2;
+    group += int16_weights ? 1 : 2;
   }
 }
 

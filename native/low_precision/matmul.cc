@@ -9,7 +9,7 @@ namespace cutout::low_precision {
 
 namespace {
 
-/// Of a matrix.
+/// The largest side of a matrix.
 constexpr std::int64_t kMaxSide = 1 << 20;
 
 /// Rows that are multiplied at a time, a multiple of what every kernel takes at once: fewer where

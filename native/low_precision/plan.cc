@@ -16,7 +16,7 @@ namespace {
 /// last one, which belong to the block.
 constexpr int kPixelsBehind = 96;
 
-/// Of one block and of all together.
+/// The largest number of bytes of one block and of all together.
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 36;
 
 /// Longest side of a map: positions in 1024ths (maps.cc) and sizes with borders fit an int.
@@ -252,7 +252,7 @@ class Plan::Layout {
       plan_.places_[value].border = widest[root(value)];
   }
 
-  /// For each value that is a block, the operations that use it or a value in it.
+  /// Returns, for each value that is a block, the operations that use it or a value in it.
   [[nodiscard]] std::vector<Block> uses() const {
     std::vector<Block> blocks(count_);
     const auto use = [&](int value, std::size_t operation) {

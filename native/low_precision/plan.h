@@ -21,7 +21,7 @@ struct Map {
   std::ptrdiff_t pitch = 0;   // bytes between rows
 
   [[nodiscard]] std::uint8_t* at(int x, int y) const { return data + y * pitch + x * stride; }
-  /// Of a map of floats.
+  /// The same pixel of a map of floats.
   [[nodiscard]] float* floats_at(int x, int y) const { return reinterpret_cast<float*>(at(x, y)); }
 };
 

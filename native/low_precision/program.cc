@@ -131,13 +131,14 @@ Conv read_conv(Reader& reader, const Value& input, const Value& output) {
   conv.left = reader.number(0, kMaxSide, "a border");
   conv.bottom = reader.number(0, kMaxSide, "a border");
   conv.right = reader.number(0, kMaxSide, "a border");
-  conv.wide = reader.number(1, 2, "the panels of a convolution") == 2;
+  conv.int16_weights = reader.number(1, 2, "the panels of a convolution") == 2;
   conv.relu = reader.number(0, 1, "a convolution's relu") == 1;
   conv.outputs = output.channels;
   conv.zero = output.zero;
   conv.bf16 = input.type == Type::kBf16;
   if (conv.outputs % kLanes != 0) throw Malformed{"the channels of a convolution"};
-  if (conv.pixel_bytes() % 4 != 0 || input.type == Type::kFloats || (conv.bf16 && conv.wide)) {
+  if (conv.pixel_bytes() % 4 != 0 || input.type == Type::kFloats ||
+      (conv.bf16 && conv.int16_weights)) {
     throw Malformed{"the input of a convolution"};
   }
   // Whole rows of the kernel are read at once where all channels are.

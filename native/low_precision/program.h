@@ -33,19 +33,19 @@ struct Conv {
   int left = 0;
   int bottom = 0;
   int right = 0;
-  bool wide = false;  // weights of 16 bits: 256 * high byte + low byte, both signed
-  int outputs = 0;    // rounded up to whole groups of kLanes
+  bool int16_weights = false;  // weights of 16 bits: 256 * high byte + low byte, both signed
+  int outputs = 0;             // rounded up to whole groups of kLanes
   std::vector<Chunk> chunks;
   /// [group of kLanes output channels][panel][chunk][16][kLanes][4], int8, or [2], bf16. Borrowed.
   /// A panel is what weights of 8 bits or bf16 of one group are packed into; 16-bit weights have
   /// two, of their high bytes and of their low ones.
   std::span<const std::int8_t> weights;
-  /// Of the sums, for the zero point of the input too. Borrowed.
+  /// What is added to the sums, for the zero point of the input too. Borrowed.
   std::span<const std::int32_t> bias;
-  /// From sums to values of the output. Borrowed.
+  /// Factors from sums to values of the output. Borrowed.
   std::span<const float> scales;
   bool bf16 = false;  // whether inputs and weights are; bias and scales are then empty
-  /// Of a convolution in bf16. Borrowed.
+  /// The bias of a convolution in bf16. Borrowed.
   std::span<const float> float_bias;
   /// Bound of the magnitude of an output's sums of one panel, with any inputs; of 8 bits.
   std::int64_t largest_sum = 0;
@@ -59,7 +59,7 @@ struct Conv {
   /// Bytes of the channels it reads of a pixel.
   [[nodiscard]] int pixel_bytes() const { return channels * element(); }
   [[nodiscard]] int groups() const { return outputs / kLanes; }
-  [[nodiscard]] int panels() const { return wide ? 2 : 1; }
+  [[nodiscard]] int panels() const { return int16_weights ? 2 : 1; }
   [[nodiscard]] bool reads_rows() const { return dilation == 1 && kernel_width > 1; }
 };
 

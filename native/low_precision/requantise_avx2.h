@@ -74,7 +74,7 @@ CUTOUT_AVX2 inline void requantise(const Sums256& sums, const Requantiser256& re
                output);
 }
 
-/// Likewise for 16-bit weights: 256 * high + low.
+/// Requantises sums of 16-bit weights likewise: 256 * high + low.
 CUTOUT_AVX2 inline void requantise(const Sums256& high, const Sums256& low,
                                    const Requantiser256& requantiser, std::uint8_t* output) {
   __m256 values[2];

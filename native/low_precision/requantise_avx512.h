@@ -55,7 +55,7 @@ CUTOUT_AVX512 inline void requantise(__m512i sums, const Requantiser512& requant
   store_scaled(_mm512_mul_ps(value, requantiser.scale), requantiser, output);
 }
 
-/// Likewise for 16-bit weights: 256 * high + low.
+/// Requantises sums of 16-bit weights likewise: 256 * high + low.
 CUTOUT_AVX512 inline void requantise(__m512i high, __m512i low, const Requantiser512& requantiser,
                                      std::uint8_t* output) {
   const __m512 upper = _mm512_mul_ps(_mm512_cvtepi32_ps(high), _mm512_set1_ps(256.0F));

@@ -81,7 +81,7 @@ CUTOUT_NEON void requantise(const SumsNeon& sums, const RequantiserNeon& requant
   store_scaled(values, requantiser, output);
 }
 
-/// Likewise for 16-bit weights: 256 * high + low.
+/// Requantises sums of 16-bit weights likewise: 256 * high + low.
 CUTOUT_NEON void requantise(const SumsNeon& high, const SumsNeon& low,
                             const RequantiserNeon& requantiser, std::uint8_t* output) {
   float32x4_t values[kQuads];

@@ -15,7 +15,7 @@ struct FloatRows {
   int columns = 0;
 };
 
-/// As above, to be written.
+/// Such rows that are written.
 struct OutputRows {
   float* data = nullptr;
   std::ptrdiff_t stride = 0;

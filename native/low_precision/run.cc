@@ -30,7 +30,8 @@ constexpr std::size_t kTransformedBytes = std::size_t{8} << 20;
 constexpr int kSmallMapPixels = 48 * 48;
 constexpr int kTransformingParts = 4;
 
-/// Of a group, for an output map.
+/// Returns the bytes of the transformed weights of a group, for an output map; 0 where the kernel
+/// does not transform them.
 std::size_t transformed_bytes(const Kernel& kernel, const Conv& conv, const Map& output) {
   return kernel.transformed_bytes == nullptr
              ? 0

@@ -23,7 +23,7 @@
 // | weights    | of 8 bits, or the two panels of 16-bit ones                            |
 // | map        | large enough for the transforms to be worth it                         |
 //
-// A Vector has registers of kWords 16-bit numbers and of half as many 32-bit ones, and
+// A Vector has registers of kInt16s 16-bit numbers and of half as many 32-bit ones, and
 //   kTiles                       whose sums with two registers of weights fill the registers
 //   widened(bytes), two_of_four(packed, last)
 //   words: plus, minus, load, store, pair
@@ -60,7 +60,8 @@ constexpr int kPassPanels = 2;
 /// Bytes between what belongs to neighbouring positions, behind it: at multiples of 4 KB they would
 /// share the same lines of the first-level cache.
 constexpr int kPadding = 64;
-/// For the transformed inputs of tiles that are computed together: fits the second-level cache.
+/// Bytes for the transformed inputs of tiles that are computed together: fits the second-level
+/// cache.
 constexpr std::size_t kInputBytes =
     std::size_t{kPositions} * (8 * kMaxChannels * sizeof(std::int16_t) + kPadding);
 constexpr int kMaxTiles = 24;
@@ -103,7 +104,7 @@ class Tiles {
 };
 
 /// 16-bit numbers of a panel's transformed weights: [position][pair of channels][kLanes][2].
-std::size_t panel_words(const Conv& conv) {
+std::size_t panel_values(const Conv& conv) {
   return static_cast<std::size_t>(kPositions) * static_cast<std::size_t>(conv.channels) * kLanes;
 }
 
@@ -125,7 +126,7 @@ std::size_t winograd_bytes(const Conv& conv, int width, int height) {
       !has_enough_tiles(conv, width, height)) {
     return 0;
   }
-  return static_cast<std::size_t>(conv.panels()) * panel_words(conv) * sizeof(std::int16_t);
+  return static_cast<std::size_t>(conv.panels()) * panel_values(conv) * sizeof(std::int16_t);
 }
 
 /// Channels that are multiplied at a time.
@@ -134,16 +135,16 @@ int channels_together(const Conv& conv) {
   return conv.largest_sum < kLimit ? conv.channels : std::min(conv.channels, kSafeChannels);
 }
 
-template <typename Vector, typename Words = typename Vector::Words>
-CUTOUT_TARGET inline __attribute__((always_inline)) Words twice(Words a) {
+template <typename Vector, typename Int16s = typename Vector::Int16s>
+CUTOUT_TARGET inline __attribute__((always_inline)) Int16s twice(Int16s a) {
   return Vector::plus(a, a);
 }
-template <typename Vector, typename Words = typename Vector::Words>
-CUTOUT_TARGET inline __attribute__((always_inline)) Words four(Words a) {
+template <typename Vector, typename Int16s = typename Vector::Int16s>
+CUTOUT_TARGET inline __attribute__((always_inline)) Int16s four(Int16s a) {
   return twice<Vector>(twice<Vector>(a));
 }
-template <typename Vector, typename Words = typename Vector::Words>
-CUTOUT_TARGET inline __attribute__((always_inline)) Words six(Words a) {
+template <typename Vector, typename Int16s = typename Vector::Int16s>
+CUTOUT_TARGET inline __attribute__((always_inline)) Int16s six(Int16s a) {
   return Vector::plus(twice<Vector>(a), four<Vector>(a));
 }
 template <typename Vector, typename Sums = typename Vector::Sums>
@@ -154,12 +155,12 @@ CUTOUT_TARGET inline __attribute__((always_inline)) Sums doubled(Sums a) {
 /// A column of B d.
 template <typename Vector>
 CUTOUT_TARGET inline __attribute__((always_inline)) void transform_inputs(
-    const typename Vector::Words (&d)[kSide], typename Vector::Words (&to)[kSide]) {
-  using Words = typename Vector::Words;
-  const Words even = Vector::minus(d[4], four<Vector>(d[2]));
-  const Words odd = Vector::minus(d[3], four<Vector>(d[1]));
-  const Words near = Vector::minus(d[4], d[2]);
-  const Words far = twice<Vector>(Vector::minus(d[3], d[1]));
+    const typename Vector::Int16s (&d)[kSide], typename Vector::Int16s (&to)[kSide]) {
+  using Int16s = typename Vector::Int16s;
+  const Int16s even = Vector::minus(d[4], four<Vector>(d[2]));
+  const Int16s odd = Vector::minus(d[3], four<Vector>(d[1]));
+  const Int16s near = Vector::minus(d[4], d[2]);
+  const Int16s far = twice<Vector>(Vector::minus(d[3], d[1]));
   to[0] = Vector::plus(four<Vector>(Vector::minus(d[0], d[2])), near);
   to[1] = Vector::plus(even, odd);
   to[2] = Vector::minus(even, odd);
@@ -168,12 +169,12 @@ CUTOUT_TARGET inline __attribute__((always_inline)) void transform_inputs(
   to[5] = Vector::minus(Vector::minus(d[5], d[3]), twice<Vector>(far));
 }
 
-/// B d Bᵀ for every channel of a tile, [position][block of kWords channels][tile][kWords], of which
-/// `to` is the tile's. `tiles` of them lie side by side, positions are `between` words apart.
+/// B d Bᵀ for every channel of a tile, [position][block of kInt16s channels][tile][kInt16s], of
+/// which `to` is the tile's. `tiles` of them lie side by side, positions are `between` words apart.
 template <typename Vector>
 CUTOUT_TARGET void transform_tile(const ConvTask& task, const Tiles::Place& place, int tiles,
                                   std::size_t between, std::int16_t* to) {
-  using Words = typename Vector::Words;
+  using Int16s = typename Vector::Int16s;
   const int dilation = task.conv->dilation;
   // A tile at the lower end may have more rows of inputs than there are.
   const int last_row = task.output.height - 1 + (kTaps - 1) * dilation;
@@ -182,12 +183,12 @@ CUTOUT_TARGET void transform_tile(const ConvTask& task, const Tiles::Place& plac
     rows[row] = task.window(place.x, std::min(place.y + row * dilation, last_row));
   }
   const std::ptrdiff_t step = task.input.stride * dilation;
-  for (int channel = 0; channel < task.conv->channels; channel += Vector::kWords) {
-    Words half[kSide][kSide];
+  for (int channel = 0; channel < task.conv->channels; channel += Vector::kInt16s) {
+    Int16s half[kSide][kSide];
 #pragma GCC unroll 6
     for (int column = 0; column < kSide; ++column) {
-      Words d[kSide];
-      Words transformed[kSide];
+      Int16s d[kSide];
+      Int16s transformed[kSide];
 #pragma GCC unroll 6
       for (int row = 0; row < kSide; ++row) {
         d[row] = Vector::widened(rows[row] + column * step + channel);
@@ -199,7 +200,7 @@ CUTOUT_TARGET void transform_tile(const ConvTask& task, const Tiles::Place& plac
     std::int16_t* at = to + channel * tiles;
 #pragma GCC unroll 6
     for (int row = 0; row < kSide; ++row) {
-      Words whole[kSide];
+      Int16s whole[kSide];
       transform_inputs<Vector>(half[row], whole);
 #pragma GCC unroll 6
       for (int column = 0; column < kSide; ++column, at += between) {
@@ -212,7 +213,7 @@ CUTOUT_TARGET void transform_tile(const ConvTask& task, const Tiles::Place& plac
 /// Where a panel's products of a position and a tile lie.
 template <typename Vector>
 struct Products {
-  static constexpr int kSums = Vector::kWords / 2;   // in a register
+  static constexpr int kSums = Vector::kInt16s / 2;  // in a register
   static constexpr int kRegisters = kLanes / kSums;  // of a panel
   static constexpr int kBetween =
       kMaxTiles * kSums + kPadding / static_cast<int>(sizeof(std::int32_t));
@@ -235,18 +236,18 @@ CUTOUT_TARGET void multiply_tiles(const std::int16_t* inputs, int tiles, int cha
   for (auto& tile : sums) {
     for (auto& sum : tile) sum = Vector::zero();
   }
-  for (int channel = 0; channel < channels; channel += Vector::kWords) {
+  for (int channel = 0; channel < channels; channel += Vector::kInt16s) {
     const std::int16_t* from = inputs + channel * tiles;
-    const int pairs = std::min(Vector::kWords, channels - channel) / 2;
+    const int pairs = std::min(Vector::kInt16s, channels - channel) / 2;
     for (int pair = 0; pair < pairs; ++pair, from += 2, weights += 2 * kLanes) {
-      typename Vector::Words panel[kColumns];
+      typename Vector::Int16s panel[kColumns];
 #pragma GCC unroll 2
       for (int column = 0; column < kColumns; ++column) {
         panel[column] = Vector::load(weights + static_cast<std::size_t>(column) * between);
       }
 #pragma GCC unroll 12
       for (int tile = 0; tile < kTiles; ++tile) {
-        const typename Vector::Words both = Vector::pair(from + tile * Vector::kWords);
+        const typename Vector::Int16s both = Vector::pair(from + tile * Vector::kInt16s);
 #pragma GCC unroll 2
         for (int column = 0; column < kColumns; ++column) {
           sums[tile][column] = Vector::dot(sums[tile][column], both, panel[column]);
@@ -265,8 +266,8 @@ CUTOUT_TARGET void multiply_tiles(const std::int16_t* inputs, int tiles, int cha
   }
 }
 
-/// Likewise for any number of tiles, in blocks of at most Vector::kTiles; the last block may be
-/// larger than what is left.
+/// Does the same for any number of tiles, in blocks of at most Vector::kTiles; the last block may
+/// be larger than what is left.
 template <typename Vector, int kColumns>
 CUTOUT_TARGET void multiply_position(const std::int16_t* inputs, int tiles, int count, int channels,
                                      const std::int16_t* weights, std::size_t between,
@@ -280,7 +281,7 @@ CUTOUT_TARGET void multiply_position(const std::int16_t* inputs, int tiles, int 
     const auto multiply = block == kTiles       ? multiply_tiles<Vector, kTiles, kColumns>
                           : block == kTiles / 3 ? multiply_tiles<Vector, kTiles / 3, kColumns>
                                                 : multiply_tiles<Vector, kTiles * 2 / 3, kColumns>;
-    multiply(inputs + tile * Vector::kWords, tiles, channels, weights, between,
+    multiply(inputs + tile * Vector::kInt16s, tiles, channels, weights, between,
              products + tile * Products<Vector>::kSums, between_products);
     tile += block;
   }
@@ -337,7 +338,7 @@ struct Outputs {
   typename Vector::Sums sums[kOutputs * kOutputs][Products<Vector>::kRegisters];
 };
 
-/// Of tiles that are computed together, for a part of the channels.
+/// The outputs of tiles that are computed together, for a part of the channels.
 template <typename Vector>
 using PartialOutputs = std::array<std::array<Outputs<Vector>, kMaxTiles>, kPassPanels>;
 
@@ -370,13 +371,13 @@ CUTOUT_TARGET void write_tile(const ConvTask& task, const Tiles::Place& place, i
   Outputs<Vector> high;
   Outputs<Vector> low;
   read_outputs(products, panel, tile, before_of(panel), high);
-  if (task.conv->wide) read_outputs(products, panel + 1, tile, before_of(panel + 1), low);
+  if (task.conv->int16_weights) read_outputs(products, panel + 1, tile, before_of(panel + 1), low);
   for (int i = 0; i < kOutputs * kOutputs; ++i) {
     const int x = place.x + i % kOutputs * task.conv->dilation;
     const int y = place.y + i / kOutputs * task.conv->dilation;
     if (x >= task.output.width || y >= last_row) continue;
     std::uint8_t* const output = task.group_at(task.output.at(x, y), group);
-    if (task.conv->wide) {
+    if (task.conv->int16_weights) {
       Vector::finish(high.sums[i], low.sums[i], finisher, output);
     } else {
       Vector::finish(high.sums[i], finisher, output);
@@ -387,11 +388,11 @@ CUTOUT_TARGET void write_tile(const ConvTask& task, const Tiles::Place& place, i
 /// The rows of G times three numbers.
 template <typename Vector>
 CUTOUT_TARGET inline __attribute__((always_inline)) void transform_taps(
-    const typename Vector::Words (&g)[kTaps], typename Vector::Words (&to)[kSide]) {
-  using Words = typename Vector::Words;
-  const Words ends = Vector::plus(g[0], g[2]);
-  const Words far = Vector::plus(g[0], four<Vector>(g[2]));
-  const Words two = twice<Vector>(g[1]);
+    const typename Vector::Int16s (&g)[kTaps], typename Vector::Int16s (&to)[kSide]) {
+  using Int16s = typename Vector::Int16s;
+  const Int16s ends = Vector::plus(g[0], g[2]);
+  const Int16s far = Vector::plus(g[0], four<Vector>(g[2]));
+  const Int16s two = twice<Vector>(g[1]);
   to[0] = six<Vector>(g[0]);
   to[1] = Vector::plus(ends, g[1]);
   to[2] = Vector::minus(ends, g[1]);
@@ -404,9 +405,9 @@ CUTOUT_TARGET inline __attribute__((always_inline)) void transform_taps(
 template <typename Vector>
 CUTOUT_TARGET void transform_weights(const Conv& conv, int first_group, int last_group,
                                      std::uint8_t* to) {
-  using Words = typename Vector::Words;
-  constexpr int kFour = 4 * kLanes;           // bytes of 4 channels of a group
-  constexpr int kBytes = 2 * Vector::kWords;  // of packed weights that become two registers
+  using Int16s = typename Vector::Int16s;
+  constexpr int kFour = 4 * kLanes;            // bytes of 4 channels of a group
+  constexpr int kBytes = 2 * Vector::kInt16s;  // of packed weights that become two registers
   // Where the weights of a tap's first 4 channels lie in a panel; the others follow, in chunks that
   // may have been begun by the tap before.
   const auto four_at = [&conv](int row, int column, int channel) {
@@ -426,14 +427,14 @@ CUTOUT_TARGET void transform_weights(const Conv& conv, int first_group, int last
   const std::size_t count = static_cast<std::size_t>(last_group - first_group) * panels;
   const std::size_t between = static_cast<std::size_t>(conv.channels) * kLanes;
   auto* out = reinterpret_cast<std::int16_t*>(to);
-  for (std::size_t i = 0; i < count; ++i, panel += panel_bytes, out += panel_words(conv)) {
+  for (std::size_t i = 0; i < count; ++i, panel += panel_bytes, out += panel_values(conv)) {
     for (int channel = 0; channel < conv.channels; channel += 4) {
       for (int part = 0; part < kFour; part += kBytes) {
         for (int two = 0; two < 2; ++two) {
-          Words partial[kSide][kTaps];
+          Int16s partial[kSide][kTaps];
           for (int column = 0; column < kTaps; ++column) {
-            Words g[kTaps];
-            Words transformed[kSide];
+            Int16s g[kTaps];
+            Int16s transformed[kSide];
             for (int row = 0; row < kTaps; ++row) {
               g[row] = Vector::two_of_four(panel + four_at(row, column, channel) + part, two);
             }
@@ -442,9 +443,9 @@ CUTOUT_TARGET void transform_weights(const Conv& conv, int first_group, int last
           }
           std::int16_t* at = out + (channel + 2 * two) * kLanes + part / 2;
           for (const auto& row : partial) {
-            Words whole[kSide];
+            Int16s whole[kSide];
             transform_taps<Vector>(row, whole);
-            for (const Words& each : whole) {
+            for (const Int16s& each : whole) {
               Vector::store(each, at);
               at += between;
             }
@@ -472,8 +473,8 @@ CUTOUT_TARGET void multiply_positions(const Conv& conv, const TileInputs& inputs
                                       Products<Vector>& products) {
   using Room = Products<Vector>;
   const auto register_at = [&](int reg) {
-    return static_cast<std::size_t>(reg / Room::kRegisters) * panel_words(conv) +
-           static_cast<std::size_t>(reg % Room::kRegisters * Vector::kWords);
+    return static_cast<std::size_t>(reg / Room::kRegisters) * panel_values(conv) +
+           static_cast<std::size_t>(reg % Room::kRegisters * Vector::kInt16s);
   };
   for (int position = 0; position < kPositions; ++position) {
     const std::int16_t* const from = inputs.values +
@@ -498,7 +499,7 @@ CUTOUT_TARGET void convolve_tiles(const ConvTask& task, int first_row, int last_
   const Conv& conv = *task.conv;
   const int channels = conv.channels;
   const Tiles tiles(conv.dilation, task.output.width, first_row, last_row);
-  const int room = rounded_up(channels, Vector::kWords);
+  const int room = rounded_up(channels, Vector::kInt16s);
   const auto fitting = static_cast<int>((kInputBytes / kPositions - kPadding) / 2) / room;
   const int most = std::min(fitting, kMaxTiles);
   const int together = std::max(most / Vector::kTiles * Vector::kTiles, most / 4 * 4);
@@ -514,7 +515,7 @@ CUTOUT_TARGET void convolve_tiles(const ConvTask& task, int first_row, int last_
     for (int i = 0; i < together; ++i) {
       if (i >= rounded_up(count, Vector::kTiles / 3)) break;
       transform_tile<Vector>(task, tiles.at(std::min(begin + i, tiles.count() - 1)), together,
-                             between, inputs.data() + i * Vector::kWords);
+                             between, inputs.data() + i * Vector::kInt16s);
     }
     for (int first = first_group; first < last_group; first += pass_groups) {
       const int groups = std::min(pass_groups, last_group - first);

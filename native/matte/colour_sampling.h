@@ -41,8 +41,8 @@ struct ColourSampling {
 /// | agreement | bit-equal to the scalar version                                                        |
 ColourSampling sample_colours(const Guide& guide, std::span<const float> p, ThreadPool& pool);
 
-/// For the output of a network trained on mattes, which is a blurred alpha: p without samples, c is
-/// 0 everywhere.
+/// Returns what there is for the output of a network trained on mattes, which is a blurred alpha: p
+/// without samples, c is 0 everywhere.
 ColourSampling without_samples(const Guide& guide, std::span<const float> p, ThreadPool& pool);
 
 }  // namespace cutout

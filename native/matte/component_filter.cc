@@ -44,11 +44,12 @@ int radius_of(Kind kind, const Box& area) {
 
 /// Updates the distances of a row from those of a row beside it; both have a value more at either
 /// end.
-CUTOUT_SIMD void spread_from(const std::uint16_t* __restrict beside, int n,
+CUTOUT_SIMD void spread_from(const std::uint16_t* __restrict neighbour, int n,
                              std::uint16_t* __restrict row) {
   for (int x = 0; x < n; ++x) {
-    const std::uint16_t two = beside[x - 1] < beside[x + 1] ? beside[x - 1] : beside[x + 1];
-    const std::uint16_t least = two < beside[x] ? two : beside[x];
+    const std::uint16_t two =
+        neighbour[x - 1] < neighbour[x + 1] ? neighbour[x - 1] : neighbour[x + 1];
+    const std::uint16_t least = two < neighbour[x] ? two : neighbour[x];
     const auto next = static_cast<std::uint16_t>(least + 1);
     row[x] = next < row[x] ? next : row[x];
   }
@@ -121,7 +122,7 @@ void write(std::span<float> p, int width, const Components& parts, const std::ve
   }
 }
 
-/// For each hole, whether it is filled. A hole that may be filled lies in one component: its
+/// Returns for each hole whether it is filled. A hole that may be filled lies in one component: its
 /// network pixels are connected and none of them is background.
 std::vector<char> holes_to_fill(const Components& holes, const Components& found) {
   std::vector<char> chosen(holes.components.size(), 0);

@@ -97,7 +97,7 @@ class ConjugateGradients {
     return sum_of_lanes(lanes.data());
   }
 
-  /// By rows of tiles, in a fixed order that a device follows.
+  /// Adds up rows of tiles, in a fixed order that a device follows.
   [[nodiscard]] double total() const {
     double sum = 0;
     double row = 0;

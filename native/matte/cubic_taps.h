@@ -15,7 +15,8 @@ struct Cubic {
   std::array<float, 4> weights;
 };
 
-/// For each of `out` positions of one axis, its four of `in` samples; the border is repeated.
+/// Returns for each of `out` positions of one axis its four of `in` samples; the border is
+/// repeated.
 std::vector<Cubic> cubic_positions(int in, int out);
 
 /// Positions of the pixel centres of one axis among network pixels: `t` of the way from network

@@ -58,7 +58,7 @@ class Blocks {
                       });
   }
 
-  /// Of the blocks up to `radius` away.
+  /// Returns the sums of the blocks up to `radius` away.
   [[nodiscard]] MaskSums around(int x, int y, int radius) const {
     const int left = std::max(0, x - radius);
     const int top = std::max(0, y - radius);

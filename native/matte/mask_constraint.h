@@ -42,11 +42,11 @@ struct BlockGrid {
   BlockGrid(int width, int height);
 };
 
-/// Of one axis, between which of the mask's pixels each of `count` network pixels lies, which cover
-/// `length` of `image` pixels from `begin` on.
+/// Returns, of one axis, between which of the mask's pixels each of `count` network pixels lies,
+/// which cover `length` of `image` pixels from `begin` on.
 std::vector<LinearTap> mask_taps(int begin, int length, int image, int mask, int count);
 
-/// Of one axis, between which of the blocks each of `count` network pixels lies.
+/// Returns, of one axis, between which of the blocks each of `count` network pixels lies.
 std::vector<LinearTap> block_taps(int count, int side, int blocks);
 
 /// A mask at the size of a network's output.

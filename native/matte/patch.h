@@ -31,7 +31,7 @@ inline Extent extent_of(const Tile& tile) {
   return {tile.right - tile.left + 2 * kHalo, tile.bottom - tile.top + 2 * kHalo};
 }
 
-/// Behind the last column that a step computes.
+/// Returns the column behind the last one that a step computes.
 inline int patch_end(const Extent& extent, int inset) {
   return inset + (extent.across - 2 * inset + kPatchVector - 1) / kPatchVector * kPatchVector;
 }

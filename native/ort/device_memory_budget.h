@@ -64,13 +64,13 @@ class DeviceMemoryBudget {
                                 const std::string& what, std::uint64_t expected,
                                 const std::function<Status()>& open, Reservation& reservation);
 
-  /// For memory that is about to be allocated on the device by others than sessions. False, and
-  /// nothing is reserved, when that is more than is left.
+  /// Reserves memory that is about to be allocated on the device by others than sessions. Returns
+  /// false, and nothing is reserved, when that is more than is left.
   [[nodiscard]] bool reserve(std::uint64_t bytes);
   /// That memory was released.
   void release(std::uint64_t bytes);
 
-  /// By sessions and by reserve().
+  /// Bytes that sessions and reserve() have reserved.
   [[nodiscard]] std::uint64_t reserved() const;
   /// 0: not known yet.
   [[nodiscard]] std::uint64_t limit() const;

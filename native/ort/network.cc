@@ -67,7 +67,7 @@ constexpr int kTimedRuns = 3;
 
 constexpr const char* kRunFailed = "The network's run failed";
 
-/// As guarded(), with the codes of gpu_failure() on a GPU.
+/// Runs `body` as guarded() does, with the codes of gpu_failure() on a GPU.
 template <typename Body>
 Status guarded_on(bool gpu, Code code, const std::string& what, Body&& body) {
   if (!gpu) return guarded(code, what, std::forward<Body>(body));
@@ -216,7 +216,7 @@ struct Network::Session {
     }
   }
 
-  /// Without it, runs use ordinary memory, from which the driver copies.
+  /// Finds page-locked memory; without it, runs use ordinary memory, from which the driver copies.
   void find_pinned_memory(int device_id) {
     try {
       const Ort::MemoryInfo info("CudaPinned", OrtDeviceAllocator, device_id, OrtMemTypeCPUOutput);
@@ -359,7 +359,8 @@ struct Network::Session {
     return {};
   }
 
-  /// Without effect on a slot that is open; a slot that cannot be opened is left as it was.
+  /// Opens a slot; has no effect on a slot that is open; a slot that cannot be opened is left as it
+  /// was.
   Status open_slot(Slot& slot, const std::string& input_name,
                    const std::vector<std::string>& output_names,
                    const std::vector<Shape>& output_shapes) {

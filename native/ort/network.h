@@ -70,9 +70,9 @@ class Network final : public cutout::Network {
   /// Runs the network on the slot's input. Stopping the token ends the run early with its reason.
   Status run(int slot, const CancelToken& token);
 
-  /// As run(), for an input of this size; fetches output 0 alone, which has to be one plane. kModel
-  /// for a size that takes() refuses. The plane belongs to the slot and is valid until its next
-  /// run.
+  /// Runs the network as run() does, for an input of this size; fetches output 0 alone, which has
+  /// to be one plane. kModel for a size that takes() refuses. The plane belongs to the slot and is
+  /// valid until its next run.
   Status run(int slot, int width, int height, const CancelToken& token, TensorView& plane) override;
 
   /// Runs the inputs of these slots as one batch, of 1 or a size of timings() that holds them, at

@@ -101,8 +101,8 @@ class Backend {
 
   /// matte/component_filter.h, in place. With a mask, matte/mask_constraint.h before it; components
   /// that the mask marks are not removed.
-  virtual Status find_subject(const TensorView& probability, const Box& area,
-                              const std::optional<PlacedMask>& mask) = 0;
+  virtual Status filter_components(const TensorView& probability, const Box& area,
+                                   const std::optional<PlacedMask>& mask) = 0;
   /// image/resample.h, in place.
   virtual Status reduce(JobImage& image, int width, int height) = 0;
   /// solve_matte of refinement.h; the prediction is about a part of the image.

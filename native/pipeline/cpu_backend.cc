@@ -66,11 +66,11 @@ Status CpuBackend::uncertainty(const TensorView& probability, const Box& area, d
   return {};
 }
 
-Status CpuBackend::find_subject(const TensorView& probability, const Box& area,
-                                const std::optional<PlacedMask>& mask) {
+Status CpuBackend::filter_components(const TensorView& probability, const Box& area,
+                                     const std::optional<PlacedMask>& mask) {
   const std::span<float> p = host_floats(probability);
   if (!mask) {
-    filter_components(p, probability.width, area, pool_);
+    cutout::filter_components(p, probability.width, area, pool_);
     return {};
   }
   const NetworkMask at_network = resize_mask(mask->mask, mask->view, mask->width, mask->height,
@@ -78,7 +78,7 @@ Status CpuBackend::find_subject(const TensorView& probability, const Box& area,
   constrain(p, at_network, pool_);
   const auto constrained = make_large_array<float>(p.size());
   std::ranges::copy(p, constrained.get());
-  filter_components(p, probability.width, area, pool_);
+  cutout::filter_components(p, probability.width, area, pool_);
   restore_marked(p, {constrained.get(), p.size()}, at_network, pool_);
   return {};
 }

@@ -20,8 +20,8 @@ class CpuBackend final : public Backend {
                     const TensorView& input) override;
   Status to_probability(const TensorView& values, NetworkOutput output) override;
   Status uncertainty(const TensorView& probability, const Box& area, double& value) override;
-  Status find_subject(const TensorView& probability, const Box& area,
-                      const std::optional<PlacedMask>& mask) override;
+  Status filter_components(const TensorView& probability, const Box& area,
+                           const std::optional<PlacedMask>& mask) override;
   Status reduce(JobImage& image, int width, int height) override;
   Status solve(JobImage& image, const Box& part, const Prediction& prediction,
                std::unique_ptr<SolvedMatte>& solved) override;

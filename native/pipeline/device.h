@@ -54,7 +54,7 @@ class Device final : public DeviceMemory {
  public:
   static constexpr std::size_t kStaging = 4U << 20U;
 
-  /// Without a budget the memory is not counted.
+  /// Memory is counted against the budget; without one it is not counted.
   explicit Device(const cuda::Table& table, int number, std::size_t staging = kStaging,
                   std::shared_ptr<ort::DeviceMemoryBudget> budget = nullptr)
       : table_(table), number_(number), staging_(staging), budget_(std::move(budget)) {}
@@ -134,8 +134,8 @@ class DeviceCall {
   }
   void clear(void* memory, std::size_t bytes) { run<&cuda::Table::clear>(memory, bytes); }
 
-  /// Through page-locked memory, to rows without padding on the device and back; the pool copies
-  /// there. The host's rows can be used again, or read, when they return.
+  /// Both copy through page-locked memory, to rows without padding on the device and back; the pool
+  /// copies there. The host's rows can be used again, or read, when they return.
   void upload(const ConstHostRows& rows, void* memory, ThreadPool& pool);
   void download(const void* memory, const HostRows& rows, ThreadPool& pool);
 
@@ -155,7 +155,8 @@ class DeviceCall {
     note(network(kFunction, stream_.handle, arguments...));
   }
 
-  /// Like run_network(), but returns false for the `expected` error, which does not fail the call.
+  /// Does what run_network() does, but returns false for the `expected` error, which does not fail
+  /// the call.
   template <auto kFunction, typename... Arguments>
   bool try_network(int expected, Arguments... arguments) {
     if (!status_.ok()) return false;
@@ -166,7 +167,8 @@ class DeviceCall {
     return status_.ok();
   }
 
-  /// Like run_network(), for what ends what an earlier function began: also after an error.
+  /// Does what run_network() does, for what ends what an earlier function began: also after an
+  /// error.
   template <auto kFunction, typename... Arguments>
   void end_network(Arguments... arguments) {
     if (has_stream_) note(network(kFunction, stream_.handle, arguments...));

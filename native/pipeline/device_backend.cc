@@ -372,8 +372,8 @@ Status DeviceBackend::uncertainty(const TensorView& probability, const Box& area
   return {};
 }
 
-Status DeviceBackend::find_subject(const TensorView& probability, const Box& area,
-                                   const std::optional<PlacedMask>& mask) {
+Status DeviceBackend::filter_components(const TensorView& probability, const Box& area,
+                                        const std::optional<PlacedMask>& mask) {
   float* const p = floats(probability);
   const auto filter = [&](DeviceCall& call, std::byte* scratch) {
     call.run<&Table::filter_components>(p, probability.width, area,

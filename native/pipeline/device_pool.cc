@@ -13,7 +13,7 @@ namespace cutout {
 /// A job's device and its networks there, from the choice to the end of the job.
 class DevicePool::DeviceLease {
  public:
-  /// Of the devices on which the job's networks work, the one with the fewest jobs.
+  /// Chooses the device with the fewest jobs of those on which the job's networks work.
   DeviceLease(DevicePool& devices, const MatteRequest& job) : devices_(devices) {
     const std::lock_guard lock(devices.mutex_);
     std::vector<std::size_t> order(devices.devices_.size());
@@ -46,7 +46,7 @@ class DevicePool::DeviceLease {
 
   /// None where no device works.
   [[nodiscard]] std::optional<std::size_t> device() const { return device_; }
-  /// Of the networks on the device.
+  /// The slot of the networks on the device.
   [[nodiscard]] int slot() const { return slot_; }
 
  private:

@@ -180,24 +180,24 @@ bool Engine::has_devices() const {
   return options_.provider != ort::Provider::kCpu || options_.device_ids.size() > 1;
 }
 
-class Engine::Opening {
+class Engine::NetworkLoad {
  public:
-  Opening(Engine& engine, std::string network) : engine_(engine), network_(std::move(network)) {
+  NetworkLoad(Engine& engine, std::string network) : engine_(engine), network_(std::move(network)) {
     const EngineOptions& options = engine.options_;
     const auto sizes = batch_sizes(options.max_batch).size() + 1;
-    OpeningStep first;
+    LoadStep first;
     if (engine.has_devices()) first.device_id = options.device_ids.front();
     first.steps = static_cast<int>(options.device_ids.size() * sizes);
     first.since = Clock::now();
     const std::lock_guard lock(engine_.mutex_);
-    engine_.opening_[network_] = first;
+    engine_.loading_[network_] = first;
   }
-  ~Opening() {
+  ~NetworkLoad() {
     const std::lock_guard lock(engine_.mutex_);
-    engine_.opening_.erase(network_);
+    engine_.loading_.erase(network_);
   }
-  Opening(const Opening&) = delete;
-  Opening& operator=(const Opening&) = delete;
+  NetworkLoad(const NetworkLoad&) = delete;
+  NetworkLoad& operator=(const NetworkLoad&) = delete;
 
  private:
   Engine& engine_;
@@ -210,23 +210,23 @@ void Engine::note_step(const std::string& network, std::size_t device, int batch
   for (int size = batch; size > 1; size /= 2) ++on_device;
   const std::lock_guard lock(mutex_);
   // Not there when a device that was lost opens the network again.
-  const auto found = opening_.find(network);
-  if (found == opening_.end()) return;
-  OpeningStep& step = found->second;
+  const auto found = loading_.find(network);
+  if (found == loading_.end()) return;
+  LoadStep& step = found->second;
   if (has_devices()) step.device_id = options_.device_ids[device];
   step.batch = batch;
   const int each = step.steps / static_cast<int>(options_.device_ids.size());
   step.step = static_cast<int>(device) * each + on_device;
 }
 
-std::map<std::string, OpeningStep> Engine::opening() {
+std::map<std::string, LoadStep> Engine::loading() {
   const std::lock_guard lock(mutex_);
-  return opening_;
+  return loading_;
 }
 
 void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
   const auto work = [this, spec](int, const CancelToken& token, NetworkInfo& info) -> Status {
-    const Opening shown(*this, spec.name);
+    const NetworkLoad shown(*this, spec.name);
     Replicas::Options options;
     options.spec = spec;
     options.devices = options_.device_ids.size();

@@ -46,7 +46,7 @@ struct EngineOptions {
 
 /// What of a network is being opened: a session for each size of batch on each device, one after
 /// the other.
-struct OpeningStep {
+struct LoadStep {
   std::optional<int> device_id;  // none for the only copy on the CPU
   int batch = 1;                 // images
   int step = 1;                  // 1 .. steps; sizes that do not fit are left out
@@ -135,10 +135,11 @@ class Engine {
   /// name; jobs that run on that finish on it.
   void load(const NetworkSpec& spec, Done<NetworkInfo> done);
 
-  /// As load(), for the classifier of subject types, of which there is one.
+  /// Loads the classifier of subject types as load() does a network, of which there is one.
   void load_subject_types(const SubjectTypesSpec& spec, Done<SubjectTypesInfo> done);
 
-  /// As load(), for the selector, of which there is one. Always on the CPU; not warmed up.
+  /// Loads the selector as load() does a network, of which there is one. Always on the CPU; not
+  /// warmed up.
   void load_selector(const SelectorSpec& spec, Done<SelectorInfo> done);
 
   /// Unloads all networks and returns their memory to the system, on the pixel executor. Jobs
@@ -170,8 +171,8 @@ class Engine {
     return budgets_;
   }
   /// Networks that mattes are made with which load() is opening, by their names.
-  [[nodiscard]] std::map<std::string, OpeningStep> opening();
-  /// Of the networks that are loaded, for each device; empty if none has a batcher.
+  [[nodiscard]] std::map<std::string, LoadStep> loading();
+  /// What the batchers of the loaded networks do, for each device; empty if none has a batcher.
   [[nodiscard]] std::vector<DeviceWork> device_work();
   /// Upper bound of the memory, of all engines, that is kept for the next runs of networks.
   [[nodiscard]] static std::size_t kept_bytes();
@@ -199,7 +200,7 @@ class Engine {
   /// run, whose allocations would wait.
   void trim_heap_if_alone();
   [[nodiscard]] ort::NetworkOptions network_options(const NetworkSpec& spec) const;
-  /// Of a network that mattes are made with, on a device.
+  /// The options of a network that mattes are made with, on a device.
   [[nodiscard]] ort::NetworkOptions matting_options(const NetworkSpec& spec, std::size_t device);
   /// Opens a network that mattes are made with on a device.
   Status open_network(const NetworkSpec& spec, std::size_t device, const CancelToken& token,
@@ -211,7 +212,7 @@ class Engine {
   /// Null when no network of that name is loaded.
   std::shared_ptr<Replicas> find_network(const std::string& name);
   /// Shows a network among opening() while it exists.
-  class Opening;
+  class NetworkLoad;
   void note_step(const std::string& network, std::size_t device, int batch);
   /// Whether there are GPUs, or copies on the CPU in their place.
   [[nodiscard]] bool has_devices() const;
@@ -224,9 +225,9 @@ class Engine {
   const std::vector<std::shared_ptr<ort::DeviceMemoryBudget>> budgets_;
   DevicePool devices_;
   std::mutex mutex_;
-  Loaded loaded_;                               // guarded by mutex_
-  std::map<std::string, OpeningStep> opening_;  // guarded by mutex_
-  std::atomic<bool> memory_released_ = false;   // by close()
+  Loaded loaded_;                              // guarded by mutex_
+  std::map<std::string, LoadStep> loading_;    // guarded by mutex_
+  std::atomic<bool> memory_released_ = false;  // by close()
   Scheduler scheduler_;
 };
 

@@ -24,10 +24,10 @@ Status run_network(LoadedNetwork& loaded, const NetworkInput& input, bool usual_
 }
 
 /// The plan's prediction in place of the first network's.
-Status reuse(const KeptOutput& kept, Backend& backend, Inferred& inferred) {
-  CUTOUT_RETURN_IF_ERROR(backend.allocate(1, kept.height, kept.width, inferred.kept));
-  inferred.answer.probability = inferred.kept.view;
-  return backend.upload(kept.values, inferred.kept.view);
+Status reuse(const CachedOutput& cached, Backend& backend, Inferred& inferred) {
+  CUTOUT_RETURN_IF_ERROR(backend.allocate(1, cached.height, cached.width, inferred.cached));
+  inferred.answer.probability = inferred.cached.view;
+  return backend.upload(cached.values, inferred.cached.view);
 }
 
 /// The uncertainty of an answer in what the plan's region of interest depends on.
@@ -45,7 +45,7 @@ Status infer(const MatteJob& job, const StageContext& context, const Prepared& p
   Prediction& answer = inferred.answer;
   answer = {{}, prepared.input, prepared.spec, job.network.spec.trained_on};
   if (prepared.reused) {
-    CUTOUT_RETURN_IF_ERROR(reuse(*job.plan.kept, context.backend, inferred));
+    CUTOUT_RETURN_IF_ERROR(reuse(*job.plan.cached, context.backend, inferred));
     return measure(context, prepared, answer, inferred.uncertainty);
   }
   CUTOUT_RETURN_IF_ERROR(run_network(job.network, prepared.spec, prepared.usual_size, context,

@@ -12,9 +12,9 @@ namespace cutout {
 /// What the networks say about an image.
 struct Inferred {
   // The answer that the next stages work on. It borrows the tensors of its network's slot, or
-  // `kept`.
+  // `cached`.
   Prediction answer;
-  Tensor kept;  // the plan's prediction, where that is reused
+  Tensor cached;  // the plan's prediction, where that is reused
   double uncertainty = 1;     // of the answer (matte/uncertainty.h)
   int runs = 0;               // of the first network
   Clock::duration waited{0};  // for batches

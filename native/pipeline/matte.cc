@@ -60,7 +60,7 @@ void start_detector(const MatteJob& job, const StageContext& context, const Prep
   detector->start();
 }
 
-Status keep_output(const StageContext& context, const Prepared& prepared, const Inferred& inferred,
+Status copy_output(const StageContext& context, const Prepared& prepared, const Inferred& inferred,
                    MatteResult& result) {
   const TensorView& probability = inferred.answer.probability;
   result.output_width = probability.width;
@@ -96,12 +96,12 @@ Status make_matte(const MatteJob& job, const StageContext& context, MatteResult&
   if (job.classifier) start_detector(job, context, prepared, detector);
   Inferred inferred;
   CUTOUT_RETURN_IF_ERROR(answer(job, context, prepared, detector, inferred, result.second_look));
-  if (prepared.keeps && !prepared.reused) {
-    CUTOUT_RETURN_IF_ERROR(keep_output(context, prepared, inferred, result));
+  if (prepared.returns_output && !prepared.reused) {
+    CUTOUT_RETURN_IF_ERROR(copy_output(context, prepared, inferred, result));
   }
   const Clock::time_point predicted = Clock::now();
 
-  CUTOUT_RETURN_IF_ERROR(find_subject(job, context, prepared, inferred));
+  CUTOUT_RETURN_IF_ERROR(filter_components(job, context, prepared, inferred));
   const Clock::time_point found = Clock::now();
   if (detector) {
     CUTOUT_RETURN_IF_ERROR(classify(context, prepared, inferred, *detector,

@@ -17,7 +17,7 @@ struct MatteResult {
   int height = 0;
   MatteSummary summary;
   std::optional<Subject> subject;
-  /// After an error too: whether the job's pixels may have been changed.
+  /// Whether the job's pixels may have been changed; after an error too.
   bool pixels_changed = false;
   int runs = 0;  // of the first network: 2 when a smaller input left it in doubt, 0 when its output
                  // was kept

@@ -32,7 +32,7 @@ struct NetworkSpec {
 };
 
 /// The network's output, 0..1, for a part of an image. Borrowed.
-struct KeptOutput {
+struct CachedOutput {
   std::span<const float> values;
   int width = 0;
   int height = 0;
@@ -57,13 +57,14 @@ struct MattePlan {
   // Says where the subject is; without, the network decides. Borrowed until the job is done.
   std::optional<SubjectMask> mask;
   // With a mask: see a part of the image with edges on a grid, and return the network's output for
-  // it, which another mask of the same image, size and networks may then get as `kept`. Where that
-  // shows the same part, no matting network runs. Not at another input size than the usual one.
-  bool keep_output = false;
-  // With `keep_output`: the mask of the prompt that this one adds to, whose part is seen where it
+  // it, which another mask of the same image, size and networks may then get as `cached`. Where
+  // that shows the same part, no matting network runs. Not at another input size than the usual
+  // one.
+  bool return_output = false;
+  // With `return_output`: the mask of the prompt that this one adds to, whose part is seen where it
   // serves this mask too (shared_view); without, `mask` decides alone.
   std::optional<SubjectMask> first_mask;
-  std::optional<KeptOutput> kept;
+  std::optional<CachedOutput> cached;
 };
 
 }  // namespace cutout

@@ -11,7 +11,7 @@ namespace cutout {
 
 namespace {
 
-constexpr int kViewGrid = 16;  // steps of the view's edges where the output is kept
+constexpr int kViewGrid = 16;  // steps of the view's edges where the output is cached
 
 /// The part of an image of `to` that shows what `part` shows of one of width x height.
 Box scaled(const Box& part, int width, int height, ImageView to) {
@@ -40,9 +40,9 @@ void choose_view(const MatteJob& job, Prepared& prepared) {
   prepared.part = {0, 0, job.pixels.width, job.pixels.height};
   if (!plan.mask) return;
   const SubjectMask& mask = *plan.mask;
-  const Box view = prepared.keeps ? shared_view(plan.first_mask.value_or(mask), mask, plan.width,
-                                                plan.height, kViewGrid)
-                                  : mask_view(mask, plan.width, plan.height);
+  const Box view = prepared.returns_output ? shared_view(plan.first_mask.value_or(mask), mask,
+                                                         plan.width, plan.height, kViewGrid)
+                                           : mask_view(mask, plan.width, plan.height);
   const Box roi = inside_part(plan.roi, view);
   if (view == whole || roi.empty()) return;  // the mask shows nothing in the region of interest
   prepared.view = view;
@@ -53,8 +53,8 @@ void choose_view(const MatteJob& job, Prepared& prepared) {
 /// Whether anything will read the network's input.
 bool needs_input(const MatteJob& job, const Prepared& prepared) {
   if (!prepared.reused || job.classifier) return true;
-  const KeptOutput& kept = *job.plan.kept;
-  return input_is_guide(prepared.spec, kept.width, kept.height, prepared.view.width,
+  const CachedOutput& cached = *job.plan.cached;
+  return input_is_guide(prepared.spec, cached.width, cached.height, prepared.view.width,
                         prepared.view.height);
 }
 
@@ -82,9 +82,10 @@ Status prepare(const MatteJob& job, const StageContext& context, Prepared& prepa
                               std::to_string(width) + " x " + std::to_string(height) + "."};
   }
   prepared.usual_size = width == usual.width && height == usual.height;
-  prepared.keeps = job.plan.keep_output && job.plan.mask && prepared.usual_size;
+  prepared.returns_output = job.plan.return_output && job.plan.mask && prepared.usual_size;
   choose_view(job, prepared);
-  prepared.reused = prepared.keeps && job.plan.kept && job.plan.kept->view == prepared.view;
+  prepared.reused =
+      prepared.returns_output && job.plan.cached && job.plan.cached->view == prepared.view;
   CUTOUT_RETURN_IF_ERROR(context.backend.open_image(job.pixels, prepared.image));
   CUTOUT_RETURN_IF_ERROR(context.token.check());
   if (!needs_input(job, prepared)) return {};

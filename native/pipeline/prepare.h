@@ -20,7 +20,7 @@ struct Prepared {
   Box part;  // what the view shows, in pixels of the decoded image
   NetworkInput spec;
   bool usual_size = true;           // of the spec
-  bool keeps = false;               // the prediction is part of the job's result
+  bool returns_output = false;      // the prediction is part of the job's result
   bool reused = false;              // the plan brings the prediction: no matting network runs
   std::optional<TensorView> input;  // of the job's slot; none where nobody reads it
 };

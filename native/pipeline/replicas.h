@@ -45,7 +45,7 @@ class Replicas {
 
   /// A job has seen that the device has stopped working.
   void report_loss(std::size_t device, const Status& status);
-  /// For each device; empty without batchers.
+  /// What the batcher of each device does; empty without batchers.
   [[nodiscard]] std::vector<DeviceWork> work() const;
 
  private:

@@ -4,13 +4,13 @@
 
 namespace cutout {
 
-Status find_subject(const MatteJob& job, const StageContext& context, const Prepared& prepared,
-                    const Inferred& inferred) {
+Status filter_components(const MatteJob& job, const StageContext& context, const Prepared& prepared,
+                         const Inferred& inferred) {
   std::optional<PlacedMask> mask;
   if (job.plan.mask) mask = {*job.plan.mask, job.plan.width, job.plan.height, prepared.view};
   const TensorView& probability = inferred.answer.probability;
   CUTOUT_RETURN_IF_ERROR(
-      context.backend.find_subject(probability, prediction_area(prepared, probability), mask));
+      context.backend.filter_components(probability, prediction_area(prepared, probability), mask));
   return context.token.check();
 }
 

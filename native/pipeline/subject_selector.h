@@ -58,11 +58,12 @@ class SubjectSelector {
   Status embed(ConstImageView pixels, const CancelToken& token, ThreadPool& pool,
                std::vector<float>& embedding) const;
 
-  /// Of several points or a box, the largest mask of those whose predicted overlap is within 0.05
-  /// of the highest. One point is decoded again with the box around each of its masks; of all masks
-  /// the one with the largest p + s / 2 + 0.3 ln a counts, with p the predicted overlap, s the area
-  /// above a logit of 1 over that above -1, and a the mask's share of the image. kBadInput for an
-  /// embedding of another length, kModel when the network gives a value that is not finite.
+  /// Selects, by several points or a box, the largest mask of those whose predicted overlap is
+  /// within 0.05 of the highest. One point is decoded again with the box around each of its masks;
+  /// of all masks the one with the largest p + s / 2 + 0.3 ln a counts, with p the predicted
+  /// overlap, s the area above a logit of 1 over that above -1, and a the mask's share of the
+  /// image. kBadInput for an embedding of another length, kModel when the network gives a value
+  /// that is not finite.
   Status select(std::span<const float> embedding, std::span<const SelectorPoint> points,
                 const CancelToken& token, Selection& selection) const;
 

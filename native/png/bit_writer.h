@@ -11,7 +11,8 @@ class BitWriter {
  public:
   explicit BitWriter(std::uint8_t* out) : out_(out) {}
 
-  /// At most 56 bits between two calls of flush(); bits of `value` above `count` must be 0.
+  /// Appends `count` bits, at most 56 between two calls of flush(); bits of `value` above `count`
+  /// must be 0.
   void put(std::uint64_t value, unsigned count) {
     held_ |= value << bits_;
     bits_ += count;

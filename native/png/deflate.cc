@@ -13,8 +13,8 @@ constexpr int kPairBits = 14;   // hash of two pixels; the table fits the first-
 constexpr int kChainBits = 15;  // hash of four bytes
 constexpr std::size_t kChainBytes = 4;
 constexpr std::size_t kPairBytes = 8;
-/// Of longer matches only the last bytes enter the chains: the others repeat bytes that are in
-/// them.
+/// The length up to which all bytes of a match enter the chains. Of longer matches only the last
+/// do: the others repeat bytes that are in them.
 constexpr std::size_t kInsertAll = 512;
 
 struct ChainEffort {

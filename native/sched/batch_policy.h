@@ -41,8 +41,8 @@ struct BatchDecision {
   /// The runs to start now; empty: nothing is started.
   std::vector<std::size_t> members;
   std::size_t bucket = 0;
-  /// Without members: when to ask again, unless a run arrives or is cancelled before; none: only
-  /// then.
+  /// When to ask again, where there are no members, unless a run arrives or is cancelled before;
+  /// none: only then.
   std::optional<Clock::time_point> wake;
 };
 

@@ -20,8 +20,8 @@ class BatchQueue {
     /// The batch that was started, in the order of the places in it; empty: none.
     std::vector<std::uint64_t> members;
     std::size_t bucket = 0;
-    /// Without a batch: when to call next() again, unless something happens before; none: only
-    /// then.
+    /// When to call next() again, where there is no batch, unless something happens before; none:
+    /// only then.
     std::optional<Clock::time_point> wake;
   };
 

@@ -45,7 +45,7 @@ struct BatchDevice {
       execute;
   /// Makes the lost device work again, or says why it does not; empty: it stays lost.
   std::function<Status(const CancelToken& token)> recover;
-  /// From the loss of the device to the first recover(); doubled after each failure.
+  /// The time from the loss of the device to the first recover(); doubled after each failure.
   Clock::duration first_check = std::chrono::seconds(5);
   Clock::duration longest_check = std::chrono::minutes(5);
 };

@@ -20,7 +20,8 @@ namespace cutout {
 enum class Executor { kNetwork, kPixels };
 
 struct Job {
-  /// For cancel(); a job without one ends by itself, by its deadline or with close().
+  /// The number that cancel() takes; a job without one ends by itself, by its deadline or with
+  /// close().
   std::optional<std::uint64_t> id;
   Executor executor = Executor::kNetwork;
   std::optional<Clock::time_point> deadline;
@@ -81,7 +82,7 @@ class Scheduler {
   /// counts.
   void close(std::chrono::milliseconds grace);
 
-  /// For work inside a job. Destroyed by close().
+  /// Returns the pool for work inside a job. Destroyed by close().
   [[nodiscard]] ThreadPool& pool() { return *pool_; }
 
  private:

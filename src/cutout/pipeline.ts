@@ -243,9 +243,9 @@ export class Pipeline {
         ...(roi && { roi }),
         ...(classify && { subject: true }),
         ...(mask && { mask }),
-        ...(outputs && { keepOutput: true }),
+        ...(outputs && { returnOutput: true }),
         ...(firstMask && { firstMask }),
-        ...(cached && { kept: cached }),
+        ...(cached && { cached }),
       },
       { signal },
     );

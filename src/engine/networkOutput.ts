@@ -28,7 +28,7 @@ export async function networkOutput(
     height,
     hiddenColour: 'keep',
     mask: EVERYTHING,
-    keepOutput: true,
+    returnOutput: true,
   });
   if (output === undefined) throw new Error('The engine returned no output of the network.');
   const { data } = output;

@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const expectedAbi = 21;
+export const expectedAbi = 22;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -314,9 +314,9 @@ export interface MattePlan extends Deadline {
    * Whether the output of the networks is part of the result. They then see a part of the image with edges on a grid. Needs a
    * mask, and the `input` of the spec.
    */
-  readonly keepOutput?: boolean;
+  readonly returnOutput?: boolean;
   /**
-   * The mask of a prompt that the mask's adds to; needs `keepOutput`. The networks see its part where that serves the
+   * The mask of a prompt that the mask's adds to; needs `returnOutput`. The networks see its part where that serves the
    * mask too (native/matte/mask_constraint.h), so that clicks on one subject share an output. Borrowed like the mask.
    */
   readonly firstMask?: SubjectMask;
@@ -324,7 +324,7 @@ export interface MattePlan extends Deadline {
    * Such an output of the same image, size and networks: where this mask shows the same part, no matting network
    * runs. Borrowed like the mask.
    */
-  readonly kept?: NetworkOutput;
+  readonly cached?: NetworkOutput;
 }
 
 /** The networks' output for a part of an image: float32 values from 0 to 1, in this machine's byte order. */

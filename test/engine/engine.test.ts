@@ -159,33 +159,36 @@ test('the output that was kept serves another mask of the same part, and no netw
     const { runs, output } = await engine.matte(image, { ...planFor('kept', image), mask, ...plan });
     return { runs, output, pixels: Buffer.from(image.data) };
   };
-  const first = await cut(20, { keepOutput: true });
+  const first = await cut(20, { returnOutput: true });
   t.is(first.runs, 1);
   const kept = first.output;
   if (!kept) return t.fail('no output');
   t.is(kept.data.length, kept.width * kept.height * 4);
   for (const edge of Object.values(kept.view)) t.is(edge % (side / 16), 0, 'edges of the view lie on a grid');
   t.is((await cut(20, {})).output, undefined, 'only where it is asked for');
-  const [fresh, again] = [await cut(21, { keepOutput: true }), await cut(21, { keepOutput: true, kept })];
+  const [fresh, again] = [
+    await cut(21, { returnOutput: true }),
+    await cut(21, { returnOutput: true, cached: kept }),
+  ];
   t.deepEqual([fresh.runs, again.runs, again.output], [1, 0, undefined]);
   t.deepEqual(again.pixels, fresh.pixels, 'the same as without it');
   t.notDeepEqual(again.pixels, first.pixels);
-  const moved = { keepOutput: true, firstMask: maskFrom(20) };
-  const [freshly, shared] = [await cut(22, moved), await cut(22, { ...moved, kept })];
+  const moved = { returnOutput: true, firstMask: maskFrom(20) };
+  const [freshly, shared] = [await cut(22, moved), await cut(22, { ...moved, cached: kept })];
   t.deepEqual([freshly.runs, shared.runs, freshly.output?.view], [1, 0, kept.view]);
   t.deepEqual(shared.pixels, freshly.pixels, 'the part of the first mask serves it too');
-  t.is((await cut(22, { keepOutput: true, kept })).runs, 1, 'not without it');
-  const elsewhere = await cut(44, { keepOutput: true, kept });
+  t.is((await cut(22, { returnOutput: true, cached: kept })).runs, 1, 'not without it');
+  const elsewhere = await cut(44, { returnOutput: true, cached: kept });
   t.is(elsewhere.runs, 1);
   t.notDeepEqual(elsewhere.output?.view, kept.view);
   const image = halves(side, side);
-  const plan = { ...planFor('kept', image), mask: maskFrom(20), keepOutput: true };
+  const plan = { ...planFor('kept', image), mask: maskFrom(20), returnOutput: true };
   for (const wrong of [
     { ...kept, data: kept.data.subarray(4) },
     { ...kept, width: kept.width + 1 },
     { ...kept, view: { ...kept.view, width: side + 1 } },
   ]) {
-    await t.throwsAsync(engine.matte(image, { ...plan, kept: wrong }), { instanceOf: RangeError });
+    await t.throwsAsync(engine.matte(image, { ...plan, cached: wrong }), { instanceOf: RangeError });
   }
   const firstMask = { ...maskFrom(20), width: 65 };
   await t.throwsAsync(engine.matte(image, { ...plan, firstMask }), { instanceOf: RangeError });

@@ -211,8 +211,8 @@ test('the output of the networks is kept for the next click on an image, and for
   const other = await scene({ format: 'png', width: 90, height: 60 });
   const ask = async (fields: Readonly<Record<string, string | Buffer>>) => {
     t.is((await service.post(form({ size: 'full', ...fields }))).status, 200);
-    const { keepOutput, kept } = service.engine.plans.at(-1) ?? {};
-    return [keepOutput, kept?.data[0]];
+    const { returnOutput, cached } = service.engine.plans.at(-1) ?? {};
+    return [returnOutput, cached?.data[0]];
   };
   t.deepEqual(await ask({ image_file: image }), [undefined, undefined], 'without points');
   t.deepEqual(await ask({ image_file: image, subject_points: '5% 5%' }), [true, undefined]);

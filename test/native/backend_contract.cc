@@ -73,7 +73,7 @@ class Contract {
     fill_input();
     to_probability();
     uncertainty();
-    find_subject();
+    filter_components();
     find_marked_subject();
     reduce();
     for (const TrainedOn trained_on : {TrainedOn::kMasks, TrainedOn::kMattes}) {
@@ -228,17 +228,18 @@ class Contract {
     return p;
   }
 
-  void find_subject() {
+  void filter_components() {
     const int width = 120;
     const int height = 80;
     for (const Box& area : {Box{0, 0, width, height}, Box{30, 10, 90, 60}}) {
       std::vector<float> wanted = dirty(width, height);
       const Tensor tensor = uploaded(wanted, 1, height, width);
       const ComponentSummary summary = filter_components_scalar(wanted, width, area);
-      expect(area.left > 0 || (summary.removed > 0 && summary.filled > 0), "find_subject",
+      expect(area.left > 0 || (summary.removed > 0 && summary.filled > 0), "filter_components",
              "the test has nothing to remove or to fill");
-      expect(backend_.find_subject(tensor.view, area, {}).ok() && downloaded(tensor.view) == wanted,
-             "find_subject", "other components are removed or filled");
+      expect(backend_.filter_components(tensor.view, area, {}).ok() &&
+                 downloaded(tensor.view) == wanted,
+             "filter_components", "other components are removed or filled");
     }
   }
 
@@ -266,10 +267,10 @@ class Contract {
     std::vector<float> wanted = p;
     constrain_scalar(wanted, mask.mask, mask.view, mask.width, mask.height, width, height);
     const Tensor tensor = uploaded(p, 1, height, width);
-    expect(backend_.find_subject(tensor.view, {0, 0, width, height}, mask).ok(), "find_subject",
-           "failed with a mask");
+    expect(backend_.filter_components(tensor.view, {0, 0, width, height}, mask).ok(),
+           "filter_components", "failed with a mask");
     const std::vector<float> given = downloaded(tensor.view);
-    expect(given[index(120, 8)] > 0.5F, "find_subject", "what the mask marks is removed");
+    expect(given[index(120, 8)] > 0.5F, "filter_components", "what the mask marks is removed");
     bool close = true;
     for (int y = 0; y < height; ++y) {
       for (int x = 0; x < width; ++x) {
@@ -278,7 +279,7 @@ class Contract {
         if (before < 0.9F) close &= std::abs(given[index(x, y)] - before) <= 1e-4F;
       }
     }
-    expect(close, "find_subject", "the mask does not constrain the prediction");
+    expect(close, "filter_components", "the mask does not constrain the prediction");
   }
 
   /// A reduced image is seen in what becomes of it under a matte of 1.

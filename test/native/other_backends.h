@@ -36,9 +36,9 @@ class DelegatingBackend : public Backend {
   Status uncertainty(const TensorView& probability, const Box& area, double& value) override {
     return other_.uncertainty(probability, area, value);
   }
-  Status find_subject(const TensorView& probability, const Box& area,
-                      const std::optional<PlacedMask>& mask) override {
-    return other_.find_subject(probability, area, mask);
+  Status filter_components(const TensorView& probability, const Box& area,
+                           const std::optional<PlacedMask>& mask) override {
+    return other_.filter_components(probability, area, mask);
   }
   Status reduce(JobImage& image, int width, int height) override {
     return other_.reduce(image, width, height);
@@ -79,9 +79,9 @@ class FarBackend final : public DelegatingBackend {
   Status uncertainty(const TensorView& probability, const Box& area, double& value) override {
     return DelegatingBackend::uncertainty(near(probability), area, value);
   }
-  Status find_subject(const TensorView& probability, const Box& area,
-                      const std::optional<PlacedMask>& mask) override {
-    return DelegatingBackend::find_subject(near(probability), area, mask);
+  Status filter_components(const TensorView& probability, const Box& area,
+                           const std::optional<PlacedMask>& mask) override {
+    return DelegatingBackend::filter_components(near(probability), area, mask);
   }
   Status solve(JobImage& image, const Box& part, const Prediction& prediction,
                std::unique_ptr<SolvedMatte>& solved) override {
@@ -137,10 +137,10 @@ class RecordingBackend final : public DelegatingBackend {
     note("uncertainty", probability.width);
     return DelegatingBackend::uncertainty(probability, area, value);
   }
-  Status find_subject(const TensorView& probability, const Box& area,
-                      const std::optional<PlacedMask>& mask) override {
-    note("findSubject", probability.width);
-    return DelegatingBackend::find_subject(probability, area, mask);
+  Status filter_components(const TensorView& probability, const Box& area,
+                           const std::optional<PlacedMask>& mask) override {
+    note("filterComponents", probability.width);
+    return DelegatingBackend::filter_components(probability, area, mask);
   }
   Status reduce(JobImage& image, int width, int height) override {
     note("reduce", width);
@@ -184,10 +184,10 @@ class FaultyBackend final : public DelegatingBackend {
     if (kernel_ == "uncertainty") value *= 1.001;
     return {};
   }
-  Status find_subject(const TensorView& probability, const Box& area,
-                      const std::optional<PlacedMask>& mask) override {
-    if (kernel_ == "find_subject" && mask) return {};
-    return DelegatingBackend::find_subject(probability, area, mask);
+  Status filter_components(const TensorView& probability, const Box& area,
+                           const std::optional<PlacedMask>& mask) override {
+    if (kernel_ == "filter_components" && mask) return {};
+    return DelegatingBackend::filter_components(probability, area, mask);
   }
   Status reduce(JobImage& image, int width, int height) override {
     CUTOUT_RETURN_IF_ERROR(DelegatingBackend::reduce(image, width, height));

@@ -36,7 +36,7 @@ inline MattePlan to_plan(const Napi::Object& from) {
     const auto mask = from.Get("mask").As<Napi::Object>();
     const auto data = mask.Get("data").As<Napi::Uint8Array>();
     plan.mask = {{data.Data(), data.ElementLength()}, side(mask, "width"), side(mask, "height")};
-    plan.keep_output = true;
+    plan.return_output = true;
   }
   return plan;
 }

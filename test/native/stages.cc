@@ -110,7 +110,7 @@ Napi::Value stages_of_js(const Napi::CallbackInfo& info) {
     result.Set(which, run);
     if (!made.output.empty()) {
       kept = std::move(made);
-      plan.kept = {kept.output, kept.output_width, kept.output_height, kept.output_view};
+      plan.cached = {kept.output, kept.output_width, kept.output_height, kept.output_view};
     }
   }
   return result;

@@ -60,7 +60,7 @@ for (const kernel of [
   'fill_input',
   'to_probability',
   'uncertainty',
-  'find_subject',
+  'filter_components',
   'reduce',
   'solve',
 ]) {
@@ -100,7 +100,7 @@ function stagesOf(network: NetworkSpec, image: Image, plan: StagesPlan, second?:
 test('a matte is made by prepare, infer, solve and write', (t) => {
   const network = networks.spec('plain');
   const { first } = stagesOf(network, disc(120, 90), { width: 120, height: 90 });
-  t.deepEqual(first.kernels, [...answered(64), 'findSubject 64', 'solve 64']);
+  t.deepEqual(first.kernels, [...answered(64), 'filterComponents 64', 'solve 64']);
   t.is(first.runs, 1);
   t.true(first.uncertainty > 0 && first.uncertainty < 0.02, String(first.uncertainty));
   const reduced = stagesOf(network, disc(120, 90), { width: 100, height: 75 }).first;
@@ -111,14 +111,14 @@ test('an answer at a smaller size that is in doubt passes prepare and infer agai
   const network = networks.spec('free', { free: true });
   const plan = { width: 40, height: 30, input: { width: 32, height: 32 } };
   const sure = stagesOf(network, disc(120, 90), plan).first;
-  t.deepEqual(sure.kernels, [...answered(32), 'findSubject 32', 'reduce 40', 'solve 32']);
+  t.deepEqual(sure.kernels, [...answered(32), 'filterComponents 32', 'reduce 40', 'solve 32']);
   t.is(sure.runs, 1);
   // The middle of the logits.
   const doubtful = stagesOf(network, disc(120, 90, 128), plan).first;
   t.deepEqual(doubtful.kernels, [
     ...answered(32),
     ...answered(64),
-    'findSubject 64',
+    'filterComponents 64',
     'reduce 40',
     'solve 64',
   ]);
@@ -132,12 +132,12 @@ test('a second network looks where the first is in doubt, and the surer answer g
   const plan = { width: 120, height: 90 };
   const surer = networks.spec('surer', { width: 48, height: 48, bias: 5 });
   const sure = stagesOf(network, disc(120, 90), plan, surer).first;
-  t.deepEqual(sure.kernels, [...answered(64), 'findSubject 64', 'solve 64']);
+  t.deepEqual(sure.kernels, [...answered(64), 'filterComponents 64', 'solve 64']);
   t.is(sure.secondLook, none);
 
   const image = disc(120, 90, 128);
   const changed = stagesOf(network, image, plan, surer).first;
-  t.deepEqual(changed.kernels, [...answered(64), ...answered(48), 'findSubject 48', 'solve 48']);
+  t.deepEqual(changed.kernels, [...answered(64), ...answered(48), 'filterComponents 48', 'solve 48']);
   t.is(changed.secondLook, taken);
   t.is(changed.runs, 1);
   const alone = stagesOf(surer, image, plan).first;
@@ -147,7 +147,7 @@ test('a second network looks where the first is in doubt, and the surer answer g
   // Exactly one half: as far from certain as can be.
   const unsure = networks.spec('unsure', { width: 48, height: 48, bias: (-0.5 / 127.5) * 40 });
   const stays = stagesOf(network, image, plan, unsure).first;
-  t.deepEqual(stays.kernels, [...answered(64), ...answered(48), 'findSubject 64', 'solve 64']);
+  t.deepEqual(stays.kernels, [...answered(64), ...answered(48), 'filterComponents 64', 'solve 64']);
   t.is(stays.secondLook, declined);
   t.deepEqual(stays.pixels, stagesOf(network, image, plan).first.pixels);
 });
@@ -162,11 +162,11 @@ test('a second network is asked once, and not where the output is kept', (t) => 
     ...answered(32),
     ...answered(64),
     ...answered(48),
-    'findSubject 48',
+    'filterComponents 48',
     'solve 48',
   ]);
   const kept = stagesOf(network, image, { ...plan, mask: mask(4) }, second).second;
-  t.deepEqual(kept.kernels, ['fillInput 64', 'uncertainty 48', 'findSubject 48', 'solve 48']);
+  t.deepEqual(kept.kernels, ['fillInput 64', 'uncertainty 48', 'filterComponents 48', 'solve 48']);
 });
 
 const mask = (from: number): NativeMask => ({
@@ -179,7 +179,7 @@ const mask = (from: number): NativeMask => ({
 
 test('a kept answer is used again without filling the input of the network where nobody reads that', (t) => {
   const network = networks.spec('kept');
-  const again = ['uncertainty 64', 'findSubject 64', 'solve 64'];
+  const again = ['uncertainty 64', 'filterComponents 64', 'solve 64'];
   const image = disc(120, 90);
   // The input is the guide of refinement where it is not larger than the result.
   const large = stagesOf(network, image, { width: 120, height: 90, mask: mask(4) });

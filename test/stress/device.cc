@@ -165,7 +165,7 @@ void copied_once() {
     fail("copies", 0, "there is no tensor");
   }
   const HostCopies before = copied_by_host_device();
-  const Status found = host.backend.find_subject(p.view, {0, 0, kWidth, kHeight}, mask);
+  const Status found = host.backend.filter_components(p.view, {0, 0, kWidth, kHeight}, mask);
   if (!found.ok()) fail("copies", 0, found.message());
   const HostCopies after = copied_by_host_device();
   const std::size_t taps = 2 * (kWidth + kHeight) * sizeof(LinearTap);

@@ -166,7 +166,7 @@ class ProgramGenerator : ProgramBuilder {
   int conv(int input, int channels, bool floats) {
     const Value from = value(input);
     const Window window = pick_window();
-    const bool wide = floats || pick(0, 4) == 0;
+    const bool int16_weights = floats || pick(0, 4) == 0;
     int first = 0;
     int count = from.channels;
     if (!window.rows() && count > 4 && pick(0, 1) == 0) {  // some of the channels
@@ -174,7 +174,7 @@ class ProgramGenerator : ProgramBuilder {
       count = pick(1, (count - first) / 4) * 4;
     }
     const std::size_t bytes =
-        at(channels / low_precision::kLanes * (wide ? 2 : 1) * window.chunks(count)) *
+        at(channels / low_precision::kLanes * (int16_weights ? 2 : 1) * window.chunks(count)) *
         static_cast<std::size_t>(low_precision::kChunkBytes);
     const auto weights_at = static_cast<std::int64_t>(data_.weights.size());
     for (std::size_t i = 0; i < bytes; ++i) {
@@ -182,7 +182,7 @@ class ProgramGenerator : ProgramBuilder {
     }
     const auto bias_at = static_cast<std::int64_t>(data_.ints.size());
     std::vector<float> scales;
-    const float spread = 0.3F / (wide ? 256.0F : 1.0F) /
+    const float spread = 0.3F / (int16_weights ? 256.0F : 1.0F) /
                          std::sqrt(static_cast<float>(count * window.kernel * window.kernel));
     for (int i = 0; i < channels; ++i) {
       data_.ints.push_back(pick(-30'000, 30'000));
@@ -193,8 +193,8 @@ class ProgramGenerator : ProgramBuilder {
         add_value({floats ? kFloats : kQuantised, channels, floats ? 0 : pick(0, 255), size});
     return operation(low_precision::Kind::kConv, {input}, output,
                      {first, count, window.kernel, window.kernel, window.stride, window.dilation,
-                      window.border, window.border, window.border, window.border, wide ? 2 : 1,
-                      pick(0, 1), weights_at, bias_at, constants(scales)});
+                      window.border, window.border, window.border, window.border,
+                      int16_weights ? 2 : 1, pick(0, 1), weights_at, bias_at, constants(scales)});
   }
 
   int combined(int floats) {
@@ -354,7 +354,7 @@ inline void finish_int8(const low_precision::ConvTask& task, int channel, std::i
   const low_precision::Conv& conv = *task.conv;
   const auto c = static_cast<std::size_t>(channel);
   float value = static_cast<float>(low + conv.bias[c]);
-  if (conv.wide) value = 256.0F * static_cast<float>(high) + value;
+  if (conv.int16_weights) value = 256.0F * static_cast<float>(high) + value;
   if (task.floats) {
     value *= conv.scales[c] * task.input_scale;
     reinterpret_cast<float*>(pixel)[c] = conv.relu ? std::max(value, 0.0F) : value;
@@ -425,9 +425,9 @@ inline void conv_scalar(const low_precision::ConvTask& task, int first_row, int 
           finish_bf16(task, channel, sum_bf16(task, window, panel, lane), pixel);
           continue;
         }
-        const bool wide = task.conv->wide;
-        const std::int32_t high = wide ? sum_int8(task, window, panel, lane) : 0;
-        const std::int8_t* const low = wide ? panel + task.panel_bytes() : panel;
+        const bool int16_weights = task.conv->int16_weights;
+        const std::int32_t high = int16_weights ? sum_int8(task, window, panel, lane) : 0;
+        const std::int8_t* const low = int16_weights ? panel + task.panel_bytes() : panel;
         finish_int8(task, channel, high, sum_int8(task, window, low, lane), pixel);
       }
     }

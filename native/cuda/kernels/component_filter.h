@@ -207,7 +207,7 @@ struct MarkSubjects {
   }
 };
 
-/// Of a block, in blocks: the largest distance that is asked for, and what is farther.
+/// Distances of a block, in blocks: the largest distance that is asked for, and what is farther.
 CUTOUT_HD int farthest(const FilteredArea& area) {
   return radius_in_blocks(kPieceRadius, area.width, area.height);
 }

@@ -22,7 +22,7 @@ namespace cutout::cuda {
 /// | marked    | a byte for each block: 1 where something within kBand blocks is in                   |
 /// | agreement | bit-equal to resize_mask and constrain; to restore_marked                            |
 
-/// Of the blocks of a row around one.
+/// Sums over the blocks of a row around one.
 struct RowSums {
   MaskSums wide;  // up to kAgreementRadius away
   int in;         // up to kBand away

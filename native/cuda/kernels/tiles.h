@@ -119,7 +119,7 @@ inline std::size_t deblur_scratch(int width, int height) {
          size * sizeof(std::uint8_t);
 }
 
-/// Of a thread in a kernel on tiles.
+/// The place of a thread in a kernel on tiles.
 struct TileThread {
   int index;  // of the tile
   int left;   // of the tile

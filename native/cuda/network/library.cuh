@@ -83,17 +83,17 @@ inline NetworkTable network_table() {
   table.tiles = kTileCount;
   table.max_pool = [](DeviceMap input, int side, int stride, DeviceMap output, void* stream) {
     return static_cast<int>(
-        over_eights(output, MaxPoolBody{input, output, side, stride}, as_stream(stream)));
+        for_each_half8(output, MaxPoolBody{input, output, side, stride}, as_stream(stream)));
   };
   table.enlarge_map = [](DeviceMap input, int factor, DeviceMap output, void* stream) {
     return static_cast<int>(
-        over_eights(output, EnlargeMapBody{input, output, factor}, as_stream(stream)));
+        for_each_half8(output, EnlargeMapBody{input, output, factor}, as_stream(stream)));
   };
   table.add_maps = [](DeviceMap a, DeviceMap b, bool relu, DeviceMap output, void* stream) {
-    return static_cast<int>(over_eights(output, AddMapsBody{a, b, output, relu}, as_stream(stream)));
+    return static_cast<int>(for_each_half8(output, AddMapsBody{a, b, output, relu}, as_stream(stream)));
   };
   table.copy_map = [](DeviceMap input, DeviceMap output, void* stream) {
-    return static_cast<int>(over_eights(input, CopyMapBody{input, output}, as_stream(stream)));
+    return static_cast<int>(for_each_half8(input, CopyMapBody{input, output}, as_stream(stream)));
   };
   table.give_plane = [](DeviceMap input, int image, int factor, float* plane, void* stream) {
     const int size = input.width * input.height * factor * factor;

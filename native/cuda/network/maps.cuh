@@ -10,25 +10,25 @@ namespace cutout::cuda {
 inline constexpr int kMapThreads = 256;
 
 /// 8 channels of float16.
-struct Eight {
+struct Half8 {
   uint4 bits;
 
   __device__ __half2& pair(int i) { return reinterpret_cast<__half2*>(&bits)[i]; }
   __device__ const __half2& pair(int i) const { return reinterpret_cast<const __half2*>(&bits)[i]; }
 };
 
-__device__ __forceinline__ Eight* eight_at(const DeviceMap& map, int image, int x, int y, int channel) {
-  return reinterpret_cast<Eight*>(static_cast<__half*>(map.data) + image * map.image +
+__device__ __forceinline__ Half8* half8_at(const DeviceMap& map, int image, int x, int y, int channel) {
+  return reinterpret_cast<Half8*>(static_cast<__half*>(map.data) + image * map.image +
                                   static_cast<std::ptrdiff_t>(y) * map.row + x * map.pixel + channel);
 }
 
 /// Calls body(image, x, y, channel) for every 8 channels of a map.
 template <typename Body>
 __global__ void __launch_bounds__(kMapThreads) for_eights(const DeviceMap map, const Body body) {
-  const int eights = map.channels / 8;
+  const int groups = map.channels / 8;
   const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(blockIdx.x) * kMapThreads + threadIdx.x;
-  const auto channel = static_cast<int>(at % eights) * 8;
-  const std::ptrdiff_t pixel = at / eights;
+  const auto channel = static_cast<int>(at % groups) * 8;
+  const std::ptrdiff_t pixel = at / groups;
   const auto x = static_cast<int>(pixel % map.width);
   const std::ptrdiff_t line = pixel / map.width;
   const auto y = static_cast<int>(line % map.height);
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kMapThreads) for_eights(const DeviceMap map, c
 }
 
 template <typename Body>
-cudaError_t over_eights(const DeviceMap& map, const Body& body, cudaStream_t stream) {
+cudaError_t for_each_half8(const DeviceMap& map, const Body& body, cudaStream_t stream) {
   const std::ptrdiff_t count = static_cast<std::ptrdiff_t>(map.images) * map.width * map.height *
                                (map.channels / 8);
   for_eights<<<static_cast<unsigned>((count + kMapThreads - 1) / kMapThreads), kMapThreads, 0,
@@ -71,15 +71,15 @@ struct MaxPoolBody {
   __device__ void operator()(int image, int x, int y, int channel) const {
     const int right = min(x * stride + side, input.width);
     const int bottom = min(y * stride + side, input.height);
-    Eight largest = *eight_at(input, image, x * stride, y * stride, channel);
+    Half8 largest = *half8_at(input, image, x * stride, y * stride, channel);
     for (int row = y * stride; row < bottom; ++row) {
       for (int column = x * stride; column < right; ++column) {
-        const Eight other = *eight_at(input, image, column, row, channel);
+        const Half8 other = *half8_at(input, image, column, row, channel);
 #pragma unroll
         for (int i = 0; i < 4; ++i) largest.pair(i) = __hmax2(largest.pair(i), other.pair(i));
       }
     }
-    *eight_at(output, image, x, y, channel) = largest;
+    *half8_at(output, image, x, y, channel) = largest;
   }
 };
 
@@ -91,11 +91,11 @@ struct EnlargeMapBody {
   __device__ void operator()(int image, int x, int y, int channel) const {
     const Between across(x, factor, input.width);
     const Between down(y, factor, input.height);
-    const Eight a = *eight_at(input, image, across.first, down.first, channel);
-    const Eight b = *eight_at(input, image, across.second, down.first, channel);
-    const Eight c = *eight_at(input, image, across.first, down.second, channel);
-    const Eight d = *eight_at(input, image, across.second, down.second, channel);
-    Eight made;
+    const Half8 a = *half8_at(input, image, across.first, down.first, channel);
+    const Half8 b = *half8_at(input, image, across.second, down.first, channel);
+    const Half8 c = *half8_at(input, image, across.first, down.second, channel);
+    const Half8 d = *half8_at(input, image, across.second, down.second, channel);
+    Half8 made;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const float2 pa = __half22float2(a.pair(i));
@@ -106,7 +106,7 @@ struct EnlargeMapBody {
           mixed(mixed(pa.x, pb.x, across.share), mixed(pc.x, pd.x, across.share), down.share),
           mixed(mixed(pa.y, pb.y, across.share), mixed(pc.y, pd.y, across.share), down.share));
     }
-    *eight_at(output, image, x, y, channel) = made;
+    *half8_at(output, image, x, y, channel) = made;
   }
 };
 
@@ -117,14 +117,14 @@ struct AddMapsBody {
   bool relu;
 
   __device__ void operator()(int image, int x, int y, int channel) const {
-    Eight sum = *eight_at(a, image, x, y, channel);
-    const Eight other = *eight_at(b, image, x, y, channel);
+    Half8 sum = *half8_at(a, image, x, y, channel);
+    const Half8 other = *half8_at(b, image, x, y, channel);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       sum.pair(i) = __hadd2(sum.pair(i), other.pair(i));
       if (relu) sum.pair(i) = __hmax2(sum.pair(i), __half2half2(__float2half(0.0F)));
     }
-    *eight_at(output, image, x, y, channel) = sum;
+    *half8_at(output, image, x, y, channel) = sum;
   }
 };
 
@@ -133,7 +133,7 @@ struct CopyMapBody {
   DeviceMap output;
 
   __device__ void operator()(int image, int x, int y, int channel) const {
-    *eight_at(output, image, x, y, channel) = *eight_at(input, image, x, y, channel);
+    *half8_at(output, image, x, y, channel) = *half8_at(input, image, x, y, channel);
   }
 };
 

@@ -70,7 +70,7 @@ CUTOUT_HD Sample sample_of(const float* colour, const float* fore, const float* 
   return {alpha, prior / (prior + kAlongLine * variance) * (kNoise / (kNoise + distance))};
 }
 
-/// Without confidence where it would raise what is faint.
+/// Returns the sample without confidence where it would raise what is faint.
 CUTOUT_HD Sample limited_where_faint(const Sample& sample, float p, bool faint) {
   return {sample.alpha, faint && sample.alpha > p ? 0.0F : sample.confidence};
 }

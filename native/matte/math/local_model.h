@@ -17,7 +17,7 @@ inline constexpr float kEpsilon = 1e-7F;  // squared colour, added to the varian
 
 inline constexpr int kModelWindow = 2 * kModelRadius + 1;
 static_assert(kModelWindow == 7, "the sums below are written out");
-/// Of the values of a window.
+/// The factor from the sum of a window's values to their mean.
 inline constexpr float kWindowMean = 1.0F / (kModelWindow * kModelWindow);
 
 /// Subtracted from colours and alpha before they are summed. Variances are differences of means of

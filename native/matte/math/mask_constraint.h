@@ -33,8 +33,8 @@ CUTOUT_HD std::uint8_t mask_between(const std::uint8_t* mask, int width, const L
   return static_cast<std::uint8_t>(top * (1 - y.weight) + bottom * y.weight + 0.5);
 }
 
-/// Of the network pixels of some blocks. p is added up in units of 2^-32, so that sums are exact,
-/// in any order.
+/// Sums over the network pixels of some blocks. p is added up in units of 2^-32, so that sums are
+/// exact, in any order.
 struct MaskSums {
   std::int64_t in_p;
   std::int64_t out_p;

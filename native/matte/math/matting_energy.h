@@ -64,7 +64,7 @@ CUTOUT_HD void fit_plane(const Window& window, float f, float& red, float& green
   value = f * (mean - a[0] * window.red - a[1] * window.green - a[2] * window.blue);
 }
 
-/// Of the data term: (1 - c) (blurred - p), with share 0 without p.
+/// Returns the residual of the data term: (1 - c) (blurred - p), with share 0 without p.
 CUTOUT_HD float data_residual(float sample_confidence, float output, float share, float blurred) {
   return (1.0F - sample_confidence) * (blurred - share * snap(output));
 }

@@ -31,8 +31,8 @@ struct CoarseTaps {
 
 CUTOUT_HD CoarseTaps coarse_taps(int x, int coarse) {
   const int near = x / 2;
-  const int beside = x % 2 == 0 ? near - 1 : near + 1;
-  const int far = beside < 0 ? 0 : (beside < coarse ? beside : coarse - 1);
+  const int neighbour = x % 2 == 0 ? near - 1 : near + 1;
+  const int far = neighbour < 0 ? 0 : (neighbour < coarse ? neighbour : coarse - 1);
   return {near, far};
 }
 

@@ -113,7 +113,7 @@ Status run_job(Backend& backend, const DeviceJob& job, DeviceResult& result, int
   const Box whole{0, 0, job.spec.width, job.spec.height};
   CUTOUT_RETURN_IF_ERROR(backend.uncertainty(output.view, whole, result.uncertainty));
   if (ended()) return cancelled();
-  CUTOUT_RETURN_IF_ERROR(backend.find_subject(output.view, whole, job.placed_mask()));
+  CUTOUT_RETURN_IF_ERROR(backend.filter_components(output.view, whole, job.placed_mask()));
   if (ended()) return cancelled();
   if (job.reduced_width != job.width || job.reduced_height != job.height) {
     CUTOUT_RETURN_IF_ERROR(backend.reduce(*image, job.reduced_width, job.reduced_height));
