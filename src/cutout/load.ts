@@ -13,7 +13,10 @@ export interface Loaded extends Content, SentImages {
 }
 
 interface LoadParts {
-  /** The second network of this installation: results with and without one differ. */
+  /**
+   * The second network of this installation: results with and without one differ. While it is still fetched, results are those
+   * of the first one under the same name, so that a repeated request is the same content before and after.
+   */
   readonly second?: { readonly name: string } | undefined;
   readonly limits: ProbeLimits;
   readonly watch: JobWatch;

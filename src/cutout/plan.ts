@@ -113,7 +113,7 @@ export function makePlan(
     result,
     max: fullSize(source),
     input: networkInput(profile, size, network),
-    // For the network's usual size: it runs at that size where the smaller run is ambiguous.
+    // For the network's usual size: it runs at that size where the smaller run leaves it in doubt.
     decode: decodeSize(source, result, network),
     format,
     lossless,

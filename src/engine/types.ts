@@ -113,10 +113,10 @@ export interface NetworkSpec {
   readonly saveTo?: string;
   /**
    * Instruction set of Cutout's own operators (NativeModule.versions().operators) for a file that has them
-   * (src/models/lowPrecision/operator.ts). Without, such a file cannot be opened. ENGINE_RUNTIME for one that there are none for.
+   * (src/compiler/lowPrecision/operator.ts). Without, such a file cannot be opened. ENGINE_RUNTIME for one that there are none for.
    */
   readonly operators?: string;
-  /** Whether the file is a program for Cutout's own kernels on a GPU (src/models/lowPrecision/gpu.ts). */
+  /** Whether the file is a program for Cutout's own kernels on a GPU (src/compiler/lowPrecision/gpu.ts). */
   readonly gpuProgram?: boolean;
   /** Whether TensorRT may compute in float16; a file in float16 needs it. */
   readonly fp16?: boolean;
@@ -287,7 +287,8 @@ export interface SubjectMask {
 export interface MattePlan extends Deadline {
   readonly network: string;
   /**
-   * A second loaded network, which runs on the same image at its spec's size (docs/matting.md). Default: none.
+   * A second loaded network, which looks at the image, at its spec's size, where the first one is in doubt, and whose
+   * answer is taken where it is surer (docs/matting.md). Default: none.
    */
   readonly second?: string;
   /** Size of the result in pixels, at most that of the image in both directions. */

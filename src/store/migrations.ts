@@ -290,7 +290,7 @@ DELETE FROM repeat WHERE name LIKE 'key:%';
 
 /**
  * Links the accounts of people who delete one and return, so that nothing is given twice. A person is
- * identified by a keyed digest of issuer and subject (src/accounts/pseudonym.ts), which reveals nothing
+ * identified by a keyed digest of issuer and subject (createPseudonymise in src/accounts/accounts.ts), which reveals nothing
  * without the key in `secret`.
  */
 const formerAccounts: Migration = {
