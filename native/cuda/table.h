@@ -10,7 +10,7 @@
 namespace cutout::cuda {
 
 /// Changes with every change of Table or of a type in it.
-inline constexpr int kTableVersion = 7;
+inline constexpr int kTableVersion = 8;
 
 // Memory of these types is the device's.
 
