@@ -140,8 +140,7 @@ class Plan::Layout {
   bool size_values(Size input) {
     if (!is_side(input.width) || !is_side(input.height)) return false;
     for (const Operation& operation : program_.operations()) {
-      if (operation.kind == Kind::kConv)
-        note_reads(operation);
+      if (operation.kind == Kind::kConv) note_reads(operation);
       const Size first = operation.inputs.empty() ? input : size_of(operation.inputs.front());
       const std::optional<Size> output = output_size(operation, first);
       if (!output) return false;

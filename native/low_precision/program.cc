@@ -70,7 +70,7 @@ class Reader {
 };
 
 /// Inputs that lie side by side are multiplied together: whole rows of the kernel where the taps
-/// touch, else tap by tap. src/models/lowPrecision/pack.ts packs the weights in the same order.
+/// touch, else tap by tap. src/compiler/lowPrecision/pack.ts packs the weights in the same order.
 std::vector<Chunk> chunks_of(const Conv& conv) {
   std::vector<Chunk> chunks;
   // With whole chunks a tap both orders are the same, and taps may lie apart.

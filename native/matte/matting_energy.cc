@@ -17,7 +17,7 @@ static_assert(kWindowInset >= 2 * kBlurRadius + kModelRadius);
 constexpr int kColourInset = kWindowInset - kModelRadius;
 constexpr int kValueInset = std::min(kColourInset, kHalo - 2 * kBlurRadius);
 
-// Of each window, planes of window_stride() columns.
+// Of each window, planes of WindowLayout::stride columns.
 enum WindowPlane { kFineness, kRed, kGreen, kBlue, kFactors, kCount = kFactors + 6, kWindowPlanes };
 
 struct WindowLayout {

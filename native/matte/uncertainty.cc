@@ -35,8 +35,8 @@ CUTOUT_SIMD void add_blocks(const float* p, std::ptrdiff_t stride, int columns, 
   for (int x = 0; x < columns; x += block) {
     const int end = std::min(columns, x + block);
     const int value = *std::min_element(least.begin() + x, least.begin() + end);
-    sums.half_belief += static_cast<unsigned long long>(value) *
-                        static_cast<unsigned long long>(rows * (end - x));
+    sums.half_belief +=
+        static_cast<unsigned long long>(value) * static_cast<unsigned long long>(rows * (end - x));
   }
 }
 

@@ -14,8 +14,8 @@
 #include "image/taps.h"
 #include "matte/cubic_taps.h"
 #include "matte/deblur.h"
-#include "matte/math/uncertainty.h"
 #include "matte/math/full_size.h"
+#include "matte/math/uncertainty.h"
 #include "pipeline/probability.h"
 #include "pipeline/refinement.h"
 
@@ -361,10 +361,9 @@ Status DeviceBackend::uncertainty(const TensorView& probability, const Box& area
   DeviceCall call(device_);
   auto* const on_device = call.scratch<UncertaintySums>(1);
   call.clear(on_device, sizeof sums);
-  call.run<&Table::sum_uncertainty>(static_cast<const float*>(floats(probability)),
-                                    probability.width, area,
-                                    uncertainty_block(probability.width, probability.height),
-                                    on_device);
+  call.run<&Table::sum_uncertainty>(
+      static_cast<const float*>(floats(probability)), probability.width, area,
+      uncertainty_block(probability.width, probability.height), on_device);
   call.run<&Table::copy_to_host>(static_cast<void*>(&sums), static_cast<const void*>(on_device),
                                  sizeof sums);
   CUTOUT_RETURN_IF_ERROR(call.finish());

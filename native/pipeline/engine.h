@@ -150,7 +150,8 @@ class Engine {
 
   void select(std::uint64_t id, SelectJob job, Deadline deadline, Done<SelectResult> done);
 
-  /// The matte of a loaded network; with a name in `second`, that one answers the same image too.
+  /// The matte of a loaded network; with a name in `second`, that one looks where the first is in
+  /// doubt.
   void matte(std::uint64_t id, ImageView pixels, const MattePlan& plan, const std::string& network,
              const std::optional<std::string>& second, Deadline deadline, Done<MatteResult> done);
 

@@ -6,7 +6,15 @@ namespace cutout {
 
 namespace {
 
-/// Runs a network on its input of this size in the slot.
+/// The plan's prediction in place of the first network's.
+Status reuse(const CachedOutput& cached, Backend& backend, Inferred& inferred) {
+  CUTOUT_RETURN_IF_ERROR(backend.allocate(1, cached.height, cached.width, inferred.cached));
+  inferred.answer.probability = inferred.cached.view;
+  return backend.upload(cached.values, inferred.cached.view);
+}
+
+}  // namespace
+
 Status run_network(LoadedNetwork& loaded, const NetworkInput& input, bool usual_size,
                    const StageContext& context, TensorView& probability, Clock::duration& waited) {
   const int slot = context.slot;
@@ -23,22 +31,12 @@ Status run_network(LoadedNetwork& loaded, const NetworkInput& input, bool usual_
   return context.token.check();
 }
 
-/// The plan's prediction in place of the first network's.
-Status reuse(const CachedOutput& cached, Backend& backend, Inferred& inferred) {
-  CUTOUT_RETURN_IF_ERROR(backend.allocate(1, cached.height, cached.width, inferred.cached));
-  inferred.answer.probability = inferred.cached.view;
-  return backend.upload(cached.values, inferred.cached.view);
-}
-
-/// The uncertainty of an answer in what the plan's region of interest depends on.
-Status measure(const StageContext& context, const Prepared& prepared, const Prediction& answer,
-               double& uncertainty) {
+Status measure_uncertainty(const StageContext& context, const Prepared& prepared,
+                           const Prediction& answer, double& uncertainty) {
   CUTOUT_RETURN_IF_ERROR(context.backend.uncertainty(
       answer.probability, prediction_area(prepared, answer.probability), uncertainty));
   return context.token.check();
 }
-
-}  // namespace
 
 Status infer(const MatteJob& job, const StageContext& context, const Prepared& prepared,
              Inferred& inferred) {
@@ -46,35 +44,12 @@ Status infer(const MatteJob& job, const StageContext& context, const Prepared& p
   answer = {{}, prepared.input, prepared.spec, job.network.spec.trained_on};
   if (prepared.reused) {
     CUTOUT_RETURN_IF_ERROR(reuse(*job.plan.cached, context.backend, inferred));
-    return measure(context, prepared, answer, inferred.uncertainty);
+    return measure_uncertainty(context, prepared, answer, inferred.uncertainty);
   }
   CUTOUT_RETURN_IF_ERROR(run_network(job.network, prepared.spec, prepared.usual_size, context,
                                      answer.probability, inferred.waited));
   ++inferred.runs;
-  return measure(context, prepared, answer, inferred.uncertainty);
-}
-
-Status look_again(const MatteJob& job, const StageContext& context, const Prepared& prepared,
-                  Inferred& inferred, SecondLook& look) {
-  LoadedNetwork& second = job.second.value();
-  const NetworkInput& spec = second.spec.input;
-  Prediction answer{{},
-                    second.network->input_tensor(context.slot, spec.width, spec.height),
-                    spec,
-                    second.spec.trained_on};
-  CUTOUT_RETURN_IF_ERROR(
-      context.backend.fill_input(*prepared.image, prepared.part, spec, *answer.input));
-  CUTOUT_RETURN_IF_ERROR(context.token.check());
-  CUTOUT_RETURN_IF_ERROR(
-      run_network(second, spec, true, context, answer.probability, inferred.waited));
-  double uncertainty = 1;
-  CUTOUT_RETURN_IF_ERROR(measure(context, prepared, answer, uncertainty));
-  look = uncertainty < inferred.uncertainty ? SecondLook::kTaken : SecondLook::kDeclined;
-  if (look == SecondLook::kTaken) {
-    inferred.answer = answer;
-    inferred.uncertainty = uncertainty;
-  }
-  return {};
+  return measure_uncertainty(context, prepared, answer, inferred.uncertainty);
 }
 
 Box prediction_area(const Prepared& prepared, const TensorView& probability) {

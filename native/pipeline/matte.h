@@ -7,8 +7,8 @@
 #include "core/image_view.h"
 #include "core/status.h"
 #include "matte/summary.h"
-#include "pipeline/infer.h"
 #include "pipeline/matte_job.h"
+#include "pipeline/second_network.h"
 
 namespace cutout {
 
@@ -49,8 +49,8 @@ struct MatteResult {
 /// and the first two stages are passed again at the usual size: the second run waits for a batch
 /// like that of any other job. Where one at the usual size is in doubt and the job has a second
 /// network, that looks at the same image, and its answer is taken as a whole where it is surer
-/// (look_again of infer.h): what follows works at that network's size, with its input. Where the subject is to be
-/// classified, the detector runs beside the network.
+/// (second_network.h): what follows works at that network's size, with its input. Where the subject
+/// is to be classified, the detector runs beside the network.
 ///
 /// The token is checked after every step, and on the host by the job's pool (ThreadPool) before
 /// every range of a loop. Solve and write change the pixels, whose content is

@@ -51,8 +51,8 @@ struct MattePlan {
   Box roi;               // in pixels of the result, inside it
   bool subject = false;  // classify its type; needs a head
   // Size of the network's input, where its file leaves that free, instead of the usual one,
-  // NetworkSpec::input. When the output is in doubt (matte/uncertainty.h), the network runs again at
-  // the usual size.
+  // NetworkSpec::input. When the output is in doubt (matte/uncertainty.h), the network runs again
+  // at the usual size.
   std::optional<InputSize> input;
   // Says where the subject is; without, the network decides. Borrowed until the job is done.
   std::optional<SubjectMask> mask;

@@ -30,7 +30,7 @@ struct Prepared {
 /// kModel for a size that the network cannot run at.
 Status prepare(const MatteJob& job, const StageContext& context, Prepared& prepared);
 
-/// The same image at the network's usual size, after an ambiguous prediction at a smaller one.
+/// The same image at the network's usual size, after a smaller one left the prediction in doubt.
 Status prepare_at_usual_size(const MatteJob& job, const StageContext& context, Prepared& prepared);
 
 }  // namespace cutout

@@ -4,9 +4,9 @@ import type { Reservation, Reservations, ReserveRequest } from '../billing/types
 import type { Dimensions } from '../image/types.ts';
 import type { DurationEstimate } from '../limits/durationEstimate.ts';
 import type { FairScheduler } from '../limits/fairScheduler.ts';
+import { jobOverdue, overloaded, tooLarge, tooMany } from '../limits/limitErrors.ts';
 import type { JobWatch, PixelJobs } from '../limits/pixelJobs.ts';
 import { type RateLimit, type RateTicket, rateCost } from '../limits/rate.ts';
-import { jobOverdue, overloaded, tooLarge, tooMany } from '../limits/refuse.ts';
 import type { RequestTelemetry, Stages } from '../ops/telemetry.ts';
 import type { Permit } from './permit.ts';
 import type { Plan, Plans } from './plan.ts';

@@ -61,7 +61,7 @@ export function createCutout(parts: CutoutParts): Cutout {
     };
     let made = false;
     try {
-      const result = await idempotency.onceForKey(caller, async (keySignal) => {
+      const result = await idempotency.resultFor(caller, async (keySignal) => {
         // Step 1.
         const watch = await admission.begin(accountId);
         const loaded = await load(request, downloads, { ...parts, watch }, keySignal);
@@ -71,7 +71,7 @@ export function createCutout(parts: CutoutParts): Cutout {
           // Steps 3 to 6.
           return makeResult(request, { ...call, permit }, { loaded, ...names, signal: sharedSignal });
         };
-        return idempotency.onceForContent(caller, loaded, make, keySignal);
+        return idempotency.resultForContent(caller, loaded, make, keySignal);
       });
       // Step 7.
       const release = async () => {

@@ -3,9 +3,9 @@ import type { Downloader } from '../fetch/download.ts';
 import { DownloadError } from '../fetch/error.ts';
 import type { Attempts } from '../limits/attempts.ts';
 import type { DownloadLimit } from '../limits/downloads.ts';
+import { limitReached, outOfMemory, tooMany, tooManyDownloads } from '../limits/limitErrors.ts';
 import type { MemoryBudget, MemoryReservation } from '../limits/memoryBudget.ts';
 import type { RateLimit } from '../limits/rate.ts';
-import { limitReached, outOfMemory, tooMany, tooManyDownloads } from '../limits/refuse.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 
 /** Field of an address; it decides the code of its errors. */

@@ -1,6 +1,6 @@
 import type { ConcurrencyLimit } from '../limits/concurrency.ts';
+import { tooMany } from '../limits/limitErrors.ts';
 import type { RateLimit } from '../limits/rate.ts';
-import { tooMany } from '../limits/refuse.ts';
 
 interface PermitParts {
   readonly concurrency: ConcurrencyLimit;

@@ -1,8 +1,8 @@
 import type { Keyv } from 'keyv';
 import { type CreditCheck, insufficientCredits } from '../billing/creditCheck.ts';
 import { textHash } from '../idempotency/hash.ts';
+import { windowUsedUp } from '../limits/limitErrors.ts';
 import type { RateLimit } from '../limits/rate.ts';
-import { windowUsedUp } from '../limits/refuse.ts';
 import type { Permit } from './permit.ts';
 import type { CutoutRequest } from './request.ts';
 

@@ -89,9 +89,9 @@ export class Idempotency<T> {
 
   /**
    * The result for the caller's Idempotency-Key. `byContent` is not called for a known key; it loads what the caller sent and
-   * ends with `onceForContent`. Rejects as that does, or with the signal's reason when the caller leaves.
+   * ends with `resultForContent`. Rejects as that does, or with the signal's reason when the caller leaves.
    */
-  async onceForKey(caller: Caller, byContent: SharedWork<KeyedHandle<T>>): Promise<IdempotentResult<T>> {
+  async resultFor(caller: Caller, byContent: SharedWork<KeyedHandle<T>>): Promise<IdempotentResult<T>> {
     const { accountId, idempotencyKey, signal } = caller;
     const handle =
       this.#store && idempotencyKey !== undefined
@@ -121,7 +121,7 @@ export class Idempotency<T> {
    * The result for a content, whichever caller sent it and with whatever key. `make` makes it and charges for it.
    * Rejects as `make` does.
    */
-  async onceForContent(
+  async resultForContent(
     caller: Caller,
     content: Content,
     make: (names: ContentNames, signal: AbortSignal) => Promise<Charged<T>>,

@@ -2,8 +2,8 @@ import sharp from 'sharp';
 import { forConversion } from './embeddedProfile.ts';
 import { ImageError, imageErrorFrom } from './errors.ts';
 import { decodeHeic } from './heif/decodeHeic.ts';
-import { fromSrgb, toSrgb } from './icc.ts';
 import { runJob } from './job.ts';
+import { fromSrgb, toSrgb } from './profileConversion.ts';
 import type { Dimensions, JobLimits, Probe, Raster } from './types.ts';
 
 /** Pixels of a side from which on libvips refuses to enlarge (VIPS_MAX_COORD). */

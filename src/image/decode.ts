@@ -5,9 +5,9 @@ import { maxPixelBytes } from './container/tiff.ts';
 import { forConversion } from './embeddedProfile.ts';
 import { ImageError, imageErrorFrom } from './errors.ts';
 import { decodeHeic, heicBytes } from './heif/decodeHeic.ts';
-import { toSrgb } from './icc.ts';
 import { runJob } from './job.ts';
 import { displayP3, rgbProfile, srgbTransfer } from './matrixProfile.ts';
+import { toSrgb } from './profileConversion.ts';
 import type { Dimensions, JobLimits, Probe, Raster } from './types.ts';
 
 /**

@@ -2,7 +2,7 @@ import { crc32, deflateSync, inflateSync } from 'node:zlib';
 import sharp from 'sharp';
 import { forDecoder } from './container/check.ts';
 import { findChunk } from './container/png.ts';
-import { boundedProfile, changedBytes } from './iccBounds.ts';
+import { boundedProfile, changedBytes } from './sanitiseProfile.ts';
 import type { EmbeddedProfile, InputFormat, Probe } from './types.ts';
 
 /** Where every profile has `acsp`; a file of more than so many is no image with a profile. */

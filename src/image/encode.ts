@@ -4,8 +4,8 @@ import type { Engine } from '../engine/engine.ts';
 import type { PngOptions } from '../engine/types.ts';
 import { maxImageSide } from '../inputLimits.ts';
 import { ImageError } from './errors.ts';
+import { type Tags, tagJpeg, tagWebp } from './fileMetadata.ts';
 import { alphaItem, colourItem, writeAvif } from './heif/writeAvif.ts';
-import { type Tags, tagJpeg, tagWebp } from './iccTags.ts';
 import { runJob } from './job.ts';
 import type { Dimensions, JobLimits, OutputFormat, Raster } from './types.ts';
 

@@ -4,8 +4,8 @@ import { isCodedInParts } from './container/jpeg.ts';
 import { readDensity } from './density.ts';
 import { checkProfile } from './embeddedProfile.ts';
 import { assertDimensions, cutShort, dimensionsUnreadable, ImageError } from './errors.ts';
+import { usableRgbProfile } from './fileMetadata.ts';
 import { checkAvif, readHeicHeader } from './heif/heicHeader.ts';
-import { usableRgbProfile } from './iccTags.ts';
 import { isInputFormat, sniff } from './sniff.ts';
 import type { InputFormat, JobLimits, Probe, ProbeLimits } from './types.ts';
 

@@ -6,7 +6,7 @@ import { type AppError, fail } from '../errors.ts';
 import { writeFault } from '../files.ts';
 import { probe } from '../image/probe.ts';
 import type { ProbeLimits } from '../image/types.ts';
-import { limitReached } from '../limits/refuse.ts';
+import { limitReached } from '../limits/limitErrors.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import type { Improve } from './improve.ts';
 

@@ -48,7 +48,7 @@ export class PixelJobs {
         ticks += 1;
         if (ticks < ticksOf) return;
         clearInterval(timer);
-        this.#isLate(job, account);
+        this.#markOverdue(job, account);
       }, ms / ticksOf).unref();
       return () => {
         clearInterval(timer);
@@ -57,7 +57,7 @@ export class PixelJobs {
     };
   }
 
-  #isLate(job: symbol, account: string): void {
+  #markOverdue(job: symbol, account: string): void {
     this.#overdue.set(job, account);
     this.#options.onOverdue?.(this.#overdue.size);
     if (this.#stuck || this.#overdue.size * 2 <= this.#options.threads) return;

@@ -52,8 +52,8 @@ export const getOrMake = (
     retain: () => async () => {},
     ...call,
   };
-  return node.onceForKey(caller, async (signal) =>
-    node.onceForContent(caller, await load(signal), make, signal),
+  return node.resultFor(caller, async (signal) =>
+    node.resultForContent(caller, await load(signal), make, signal),
   );
 };
 

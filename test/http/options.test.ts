@@ -3,7 +3,7 @@ import { unzipSync } from 'fflate';
 import sharp from 'sharp';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
-import { tagWebp } from '../../src/image/iccTags.ts';
+import { tagWebp } from '../../src/image/fileMetadata.ts';
 import { engineOptions } from '../fixtures/engineSetup.ts';
 import { displayP3, PRIMARIES, rgbProfile } from '../fixtures/icc.ts';
 import { imageHost } from '../fixtures/imageHost.ts';

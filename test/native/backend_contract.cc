@@ -202,7 +202,8 @@ class Contract {
       for (const double soft : {1.0, 8.0, 60.0}) {
         const std::vector<float> p = disc(width, height, 0.3, 0.3, soft);
         const Tensor tensor = uploaded(p, 1, height, width);
-        for (const Box& area : {Box{0, 0, width, height}, Box{40, 5, 20, 30}, Box{10, 12, 15, 13}}) {
+        for (const Box& area :
+             {Box{0, 0, width, height}, Box{40, 5, 20, 30}, Box{10, 12, 15, 13}}) {
           double found = -1;
           expect(backend_.uncertainty(tensor.view, area, found).ok() &&
                      std::abs(found - uncertainty_of(p, width, area, block)) < 1e-9,

@@ -2,8 +2,8 @@
 
 #include "images.h"
 #include "matte/component_filter.h"
-#include "matte/uncertainty.h"
 #include "matte/connected_components.h"
+#include "matte/uncertainty.h"
 #include "registry.h"
 #include "scalar/matte.h"
 

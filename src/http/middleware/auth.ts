@@ -3,7 +3,7 @@ import type { Account } from '../../accounts/accounts.ts';
 import { hashKey } from '../../accounts/keyFormat.ts';
 import { fail } from '../../errors.ts';
 import { type Attempts, attemptSourceOf, recordAttempt } from '../../limits/attempts.ts';
-import { tooManyAttempts } from '../../limits/refuse.ts';
+import { tooManyAttempts } from '../../limits/limitErrors.ts';
 import { type Context, keyHashOf, type Middleware } from '../context.ts';
 
 /** The account of a key, by its hash; undefined if the key is unknown or revoked. */

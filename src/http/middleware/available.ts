@@ -1,6 +1,6 @@
 import { fail } from '../../errors.ts';
 import type { FairScheduler } from '../../limits/fairScheduler.ts';
-import { overloaded } from '../../limits/refuse.ts';
+import { overloaded } from '../../limits/limitErrors.ts';
 import type { Health } from '../../ops/health.ts';
 import { accountOf, type Middleware } from '../context.ts';
 

@@ -1,6 +1,6 @@
 import { AppError, type RateWindow } from '../../errors.ts';
+import { windowUsedUp } from '../../limits/limitErrors.ts';
 import type { RateLimit } from '../../limits/rate.ts';
-import { windowUsedUp } from '../../limits/refuse.ts';
 import { accountOf, type Middleware } from '../context.ts';
 
 /** The three headers of docs/contract.md section 11, for successes and refusals. */

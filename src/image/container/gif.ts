@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { scannedBytesPerTurn, tooManyParts } from './scanLimits.ts';
+import { scannedBytesPerTurn, tooManyParts } from './partLimits.ts';
 
 /** Frames and extensions; a frame of an animation has one extension, and the file has a few. */
 const maxBlocks = 20_000;

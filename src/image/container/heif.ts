@@ -1,4 +1,4 @@
-import { tooManyParts } from './scanLimits.ts';
+import { tooManyParts } from './partLimits.ts';
 
 const maxBoxes = 10_000;
 const maxDepth = 12;

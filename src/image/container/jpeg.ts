@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { scannedBytesPerTurn, tooManyParts, tooMuchWork } from './scanLimits.ts';
+import { scannedBytesPerTurn, tooManyParts, tooMuchWork } from './partLimits.ts';
 
 /**
  * An ICC profile has at most 255 segments; a file within the size limit has at most some hundreds of full

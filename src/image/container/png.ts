@@ -1,4 +1,4 @@
-import { tooManyParts, tooMuchWork } from './scanLimits.ts';
+import { tooManyParts, tooMuchWork } from './partLimits.ts';
 
 const signatureBytes = 8;
 /** Encoders split the image data into chunks of at least a kilobyte. */

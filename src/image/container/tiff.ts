@@ -1,5 +1,5 @@
 import { ImageError } from '../errors.ts';
-import { tooManyParts, tooMuchWork } from './scanLimits.ts';
+import { tooManyParts, tooMuchWork } from './partLimits.ts';
 
 /** Pages, one behind the other. */
 const maxImages = 1000;

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { tooMuchWork } from './scanLimits.ts';
+import { tooMuchWork } from './partLimits.ts';
 
 /**
  * Groups of prefix codes that an image may have: one for each pixel of its entropy image (RFC 9649, section 3.7.2.2). For each group that is

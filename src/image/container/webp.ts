@@ -1,4 +1,4 @@
-import { tooManyParts } from './scanLimits.ts';
+import { tooManyParts } from './partLimits.ts';
 import { checkLossless } from './vp8l.ts';
 
 /** Frames of an animation are chunks as well. */

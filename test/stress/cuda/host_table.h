@@ -3,8 +3,8 @@
 #include <cstring>
 #include <new>
 
-#include "stress/cuda/host_executor.h"
 #include "cuda/make_table.h"
+#include "stress/cuda/host_executor.h"
 
 namespace cutout::test {
 

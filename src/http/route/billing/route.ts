@@ -2,7 +2,7 @@ import { formatCredits, toCredits } from '../../../billing/price.ts';
 import type { Purchases } from '../../../billing/stripeCheckout.ts';
 import { excerpt, fail } from '../../../errors.ts';
 import { type Attempts, attemptSourceOf } from '../../../limits/attempts.ts';
-import { tooManyAttempts } from '../../../limits/refuse.ts';
+import { tooManyAttempts } from '../../../limits/limitErrors.ts';
 import type { Logger } from '../../../ops/log.ts';
 import { accountOf, formOf, type Middleware } from '../../context.ts';
 import type { RawBody } from '../../middleware/receiveBody.ts';

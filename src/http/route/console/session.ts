@@ -7,7 +7,7 @@ import type { Transactional } from '../../../billing/transaction.ts';
 import { signInByLink } from '../../../commands/signIn.ts';
 import { fail } from '../../../errors.ts';
 import { type Attempts, attemptSourceOf, recordAttempt } from '../../../limits/attempts.ts';
-import { tooManyAttempts } from '../../../limits/refuse.ts';
+import { tooManyAttempts } from '../../../limits/limitErrors.ts';
 import type { Context, Middleware } from '../../context.ts';
 import { type Cookies, createCookie } from '../../cookies.ts';
 import { inBody, parse, text } from '../../requestParameters.ts';

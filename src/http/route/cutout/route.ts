@@ -1,6 +1,6 @@
 import type { Cutout } from '../../../cutout/cutout.ts';
+import { outOfMemory } from '../../../limits/limitErrors.ts';
 import type { MemoryReservation } from '../../../limits/memoryBudget.ts';
-import { outOfMemory } from '../../../limits/refuse.ts';
 import type { Logger } from '../../../ops/log.ts';
 import { accountOf, formOf, type Middleware } from '../../context.ts';
 import { onResponseEnd } from '../../onResponseEnd.ts';

@@ -1,4 +1,4 @@
-import { boundedProfile } from './iccBounds.ts';
+import { boundedProfile } from './sanitiseProfile.ts';
 import type { Density, Dimensions } from './types.ts';
 
 /**

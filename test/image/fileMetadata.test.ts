@@ -1,6 +1,6 @@
 import test from 'ava';
 import sharp from 'sharp';
-import { tagJpeg, tagWebp, usableRgbProfile } from '../../src/image/iccTags.ts';
+import { tagJpeg, tagWebp, usableRgbProfile } from '../../src/image/fileMetadata.ts';
 import { jpegSegments, linearGrayProfile, padProfile } from '../fixtures/bytes.ts';
 import { p3Profile } from '../fixtures/files.ts';
 import { difference } from '../fixtures/raster.ts';

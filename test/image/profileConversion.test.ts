@@ -1,7 +1,7 @@
 import test from 'ava';
 import sharp from 'sharp';
-import { fromSrgb } from '../../src/image/icc.ts';
-import { tagWebp } from '../../src/image/iccTags.ts';
+import { tagWebp } from '../../src/image/fileMetadata.ts';
+import { fromSrgb } from '../../src/image/profileConversion.ts';
 import { displayP3, PRIMARIES, rgbProfile, type Tone } from '../fixtures/icc.ts';
 
 const levels = [0, 8, 16, 32, 64, 96, 128, 160, 192, 224, 255];
