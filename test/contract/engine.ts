@@ -439,9 +439,12 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     }
   }
 
+  /** White is 0.73 and black 0.27, so that a second network is asked. */
+  const doubtful = { gain: 1 };
+
   test('matte: numbers of a second network that are not finite are ENGINE_MODEL', async (t) => {
     const engine = start(t);
-    const first = networks.spec(name());
+    const first = networks.spec(name(), doubtful);
     await engine.load(first);
     for (const [bias, size] of [
       [Number.NaN, 64],
@@ -457,12 +460,12 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     }
     const image = halves(32, 32);
     await engine.matte(2, image, planFor(first.name, image));
-    t.is(alphaAt(image.data, 32, 0, 0), 255);
+    t.true((alphaAt(image.data, 32, 0, 0) ?? 0) > 128);
   });
 
   test('cancel: a job ends long before the run of its second network would', async (t) => {
     const engine = start(t);
-    const first = networks.spec(name());
+    const first = networks.spec(name(), doubtful);
     const second = networks.slow(name(), 60);
     await engine.load(first);
     const { warmUpMs } = await engine.load(second);

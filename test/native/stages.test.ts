@@ -166,7 +166,7 @@ test('a second network is asked once, and not where the output is kept', (t) => 
     'solve 48',
   ]);
   const kept = stagesOf(network, image, { ...plan, mask: mask(4) }, second).second;
-  t.deepEqual(kept.kernels, ['fillInput 64', 'uncertainty 48', 'filterComponents 48', 'solve 48']);
+  t.deepEqual(kept.kernels, ['uncertainty 48', 'filterComponents 48', 'solve 48']);
 });
 
 const mask = (from: number): NativeMask => ({
