@@ -343,11 +343,11 @@ test.serial(
         .filter((line) => line.includes(',failed,'))
         .sort(),
       [
-        `in/b.jpg,failed,,,${target}`,
-        `in/deep.jpg,failed,,,${target}`,
-        'in/loop.jpg,failed,,,The link leads back to itself.',
-        'in/pipe.jpg,failed,,,It is not a regular file.',
-        `named.jpg,failed,,,${target}`,
+        `in/b.jpg,failed,,,${target},`,
+        `in/deep.jpg,failed,,,${target},`,
+        'in/loop.jpg,failed,,,The link leads back to itself.,',
+        'in/pipe.jpg,failed,,,It is not a regular file.,',
+        `named.jpg,failed,,,${target},`,
       ],
     );
     t.regex(

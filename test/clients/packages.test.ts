@@ -175,6 +175,8 @@ const installed = (name: string) => path.join(root, 'build', 'clients', name);
 interface PythonClient {
   readonly name: string;
   readonly version: string;
+  /** A package that it needs and does not ask for. */
+  readonly needs?: string;
   /** Reads the key from KEY, writes `photo.jpg` as `no-bg.png`. */
   readonly program: string;
   readonly size: 'preview' | 'full';
@@ -205,6 +207,7 @@ with open("no-bg.png", "wb") as out:
   {
     name: 'remove-bg-api',
     version: '0.2.1',
+    needs: 'requests',
     program: `
 from remove_bg_api import RemoveBg
 RemoveBg(os.environ["KEY"]).remove_bg_file("photo.jpg", out_path="no-bg.png", size="full", raw=False)
@@ -224,12 +227,12 @@ removebg_cli.remove_bg(removebg_cli.get_api_key(), "photo.jpg", output="no-bg.pn
   },
 ];
 
-for (const { name, version, program, size } of pythonClients)
+for (const { name, version, needs = '', program, size } of pythonClients)
   test(`PyPI ${name} ${version}, at the published address`, async (t) => {
     if (!existsSync(installed(name)))
       return sayLeftOut(
         t,
-        `PyPI's ${name} is not installed (python3 -m pip install --target build/clients/${name} ${name}==${version})`,
+        `PyPI's ${name} is not installed (python3 -m pip install --target build/clients/${name} ${`${name}==${version} ${needs}`.trim()})`,
       );
     const { service, folder, front } = await stage(t);
     const preload = path.join(folder, 'preload');

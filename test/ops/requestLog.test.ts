@@ -30,6 +30,8 @@ test('one line per request: account, operation, sizes, stages, outcome and cost'
     resultPixels: 60_000,
     resultBytes: bytes,
     runs: 1,
+    second: 'none',
+    uncertainty: 0.1,
     payment: 'full',
     charged: '1',
   });

@@ -108,7 +108,7 @@ class Doctor {
     const measured = bench && entry && choice ? await this.#measure(bench, entry, choice, measures) : [];
     this.#compare(measured);
     if (bench && hasRuntime && !measures && config.device !== 'cpu') await this.#try(() => findGpus(bench));
-    const second = await this.#try(() => this.#lookForSecond());
+    const second = entry && (await this.#try(() => this.#lookForSecond()));
     const install = await checkInstall(this.#config);
     for (const { state, said, todo } of install)
       if (state === 'problem') this.problems.push(`${said} ${todo ?? ''}`.trim());

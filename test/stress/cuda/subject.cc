@@ -150,7 +150,7 @@ void mask_constraint(Cases& cases, Tables tables, std::span<double> found) {
 
 constexpr Check kChecks[] = {
     {"mask_constraint", 0, 0, 10, mask_constraint},
-    {"sum_uncertainty", 0, 0, 5, sum_uncertainty},
+    {"sum_uncertainty", 0, 0, 10, sum_uncertainty},
     {"filter_components", 0, 0, 10, filter_components},
 };
 
