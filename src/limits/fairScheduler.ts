@@ -66,7 +66,10 @@ interface WaitingJob {
 }
 
 interface Account {
-  /** Milliseconds of work admitted, counted like `#virtualTime`. */
+  /**
+   * Milliseconds of work, counted like `#virtualTime`: what was estimated when a job was admitted, and what it took beyond that
+   * once it ended, so that work whose length no estimate sees is paid for by those who come with it.
+   */
   virtualTime: number;
   /** Its waiting jobs by virtual deadline, the first one first. */
   readonly queue: WaitingJob[];
@@ -326,6 +329,7 @@ export class FairScheduler {
 
   /** The `release` of an admitted job. */
   #releaseOnce(job: Job, free: () => void): (done: boolean) => void {
+    const started = this.#now();
     let released = false;
     return (done) => {
       if (released) return;
@@ -333,6 +337,7 @@ export class FairScheduler {
       this.#running.delete(job);
       if (done) this.#measureSpeed(job.ms);
       if (this.#backlogged) this.#lastEnd = this.#now();
+      this.#accountOf(job.account).virtualTime += Math.max(0, this.#now() - started - job.ms);
       free();
       this.#dispatch();
       if (this.#running.size === 0 && !this.#backlogged) {

@@ -376,3 +376,20 @@ test('slots of overdue jobs are lost: waits are longer, and none is waited for w
     retryAfter: 60,
   });
 });
+
+test('an account whose jobs take longer than was estimated has fewer of them', async (t) => {
+  const { scheduler, clock } = open();
+  const first = await scheduler.acquire(work({ account: 'first', ms: 1 }), forever());
+  const order: string[] = [];
+  const ask = async (account: string, took: number) => {
+    const outcome = await scheduler.acquire(work({ account }), forever());
+    order.push(account);
+    clock.at += took;
+    leave(outcome);
+  };
+  const all = Array.from({ length: 4 }, () => [ask('slow', 4000), ask('plain', 1000)]).flat();
+  leave(first);
+  await Promise.all(all);
+  // Four plain jobs take as long as one that was thought to be as short.
+  t.is(order.join(' '), 'slow plain plain plain plain slow slow slow');
+});
