@@ -50,7 +50,7 @@ export async function banner(
     '',
     `Cutout ${version()} listens on ${url}${loopback ? ' (this machine only; CUTOUT_HOST=0.0.0.0 accepts others)' : ''}`,
     `Network   ${network.name} on ${config.engine.device} in ${precision.precision} (${how}), ready in ${ms} ms`,
-    ...(second ? [`Second    ${second.name}`] : []),
+    ...(second ? [`Second    ${second.name}${second.loaded ? '' : ', once it is fetched'}`] : []),
     `Types     ${subjectTypes ? allSubjectTypes.join(', ') : 'off: X-Type is always other for type=auto'}`,
     `Threads   ${describeThreads(threads)}`,
     `API       ${url}/docs`,

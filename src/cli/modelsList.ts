@@ -43,7 +43,7 @@ export interface ListedNetwork {
   readonly prepared: readonly Form[];
   /** Whether it is CUTOUT_MODEL. */
   readonly inUse: boolean;
-  /** Whether it runs beside that one (CUTOUT_SECOND_MODEL). */
+  /** Whether it looks at what leaves that one in doubt (CUTOUT_SECOND_MODEL). */
   readonly second: boolean;
   /** Whether `cutout models add` added it. */
   readonly added: boolean;

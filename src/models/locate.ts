@@ -73,7 +73,7 @@ export interface ConfiguredModels {
 }
 
 /**
- * Returns the network that runs beside `model`: `secondModel` itself, or for `auto` by the manifest of `model`; undefined:
+ * Returns the network that looks at what leaves `model` in doubt: `secondModel` itself, or for `auto` by the manifest of `model`; undefined:
  * none. Rejects with ModelError.
  */
 export async function secondModelOf({

@@ -142,7 +142,7 @@ async function openSecond(
   open: Open,
   { model, secondModel }: EngineConfig,
   { pull, observer }: Pick<StartOptions, 'pull' | 'observer'>,
-): Promise<SecondNetwork> {
+): Promise<SecondNetwork | undefined> {
   const { name } = second.located;
   const named = secondModel !== 'auto';
   const loaded = await open(second, pull && named).then(
@@ -156,6 +156,8 @@ async function openSecond(
       return false;
     },
   );
+  // One that nothing will fetch gets no memory.
+  if (!loaded && !pull) return undefined;
   return new SecondNetwork({ name, loaded, open: (fetch, signal) => open(second, fetch, signal), observer });
 }
 

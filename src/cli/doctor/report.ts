@@ -57,7 +57,7 @@ export interface Report {
     readonly operators: string | null;
     readonly because: string;
   } | null;
-  /** The network that runs beside it in this profile; null: none. */
+  /** The network that looks at what leaves it in doubt; null: none. */
   readonly second: { readonly name: string; readonly state: SourceState } | null;
   /** The GPUs that were opened, in the order of CUTOUT_DEVICE_ID; the network was measured on all of them. */
   readonly gpus: readonly Gpu[];
