@@ -20,6 +20,8 @@ export interface Entry {
   readonly reservationId: number | null;
   readonly reference: string | null;
   readonly note: string | null;
+  /** Of a settle entry: X-Uncertainty-Score of the result, in thousandths; null: not known. */
+  readonly uncertainty: number | null;
 }
 
 /** Half-open interval, `from` included, `to` excluded. Unix milliseconds; absent: no bound. */
@@ -47,11 +49,15 @@ export interface UsageRow {
   readonly accountId: string;
   readonly payment: Payment;
   readonly calls: number;
+  /** Calls whose result a person should look at: its uncertainty is at least `reviewFrom`. */
+  readonly toReview: number;
   readonly credits: QuarterCredits;
 }
 
 const columns = `id, account_id AS "accountId", at, kind, amount, balance, payment, request_id AS "requestId",
-  reservation_id AS "reservationId", reference, note`;
+  reservation_id AS "reservationId", reference, note, uncertainty`;
+/** The chance from which a result is shown to people: 0 to 1, as X-Uncertainty-Score. */
+export const reviewFrom = 0.5;
 const endless = Number.MAX_SAFE_INTEGER;
 const dayMs = 86_400_000;
 
@@ -123,7 +129,8 @@ export async function usage(sql: Sql, span: Span, accountId: string | null): Pro
   const ofAccount = accountId === null ? '' : 'AND settled.account_id = @accountId';
   const rows = await sql.all<Omit<UsageRow, 'day'> & { readonly day: number }>(
     `SELECT settled.at / ${dayMs} AS day, reserved.account_id AS "accountId",
-       reserved.payment, count(*) AS calls, -sum(reserved.amount) AS credits
+       reserved.payment, count(*) AS calls,
+       count(CASE WHEN settled.uncertainty >= @toReview THEN 1 END) AS "toReview", -sum(reserved.amount) AS credits
      FROM entry AS settled JOIN entry AS reserved ON reserved.id = settled.reservation_id
      WHERE settled.kind = 'settle' AND settled.at >= @from AND settled.at < @to
        ${ofAccount}
@@ -132,7 +139,7 @@ export async function usage(sql: Sql, span: Span, accountId: string | null): Pro
          WHERE back.reservation_id = reserved.id AND back.kind = 'refund')
      GROUP BY day, reserved.account_id, reserved.payment
      ORDER BY day, reserved.account_id, reserved.payment`,
-    { from, to, ...(accountId !== null && { accountId }) },
+    { from, to, toReview: reviewFrom * 1000, ...(accountId !== null && { accountId }) },
   );
   return rows.map((row) => ({ ...row, day: dayOf(row.day * dayMs) }));
 }

@@ -108,9 +108,16 @@ export class Ledger extends Postings implements Reservations, Balances {
       id,
       tier,
       payment,
-      settle: () => {
+      settle: (uncertainty) => {
         settling ??= this.#transaction(accountId, (transaction) =>
-          transitions.settle(transaction, answer, id, request, this.#billing),
+          transitions.settle(
+            transaction,
+            answer,
+            id,
+            request,
+            this.#billing,
+            uncertainty === undefined || uncertainty < 0 ? null : Math.round(1000 * uncertainty),
+          ),
         ).then((settlement) => {
           state.charge = settlement.charge;
           return settlement;

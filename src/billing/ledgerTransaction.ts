@@ -5,7 +5,7 @@ import type { Entry } from './entries.ts';
 import type { QuarterCredits } from './price.ts';
 
 type NewEntry = Pick<Entry, 'kind' | 'amount'> &
-  Partial<Pick<Entry, 'payment' | 'requestId' | 'reservationId' | 'reference' | 'note'>>;
+  Partial<Pick<Entry, 'payment' | 'requestId' | 'reservationId' | 'reference' | 'note' | 'uncertainty'>>;
 
 /**
  * One change of one account: a database transaction, or part of one, that excludes all other ledger
@@ -61,9 +61,9 @@ export class LedgerTransaction {
     this.#balance = moved.balance;
     const inserted = await sql.get<{ id: number }>(
       `INSERT INTO entry
-         (account_id, at, kind, amount, balance, payment, request_id, reservation_id, reference, note)
+         (account_id, at, kind, amount, balance, payment, request_id, reservation_id, reference, note, uncertainty)
        VALUES
-         (@accountId, @at, @kind, @amount, @balance, @payment, @requestId, @reservationId, @reference, @note)
+         (@accountId, @at, @kind, @amount, @balance, @payment, @requestId, @reservationId, @reference, @note, @uncertainty)
        RETURNING id`,
       {
         payment: null,
@@ -71,6 +71,7 @@ export class LedgerTransaction {
         reservationId: null,
         reference: null,
         note: null,
+        uncertainty: null,
         ...entry,
         accountId,
         at,

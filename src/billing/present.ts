@@ -27,6 +27,10 @@ export const keyRow = (key: ApiKey): Row => ({
   revoked: isoTimeOrNull(key.revokedAt),
 });
 
+/** X-Uncertainty-Score of the result that an entry charges. */
+export const uncertaintyOf = ({ uncertainty }: Entry): number | null =>
+  uncertainty === null ? null : uncertainty / 1000;
+
 export const entryRow = (entry: Entry): Row => ({
   id: entry.id,
   time: isoTime(entry.at),
@@ -38,6 +42,7 @@ export const entryRow = (entry: Entry): Row => ({
   request: entry.requestId,
   reference: entry.reference,
   note: entry.note,
+  uncertainty: uncertaintyOf(entry),
 });
 
 export const usageRow = (row: UsageRow): Row => ({
@@ -46,6 +51,7 @@ export const usageRow = (row: UsageRow): Row => ({
   payment: row.payment,
   calls: row.calls,
   credits: formatCredits(row.credits),
+  to_review: row.toReview,
 });
 
 /**

@@ -128,6 +128,7 @@ export async function reserve(
  * same content. If neither is left (the reservation expired, its server was considered dead, or the repeated charge was
  * refunded), the work is reserved and charged again. Rejects with InsufficientCredits if that cannot be paid; then nothing
  * changes.
+ * @param uncertainty of the result, thousandths
  */
 export async function settle(
   transaction: LedgerTransaction,
@@ -135,6 +136,7 @@ export async function settle(
   reservation: number,
   request: ReserveRequest,
   options: BillingOptions,
+  uncertainty: number | null,
 ): Promise<Settlement> {
   const { sql, accountId } = transaction;
   const row = await answerById(sql, answer.id);
@@ -153,7 +155,7 @@ export async function settle(
     stillReserved && reserved.repeatOf === null
       ? { id: reservation, amount: reserved.amount, payment: reserved.payment }
       : await reserveAgain(transaction, reserved, stillReserved, request, options);
-  await settleReservation(transaction, charge.id);
+  await settleReservation(transaction, charge.id, uncertainty);
   await attachCharge(transaction, answer, row, charge.id);
   if (request.repeat)
     await rememberCharge(sql, accountId, request.repeat, { charge: charge.id, at: transaction.at });
@@ -289,8 +291,11 @@ async function attachCharge(
     });
 }
 
-const settleReservation = (transaction: LedgerTransaction, reservation: number) =>
-  transaction.append({ kind: 'settle', amount: zero, reservationId: reservation });
+const settleReservation = (
+  transaction: LedgerTransaction,
+  reservation: number,
+  uncertainty: number | null = null,
+) => transaction.append({ kind: 'settle', amount: zero, reservationId: reservation, uncertainty });
 
 /** Reserves the price once more, for the size the work was done at. */
 async function reserveAgain(

@@ -66,8 +66,9 @@ export interface Reservation extends PendingAnswer {
    * that was released meanwhile is charged again, which rejects with InsufficientCredits if it cannot be paid. The charge is
    * refunded unless `deliver` follows. After any other rejection it is unknown whether it charged; `release` undoes it.
    * Settles once: later calls resolve with the first outcome.
+   * @param uncertainty of the result, for the account's statement: 0 to 1; negative or absent: not known
    */
-  settle(): Promise<Settlement>;
+  settle(uncertainty?: number): Promise<Settlement>;
 }
 
 export type ReserveOutcome =

@@ -70,7 +70,7 @@ async function charge(
 ): Promise<Charged<CachedResult>> {
   signal.throwIfAborted();
   const { payment, ...settlement } = await telemetry
-    .timed('settle', () => reservation.settle())
+    .timed('settle', () => reservation.settle(rest.uncertainty))
     .catch((error: unknown) => {
       throw error instanceof InsufficientCredits ? insufficientCredits(error.shortfall) : error;
     });

@@ -84,6 +84,8 @@ export async function openCutout(
   // Files do not depend on the type of subject.
   const wanted = { ...config.engine, subjectTypes: 'off' } as const;
   const opened = await openEngine(wanted, { pull, observer, signal });
+  // Nobody waits for readiness as at a server: all images get what may be fetched.
+  if (pull) await opened.second?.fetch();
   await assertImageThreads();
   const jobs = options.jobs ?? opened.threads.workers + 1;
   const selection =

@@ -339,6 +339,15 @@ CREATE INDEX entry_kind ON entry (account_id, kind, at, id);
 `,
 };
 
+/** How likely a person has to look at the result that an entry charges. */
+const uncertainty: Migration = {
+  name: 'uncertainty',
+  sql: ({ integer }) => `
+-- settle only: X-Uncertainty-Score in thousandths; null: not known.
+ALTER TABLE entry ADD COLUMN uncertainty ${integer} CHECK (uncertainty BETWEEN 0 AND 1000);
+`,
+};
+
 export const migrations: readonly Migration[] = [
   books,
   improve,
@@ -350,4 +359,5 @@ export const migrations: readonly Migration[] = [
   laterAccounts,
   lists,
   statements,
+  uncertainty,
 ];

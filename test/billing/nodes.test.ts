@@ -173,7 +173,7 @@ shared('commands work on PostgreSQL as on SQLite', async (t) => {
   await outcome.reservation.settle();
   t.is(
     await run('usage', '--format', 'csv'),
-    `day,account,payment,calls,credits\r\n2026-11-21,${id},full,1,1\r\n`,
+    `day,account,payment,calls,credits,to_review\r\n2026-11-21,${id},full,1,1,0\r\n`,
   );
   const number = String(outcome.reservation.id);
   t.is(await run('credits', 'refund', 'Ada', number), `Done: the balance of ${id} is 10.75.\n`);

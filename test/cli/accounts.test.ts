@@ -146,8 +146,8 @@ test('the statement as table, CSV and JSON, and bounded by days', async (t) => {
   const csv = await run('credits', 'statement', 'Ada', '--format', 'csv', '--from', '2026-11-22');
   t.is(
     csv,
-    'id,time,kind,amount,balance,payment,reservation,request,reference,note\r\n' +
-      `2,2026-11-22T00:00:00.000Z,purchase,50,60,,,,evt,"'=HYPERLINK(""x""), ""y"""\r\n`,
+    'id,time,kind,amount,balance,payment,reservation,request,reference,note,uncertainty\r\n' +
+      `2,2026-11-22T00:00:00.000Z,purchase,50,60,,,,evt,"'=HYPERLINK(""x""), ""y""",\r\n`,
   );
   const json = JSON.parse(await run('credits', 'statement', 'Ada', '--format', 'json', '--to', '2026-11-22'));
   t.deepEqual(
@@ -168,13 +168,13 @@ test('usage counts charged calls by day, account and payment', async (t) => {
   ] as const) {
     clock.set(`${day}T10:00:00Z`);
     const outcome = await stores.ledger.reserve(id, { size, requestId: 'r' });
-    if (outcome.outcome === 'reserved') await outcome.reservation.settle();
+    if (outcome.outcome === 'reserved') await outcome.reservation.settle(0.6);
   }
   await stores.close();
   t.is(
     await run('usage', '--format', 'csv'),
-    'day,account,payment,calls,credits\r\n' +
-      `2026-11-20,${id},full,1,1\r\n2026-11-21,${id},free,1,0\r\n2026-11-21,${id},full,2,2\r\n`,
+    'day,account,payment,calls,credits,to_review\r\n' +
+      `2026-11-20,${id},full,1,1,1\r\n2026-11-21,${id},free,1,0,1\r\n2026-11-21,${id},full,2,2,2\r\n`,
   );
   t.is(await run('usage', 'Ada', '--from', '2026-11-22'), '(none)\n');
 });

@@ -42,6 +42,24 @@ export function testRepeatedChargesContract(test: TestFn, newPlace: NewPlace): v
     return outcome.reservation;
   }
 
+  test('charges: the uncertainty of a result is in the statement, and counted from 0.5', async (t) => {
+    const { stores, account, reserve } = await start(t);
+    for (const [content, uncertainty] of [
+      ['a', 0.499],
+      ['b', 0.5],
+      ['c', 1],
+      ['d', -1],
+      ['e', undefined],
+    ] as const)
+      await (await reserve(named(content))).settle(uncertainty);
+    const settled = await stores.ledger.statementNewestFirst(account, { kind: 'settle' });
+    t.deepEqual(
+      settled.map((entry) => entry.uncertainty),
+      [null, null, 1000, 500, 499],
+    );
+    t.like((await stores.ledger.usage())[0], { calls: 5, toReview: 2 });
+  });
+
   test('repeats: the same work is free while results are cached, and the statement shows it', async (t) => {
     const { stores, account, reserve, balance, cost } = await start(t);
     const first = await reserve(named('a'));

@@ -93,8 +93,8 @@ test('a charged call is counted, and refunded once', async (t) => {
   const id = await accountWith(stores, 3);
   const outcome = await stores.ledger.reserve(id, { size: 'full', requestId: 'r' });
   if (outcome.outcome !== 'reserved') throw new Error('insufficient');
-  await outcome.reservation.settle();
-  const row = { day: '2026-11-21', account: id, payment: 'full', calls: 1, credits: '1' };
+  await outcome.reservation.settle(0.75);
+  const row = { day: '2026-11-21', account: id, payment: 'full', calls: 1, to_review: 1, credits: '1' };
   t.deepEqual((await get('/usage')).data, [row]);
   t.deepEqual((await get(`/accounts/${id}/usage?from=2026-11-21&to=2026-11-22`)).data, [row]);
   t.deepEqual((await get('/usage?from=2026-11-22')).data, []);

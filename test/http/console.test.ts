@@ -175,14 +175,26 @@ test('overview and statement show the ledger', async (t) => {
   const { read, get, service } = await open(t, { credits: 10, freePreviews: 1, rate: 500 });
   const preview = { image_file: await scene({ width: 300, height: 200 }), size: 'preview' };
   const full = { image_file: await scene({ width: 900, height: 700 }), size: 'full' };
-  for (const fields of [preview, preview, full]) t.is((await call(service, service.key, fields)).status, 200);
+  const scores: number[] = [];
+  for (const fields of [preview, preview, full]) {
+    const answer = await call(service, service.key, fields);
+    t.is(answer.status, 200);
+    scores.push(Number(answer.headers.get('x-uncertainty-score')));
+  }
 
   const overview = await read<Overview>('overview');
   t.is(overview.credits, 8.75);
   t.deepEqual(overview.free, { leftToday: 0, leftThisMonth: 0, perDay: 0, perMonth: 1 });
   t.is(overview.days.length, 30);
   const today = new Date().toISOString().slice(0, 10);
-  t.deepEqual(overview.days.at(-1), { day: today, free: 1, preview: 1, full: 1, credits: 1.25 });
+  t.deepEqual(overview.days.at(-1), {
+    day: today,
+    free: 1,
+    preview: 1,
+    full: 1,
+    toReview: scores.filter((score) => score >= 0.5).length,
+    credits: 1.25,
+  });
   t.is(overview.rate.limit, 500);
   t.is(overview.rate.remaining, 497);
 
@@ -196,6 +208,10 @@ test('overview and statement show the ledger', async (t) => {
   );
   const settled = await read<Page<StatementEntry>>('statement?kind=settle');
   t.deepEqual([...new Set(settled.entries.map(({ kind }) => kind))], ['settle']);
+  t.deepEqual(
+    settled.entries.map(({ uncertainty }) => uncertainty),
+    scores.toReversed(),
+  );
   t.is((await get('statement?kind=nothing')).status, 400);
 
   const csv = await get('statement.csv?kind=grant');

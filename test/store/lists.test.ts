@@ -21,14 +21,21 @@ async function open(t: ExecutionContext, place: NewPlace): Promise<Database> {
   return database;
 }
 
-/** Rows of which some have the same time. */
+/** Rows of which some have the same time, as every version wrote them. */
 async function fill(database: Database, clock: TestClock): Promise<{ names: string[] }> {
   const accounts = new Accounts(database, clock.now);
-  const ledger = new Ledger(database, { billing: standardBilling, now: clock.now });
   const names = ['Ada', 'Grace', '100 % sure', 'under_score', 'Ärger & Söhne', 'back\\slash', 'Ada again'];
   for (const [index, name] of names.entries()) {
     const { id } = await accounts.create(name, `acc_${index}`, index === 0 ? 'Ada@Example.test' : null);
-    await ledger.post(id, { kind: 'grant', amount: credits(index + 1) });
+    const grant = { id, at: clock.at, amount: credits(index + 1) };
+    await database.run(
+      `INSERT INTO entry (account_id, at, kind, amount, balance) VALUES (@id, @at, 'grant', @amount, @amount)`,
+      grant,
+    );
+    await database.run('UPDATE account SET balance = @amount WHERE id = @id', {
+      id,
+      amount: grant.amount,
+    });
     if (index % 3 === 2) clock.forward(1);
     for (let image = 0; image < 5; image++)
       await database.run(

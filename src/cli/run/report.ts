@@ -1,5 +1,6 @@
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
+import { reviewFrom } from '../../billing/entries.ts';
 import { csv } from '../../billing/present.ts';
 import { AppError, toAppError, UserError } from '../../errors.ts';
 import { checkWritable, codeOf, reasonToWrite, writeAtomically } from '../../files.ts';
@@ -87,9 +88,6 @@ export const fullReason = ({ reason, paid }: { readonly reason: string; readonly
 export const paidNote = `Where something was charged, the same command sends the same Idempotency-Key: it gets the result without another
 charge while the server keeps it (Cutout: CUTOUT_KEEP_SECONDS, 10 minutes).
 `;
-
-/** Results whose chance is at least this are shown to people, and copied into the folder of `--review`. */
-export const reviewFrom = 0.5;
 
 /** Results that are named in the summary. */
 const mostNamed = 10;

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import type { Readable } from 'node:stream';
+import { reviewFrom } from '../../billing/entries.ts';
 import type { Config } from '../../config/readConfig.ts';
 import { UserError } from '../../errors.ts';
 import { checkWritable, reasonToWrite } from '../../files.ts';
@@ -23,7 +24,6 @@ import {
   type Paid,
   paidNote,
   reasonOf,
-  reviewFrom,
   runProgress,
   summary,
   writeReport,

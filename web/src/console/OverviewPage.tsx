@@ -73,6 +73,7 @@ function UsageChart({ days }: { readonly days: Overview['days'] }) {
                   {names[kind]}
                 </th>
               ))}
+              <th class="number">To review</th>
               <th class="number">Credits</th>
             </tr>
           </thead>
@@ -85,6 +86,7 @@ function UsageChart({ days }: { readonly days: Overview['days'] }) {
                     {day[kind]}
                   </td>
                 ))}
+                <td class="number">{day.toReview}</td>
                 <td class="number">{day.credits}</td>
               </tr>
             ))}
@@ -92,6 +94,19 @@ function UsageChart({ days }: { readonly days: Overview['days'] }) {
         </WideTable>
       </details>
     </figure>
+  );
+}
+
+/** How many results of these days somebody should look at. */
+function ToReview({ days }: { readonly days: Overview['days'] }) {
+  const results = days.reduce((sum, { full, preview, free }) => sum + full + preview + free, 0);
+  const toReview = days.reduce((sum, day) => sum + day.toReview, 0);
+  if (toReview === 0) return null;
+  return (
+    <p class="soft small" data-testid="to-review">
+      {toReview} of {results} results may need a look: their uncertainty is 0.5 or more. The statement names
+      them.
+    </p>
   );
 }
 
@@ -128,6 +143,7 @@ export function OverviewPage() {
           <section class="card stack">
             <h2>Calls by day</h2>
             <UsageChart days={days} />
+            <ToReview days={days} />
           </section>
         </>
       )}

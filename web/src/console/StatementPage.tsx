@@ -75,6 +75,7 @@ export function StatementPage() {
                 <th>What</th>
                 <th class="number">Credits</th>
                 <th class="number">Balance</th>
+                <th class="number">Uncertainty</th>
                 <th>Note</th>
               </tr>
             </thead>
@@ -88,6 +89,7 @@ export function StatementPage() {
                   </td>
                   <td class="number">{signed(entry.amount)}</td>
                   <td class="number">{entry.balance}</td>
+                  <td class="number">{entry.uncertainty}</td>
                   <td class="long">
                     {entry.note ?? (entry.request !== null && <code class="soft">{entry.request}</code>)}
                   </td>

@@ -74,6 +74,8 @@ export interface Overview {
     readonly free: number;
     readonly preview: number;
     readonly full: number;
+    /** Calls whose result a person should look at: an uncertainty of 0.5 and more. */
+    readonly toReview: number;
     readonly credits: number;
   }[];
   /** Megapixels of the running minute; `limit` null: no limit. */
@@ -111,6 +113,8 @@ export interface StatementEntry {
   readonly payment: 'free' | 'preview' | 'full' | null;
   readonly request: string | null;
   readonly note: string | null;
+  /** Of a charged call: X-Uncertainty-Score of its result, 0 to 1; null: not known. */
+  readonly uncertainty: number | null;
 }
 
 /** `GET packs`; `POST checkout` with `{pack}` → `{url}` of the payment page. */

@@ -47,8 +47,10 @@ function usageDays(rows: readonly UsageRow[], from: number, now: number): Overvi
     const of = rows.filter((row) => row.day === day);
     const calls = (payment: UsageRow['payment']) =>
       of.filter((row) => row.payment === payment).reduce((sum, row) => sum + row.calls, 0);
+    const toReview = of.reduce((sum, row) => sum + row.toReview, 0);
     const credits = toCredits(quarters(of.reduce((sum, row) => sum + row.credits, 0)));
-    days.push({ day, free: calls('free'), preview: calls('preview'), full: calls('full'), credits });
+    const [free, preview, full] = [calls('free'), calls('preview'), calls('full')];
+    days.push({ day, free, preview, full, toReview, credits });
   }
   return days;
 }

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { z } from 'zod';
 import type { Entry, NewestFirstPage } from '../../../billing/entries.ts';
 import type { Ledger } from '../../../billing/ledger.ts';
-import { csv, entryRow, isoTime } from '../../../billing/present.ts';
+import { csv, entryRow, isoTime, uncertaintyOf } from '../../../billing/present.ts';
 import { toCredits } from '../../../billing/price.ts';
 import type { Context } from '../../context.ts';
 import { ownTurn } from '../../eventLoop.ts';
@@ -28,6 +28,7 @@ export const entryInfo = (entry: Entry): StatementEntry => ({
   payment: entry.payment,
   request: entry.requestId,
   note: entry.note,
+  uncertainty: uncertaintyOf(entry),
 });
 
 const columns = [
@@ -41,6 +42,7 @@ const columns = [
   'request',
   'reference',
   'note',
+  'uncertainty',
 ];
 
 const csvRows = (entries: readonly Entry[]) =>
