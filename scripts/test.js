@@ -1,12 +1,13 @@
 // npm test: sets up what is missing, then runs every check. `npm test -- <ava arguments>` runs AVA only.
 import { spawn } from 'node:child_process';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { clangFormat } from './format/clang.js';
 import { setup } from './setup/index.js';
 import { onSupportedNode } from './setup/nodejs.js';
-import { inRoot, main, root } from './setup/paths.js';
+import { inBuild, inRoot, main, root } from './setup/paths.js';
 import { reportFailure } from './setup/report.js';
 import { testEnvironment } from './test/environment.js';
-import { collectFailures, tellFailures } from './test/failures.js';
+import { collectFailures, failureLines } from './test/failures.js';
 import { collectLeftOut, tellLeftOut } from './test/leftOut.js';
 
 /**
@@ -46,11 +47,18 @@ await onSupportedNode();
 
 const only = process.argv.slice(2);
 
+/** What failed, for the end of a longer log (.ci/run). */
+const summary = inBuild('logs', 'failed');
+mkdirSync(inBuild('logs'), { recursive: true });
+rmSync(summary, { force: true });
+const leave = (lines) => writeFileSync(summary, `${lines.join('\n')}\n`);
+
 try {
   console.log('── set-up');
   await setup({ tests: true });
 } catch (error) {
   reportFailure(error);
+  leave(['── set-up', ...String(error.message).trim().split('\n').slice(-16)]);
   process.exit();
 }
 
@@ -92,9 +100,12 @@ if (only.length > 0) {
   );
   await stage('tests', ava);
   const leftOut = tellLeftOut();
-  tellFailures(failures);
-  console.log(
-    `\n── ${failed.length === 0 ? 'all stages passed' : `FAILED: ${failed.join(', ')}`}; ${leftOut} tests left out`,
-  );
-  process.exitCode = failed.length === 0 ? 0 : 1;
+  if (failed.length > 0) {
+    const lines = [`── FAILED: ${failed.join(', ')}; ${leftOut} tests left out`, ...failureLines(failures)];
+    leave(lines);
+    console.log(`\n${lines.join('\n')}`);
+    process.exitCode = 1;
+  } else {
+    console.log(`\n── all stages passed; ${leftOut} tests left out`);
+  }
 }
