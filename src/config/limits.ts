@@ -27,6 +27,6 @@ export const limitsSettings = {
     'CUTOUT_RATE_LIMIT',
     '500',
     integer(0, 1_000_000),
-    'Megapixels that one account may send in a minute. 0 is no limit.',
+    'Megapixels that one account may send in a minute, masks and background images included. 0 is no limit.',
   ),
 } as const satisfies Settings;

@@ -9,7 +9,7 @@ import type { JobWatch, PixelJobs } from '../limits/pixelJobs.ts';
 import { type RateLimit, type RateTicket, rateCost } from '../limits/rate.ts';
 import type { RequestTelemetry, Stages } from '../ops/telemetry.ts';
 import type { Permit } from './permit.ts';
-import type { Plan, Plans } from './plan.ts';
+import { decodedImages, type Plan, type Plans } from './plan.ts';
 import { estimateResources, finishedWork, type ResourceEstimate } from './resourceEstimate.ts';
 
 interface AdmissionParts {
@@ -93,7 +93,7 @@ function timesOf({
   compose = 0,
   encode = 0,
 }: Stages) {
-  return { source: decode + prepare, network: infer + subject, result: matte + compose, encode };
+  return { decode: decode + prepare, network: infer + subject, result: matte + compose, encode };
 }
 
 /** Step 4: decides whether and when a plan is executed. */
@@ -167,8 +167,7 @@ export class Admission {
   }
 
   async #takeRate({ accountId, plans }: AdmissionCall): Promise<RateTicket> {
-    const { width, height } = plans.full.image.probe;
-    const pixels = width * height;
+    const pixels = decodedImages(plans.full).reduce((sum, { probe }) => sum + probe.width * probe.height, 0);
     const taken = await this.#parts.rate.take(accountId, pixels);
     if (taken.outcome === 'taken') return taken.ticket;
     const { limit, remaining } = taken.state;

@@ -81,7 +81,8 @@ async function charge(
     telemetry.add({ payment });
   }
   signal.throwIfAborted();
-  return { value: { ...encoded, ...rest, max: plan.max, ...settlement }, chargeHandle: reservation };
+  const { stages } = telemetry;
+  return { value: { ...encoded, ...rest, max: plan.max, stages, ...settlement }, chargeHandle: reservation };
 }
 
 /** Refuses, before anything is reserved, a result whose size is known and which no file of the format can hold. */
@@ -136,7 +137,7 @@ export function createMakeResult(parts: ResultParts): MakeResult {
       const result = await pipeline.cutOut(plan, decoded, work);
       // 6. Settle: only now is anything charged.
       const charged = await charge(reservation, plan, result, { signal, telemetry, onCharge });
-      admitted.done(result.stages, result);
+      admitted.done(telemetry.stages, result);
       return charged;
     } finally {
       await admitted.end();

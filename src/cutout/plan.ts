@@ -63,6 +63,13 @@ export interface Plan {
 /** The plan for each tier that the ledger may reserve. */
 export type Plans = Readonly<Record<Tier, Plan>>;
 
+/** What a plan decodes: the image, and the mask and the background that were sent with it. */
+export const decodedImages = ({ image, mask, background }: Plan): readonly EncodedImage[] => [
+  image,
+  ...(mask ? [mask] : []),
+  ...(background.kind === 'image' ? [background] : []),
+];
+
 /** The loaded network, and the profile of CUTOUT_PROFILE. */
 export interface NetworkProfile {
   readonly network: NetworkSize;

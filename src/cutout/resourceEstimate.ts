@@ -4,7 +4,7 @@ import { encodeBytes } from '../image/encode.ts';
 import { sizeLimits } from '../image/size.ts';
 import type { Dimensions, ProbeLimits } from '../image/types.ts';
 import type { WorkSize } from '../limits/durationEstimate.ts';
-import type { Plan } from './plan.ts';
+import { decodedImages, type Plan } from './plan.ts';
 import { type NetworkSize, networkInput, type Profile } from './qualityProfile.ts';
 
 /** Resources that a job takes, estimated before a pixel is decoded. */
@@ -28,8 +28,7 @@ const selectionMegapixels = 1.3;
 
 /** The size of a preview of a screen-sized image: the smallest usual job. */
 export const typicalPreview = (profile: Profile, network: NetworkSize): WorkSize => ({
-  source: 2,
-  decoding: 'source',
+  decoded: [{ megapixels: 2, coding: 'jpeg source' }],
   network: megapixels(networkInput(profile, 'preview', network)),
   result: sizeLimits.preview / 1e6,
   encoding: 'png',
@@ -51,18 +50,8 @@ export const finishedWork = ({ result }: Plan, estimate: WorkSize, size: Dimensi
   encoded: megapixels(size),
 });
 
-export function estimateResources({
-  image,
-  background,
-  mask,
-  prompt,
-  format,
-  result,
-  decode,
-  input,
-  geometry,
-  ...plan
-}: Plan): ResourceEstimate {
+export function estimateResources(plan: Plan): ResourceEstimate {
+  const { image, background, mask, prompt, format, result, decode, input, geometry } = plan;
   const canvas = largestCanvas(result, {
     ...geometry,
     shadowOpacity: Math.max(...Object.values(plan.shadowOpacity)),
@@ -81,8 +70,10 @@ export function estimateResources({
     matteBytes * resultPixels +
     fixedBytes;
   return {
-    source: megapixels(image.probe),
-    decoding: image.probe.format === 'heic' ? 'heic source' : 'source',
+    decoded: decodedImages(plan).map(({ probe }) => ({
+      megapixels: megapixels(probe),
+      coding: probe.progressive ? 'progressive source' : `${probe.format} source`,
+    })),
     network: megapixels(input) + (prompt ? selectionMegapixels : 0),
     result: megapixels(canvas),
     encoding: format === 'webp' && plan.lossless ? 'lossless webp' : format,

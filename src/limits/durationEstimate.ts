@@ -4,17 +4,32 @@ const encodingGuess = { auto: 8, png: 8, jpg: 8, zip: 8, webp: 55, 'lossless web
 /** What a job's result is encoded as. */
 type Encoding = keyof typeof encodingGuess;
 
-/** Milliseconds that decoding a megapixel takes at first: of HEIC, by WebAssembly on two busy cores, and of anything else. */
-const decodingGuess = { source: 12, 'heic source': 200 } as const;
+/**
+ * Milliseconds that decoding a megapixel takes at first: one of noise, measured on two cores, and what others leave of them;
+ * assumed for TIFF, GIF and JPEG XL.
+ */
+const decodingGuess = {
+  'jpeg source': 12,
+  'progressive source': 20,
+  'png source': 12,
+  'webp source': 20,
+  'avif source': 110,
+  'heic source': 200,
+  'tiff source': 12,
+  'gif source': 12,
+  'jxl source': 110,
+} as const;
 
-type Decoding = keyof typeof decodingGuess;
+/** An image that a job decodes. */
+interface DecodedSize {
+  readonly megapixels: number;
+  readonly coding: keyof typeof decodingGuess;
+}
 
 /** Size of a job in megapixels, which, with the encoding of its result, determines its duration. */
 export interface WorkSize {
-  /** Megapixels of the source that are decoded or read. */
-  readonly source: number;
-  /** What the source is coded as. */
-  readonly decoding: Decoding;
+  /** Every image that is decoded: the source, and a mask and a background. */
+  readonly decoded: readonly DecodedSize[];
   /** Megapixels of the network's input. */
   readonly network: number;
   /** Megapixels that are refined and composed, or a bound of them. */
@@ -25,11 +40,12 @@ export interface WorkSize {
 }
 
 /** Parts of a job whose times are learnt; decoding and encoding separately for each format. */
-type Part = Decoding | 'network' | 'result' | Encoding;
+type Part = DecodedSize['coding'] | 'network' | 'result' | Encoding;
 
 /** Milliseconds of the four parts of a job. */
 interface WorkTimes {
-  readonly source: number;
+  /** Decoding everything. */
+  readonly decode: number;
   readonly network: number;
   /** Refining and composing. */
   readonly result: number;
@@ -46,11 +62,11 @@ const stallFactor = 10;
 const leastExpected = 10;
 
 /**
- * A job is heavy if it takes more than this many times as long as a preview, or decoding its HEIC, which holds a core beside
+ * A job is heavy if it takes more than this many times as long as a preview, or decoding for it, which holds a core beside
  * the networks of others, more than that part of one.
  */
 const heavyFactor = 4;
-const heavyHeic = 0.5;
+const heavyDecoding = 0.5;
 
 /** Initial milliseconds per megapixel, measured on two slow cores. */
 const firstGuess: Readonly<Record<Part, number>> = {
@@ -121,24 +137,30 @@ export class DurationEstimate {
   isHeavy(size: WorkSize): boolean {
     if (this.#preview === undefined) return false;
     const preview = this.milliseconds(this.#preview);
-    const heic = size.decoding === 'heic source' ? this.#partOf(size.decoding, size.source) : 0;
-    return this.milliseconds(size) > heavyFactor * preview || heic > heavyHeic * preview;
+    return this.milliseconds(size) > heavyFactor * preview || this.#decoding(size) > heavyDecoding * preview;
   }
 
-  milliseconds({ source, decoding, network, result, encoding }: WorkSize): number {
+  milliseconds(size: WorkSize): number {
+    const { network, result, encoding } = size;
     return (
-      this.#partOf(decoding, source) +
+      this.#decoding(size) +
       this.#partOf('network', network) +
       this.#partOf('result', result) +
       this.#partOf(encoding, result)
     );
   }
 
-  learn({ source, decoding, network, result, encoded = result, encoding }: WorkSize, times: WorkTimes): void {
-    this.#learnPart(decoding, source, times.source);
+  learn({ decoded, network, result, encoded = result, encoding }: WorkSize, times: WorkTimes): void {
+    // What each of several images took is not known.
+    const [image, ...others] = decoded;
+    if (image && others.length === 0) this.#learnPart(image.coding, image.megapixels, times.decode);
     this.#learnPart('network', network, times.network);
     this.#learnPart('result', result, times.result);
     this.#learnPart(encoding, encoded, times.encode);
+  }
+
+  #decoding({ decoded }: WorkSize): number {
+    return decoded.reduce((sum, { coding, megapixels }) => sum + this.#partOf(coding, megapixels), 0);
   }
 
   #partOf(part: Part, megapixels: number): number {

@@ -38,7 +38,7 @@ export interface RateLimit {
   refusal(seconds: number): RateState;
   /** The state to refuse a call with before its body is read; undefined while anything is left. */
   usedUpState(account: string): Promise<RateState | undefined>;
-  /** `pixels` of the upright input. An image larger than the limit takes all of a fresh window. */
+  /** `pixels` of everything that the call decodes. One that needs more than the limit takes all of a fresh window. */
   take(account: string, pixels: number): Promise<RateOutcome>;
 }
 

@@ -135,7 +135,12 @@ test('work that is done leaves slot and place, and what it cost stays', async (t
   await admitted.reserve();
   await holdsEverything(t, started);
   t.is(admitted.plan, plans.preview, 'as reserved');
-  const work = { source: 2, decoding: 'source', network: 1, result: 0.25, encoding: 'png' } as const;
+  const work = {
+    decoded: [{ megapixels: 2, coding: 'jpeg source' }],
+    network: 1,
+    result: 0.25,
+    encoding: 'png',
+  } as const;
   const before = estimate.milliseconds(work);
   admitted.done({ decode: 5000, infer: 50_000, matte: 5000 }, resultSize);
   t.true(estimate.milliseconds(work) > before, 'the estimate has learnt');

@@ -4,11 +4,12 @@ import sharp from 'sharp';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import { tagWebp } from '../../src/image/fileMetadata.ts';
+import type { RequestRecord } from '../../src/ops/record.ts';
 import { engineOptions } from '../fixtures/engineSetup.ts';
 import { displayP3, PRIMARIES, rgbProfile } from '../fixtures/icc.ts';
 import { imageHost } from '../fixtures/imageHost.ts';
 import { scene } from '../fixtures/images.ts';
-import { errorOf, form, type Service, startService } from '../fixtures/service.ts';
+import { errorOf, eventually, form, type Service, startService } from '../fixtures/service.ts';
 
 /** The matte is exact (all but white is subject); everything composed is the real engine's. */
 const test = anyTest as TestFn<{ engine: Engine }>;
@@ -319,6 +320,22 @@ test('a result that its format cannot hold is refused and free; before the work 
   t.is(cropped.headers.get('x-width'), '16250');
   t.is(cropped.headers.get('x-credits-charged'), '1');
   t.is(cropped.headers.get('x-ratelimit-remaining'), '498');
+});
+
+test('everything that a request decodes counts in the rate, and is timed as decoding', async (t) => {
+  const spans: string[] = [];
+  const recorders = [(record: RequestRecord) => void spans.push(...record.spans.map(({ stage }) => stage))];
+  const service = await startService(t, { engine: t.context.engine, recorders, freePreviews: 0 });
+  const scenery = await scene({ width: 2000, height: 1250 });
+  const answer = await service.post(
+    form({ image_file: await photo(), mask_file: await photo(), bg_image_file: scenery, size: 'preview' }),
+  );
+  t.is(answer.headers.get('x-ratelimit-remaining'), '497', 'rounded up from 2.62 megapixels');
+  t.is(answer.headers.get('x-credits-charged'), '0.25');
+  await answer.arrayBuffer();
+  await eventually(() => spans.length > 0);
+  const decoded = spans.filter((stage) => ['decode', 'matte', 'compose'].includes(stage));
+  t.deepEqual(decoded, ['decode', 'matte', 'decode', 'compose']);
 });
 
 test('an invalid or too large background is refused as an image is', async (t) => {
