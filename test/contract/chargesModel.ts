@@ -375,7 +375,10 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
         );
     }
 
-    /** The oracle processes events in order. */
+    /**
+     * The oracle processes events in order. Of two transactions that meet, a database may answer the later one first, so a
+     * refusal for lack of credits is judged with the credits of its moment and with those that everything of its step left.
+     */
     function observe(actor: Node | undefined, made: Run | undefined): void {
       const all = events;
       events = [];
@@ -385,6 +388,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
           event.what === 'answer' && runOf(event.result) === made && !shared.copies.has(event.result.bytes),
       );
       if (made && !gotten) unwanted(made);
+      const refusedThough: Caller[] = [];
       for (const event of all) {
         if (event.what === 'start') oracle.started(event.run);
         else if (event.what === 'cancel') {
@@ -397,9 +401,11 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
           callers = callers.filter((caller) => caller !== event.caller);
           count(`refused ${event.code}`);
           if (event.code === 'insufficient_credits' && balance() >= event.caller.price)
-            throw new Error('refused although there are credits');
+            refusedThough.push(event.caller);
         }
       }
+      if (refusedThough.some(({ price }) => balance() >= price))
+        throw new Error('refused although there are credits');
     }
 
     /** Now, or when the transaction that was just delayed continues. */
