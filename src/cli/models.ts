@@ -13,7 +13,6 @@ import {
 import { ModelError } from '../models/error.ts';
 import { NORMALISATIONS } from '../models/guess.ts';
 import { networkFiles } from '../models/layout.ts';
-import type { Observer } from '../models/observer.ts';
 import {
   choosePrecision,
   chooseSelectorPrecision,
@@ -118,18 +117,11 @@ class Networks {
     const form = precision ?? this.form(entry, device);
     const stopping = new AbortController();
     const stopListening = onStopSignal(() => stopping.abort(new UserError(stopped)));
-    const observer: Observer = {
-      notice: shown.notice,
-      progress(step) {
-        // Preparation computes without a pause in which it could be aborted: the signal then ends the process.
-        if (step.phase === 'prepare') stopListening();
-        shown.progress(step);
-      },
-    };
     const dependencies = this.given.pull ?? pullDependencies();
     const { modelsDir } = this;
     try {
-      return await work(entry, { modelsDir, form, observer, from, dependencies, signal: stopping.signal });
+      const { signal } = stopping;
+      return await work(entry, { modelsDir, form, observer: shown, from, dependencies, signal });
     } finally {
       stopListening();
       shown.done();

@@ -18,11 +18,9 @@ const outputKey = (imageKey: string, { networks, sizes }: OutputSettings): strin
  */
 export class OutputCache {
   readonly #store: BoundedStore<NetworkOutput>;
-  readonly #ttlMs: number;
 
   constructor(maxBytes: number, ttlMs: number) {
-    this.#store = new BoundedStore(maxBytes, ({ data }) => data.length);
-    this.#ttlMs = ttlMs;
+    this.#store = new BoundedStore(maxBytes, ({ data }) => data.length, ttlMs);
   }
 
   get bytes(): number {
@@ -34,7 +32,7 @@ export class OutputCache {
   }
 
   set(imageKey: string, settings: OutputSettings, output: NetworkOutput): void {
-    this.#store.set(outputKey(imageKey, settings), output, this.#ttlMs);
+    this.#store.set(outputKey(imageKey, settings), output);
   }
 
   clear(): void {

@@ -59,7 +59,7 @@ const shares = { embeddings: 0.6, outputs: 0.35, masks: 0.05 } as const;
 export class CachedSubjectSelection implements SubjectSelection {
   readonly outputs: OutputCache;
   readonly #selector: Selector;
-  readonly #ttlMs: number;
+  readonly #caches: boolean;
   readonly #embeddings: BoundedStore<EmbeddingData>;
   /** Masks of initial prompts. */
   readonly #masks: BoundedStore<SubjectMask>;
@@ -67,10 +67,11 @@ export class CachedSubjectSelection implements SubjectSelection {
 
   constructor(selector: Selector, { ttlSeconds, maxBytes }: Bounds) {
     this.#selector = selector;
-    this.#ttlMs = ttlSeconds * 1000;
-    this.#embeddings = new BoundedStore(shares.embeddings * maxBytes, ({ data }) => data.length);
-    this.#masks = new BoundedStore(shares.masks * maxBytes, ({ data }) => data.length);
-    this.outputs = new OutputCache(shares.outputs * maxBytes, this.#ttlMs);
+    const ttlMs = ttlSeconds * 1000;
+    this.#caches = ttlMs > 0;
+    this.#embeddings = new BoundedStore(shares.embeddings * maxBytes, ({ data }) => data.length, ttlMs);
+    this.#masks = new BoundedStore(shares.masks * maxBytes, ({ data }) => data.length, ttlMs);
+    this.outputs = new OutputCache(shares.outputs * maxBytes, ttlMs);
   }
 
   available(): Promise<boolean> {
@@ -89,7 +90,7 @@ export class CachedSubjectSelection implements SubjectSelection {
   async find({ accountId, imageId, pixels, prompt, signal }: SelectionCall): Promise<FoundSubject> {
     // The embedding of another size is another one: a result must not depend on which came first.
     const imageKey =
-      imageId !== undefined && this.#ttlMs > 0
+      imageId !== undefined && this.#caches
         ? JSON.stringify([contentKey(accountId, imageId), pixels.width, pixels.height])
         : undefined;
     const own: { embedding?: Promise<Embedding> } = {};
@@ -124,7 +125,7 @@ export class CachedSubjectSelection implements SubjectSelection {
     if (cached) return cached;
     const embedAndCache = async (sharedSignal: AbortSignal) => {
       const made = await embed(sharedSignal);
-      this.#embeddings.set(imageKey, made, this.#ttlMs);
+      this.#embeddings.set(imageKey, made);
       return made;
     };
     return this.#inFlight.join(imageKey, embedAndCache, signal);
@@ -140,7 +141,7 @@ export class CachedSubjectSelection implements SubjectSelection {
     const cached = this.#masks.get(key);
     if (cached) return cached;
     const made = await maskOf(initial);
-    this.#masks.set(key, made, this.#ttlMs);
+    this.#masks.set(key, made);
     return made;
   }
 

@@ -104,7 +104,7 @@ export interface EngineOptions {
 
 export interface NetworkSpec {
   readonly name: string;
-  /** File of the prepared network (src/models/prepare.ts), or one saved earlier through `saveTo`. */
+  /** File of the prepared network (src/models/prepareWorker.ts), or one saved earlier through `saveTo`. */
   readonly path: string;
   /**
    * Where to save the network as ONNX Runtime optimised it for this processor, its weights beside it as

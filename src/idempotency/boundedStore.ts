@@ -9,7 +9,8 @@ interface Item<T> {
 const overheadBytes = 512;
 
 /**
- * An in-memory store, also for keyv, bounded in bytes and in time. The oldest entry is evicted first, and every entry is removed
+ * An in-memory store, also for keyv without a time to live of its own, which would be one of the wall clock; bounded in bytes and
+ * in time. The oldest entry is evicted first, and every entry is removed
  * when it expires, read or not. Entries are held by reference and must not be changed.
  */
 export class BoundedStore<T> {
@@ -17,14 +18,24 @@ export class BoundedStore<T> {
   readonly #items = new Map<string, Item<T>>();
   readonly #maxBytes: number;
   readonly #bytesOf: (entry: T) => number;
+  readonly #ttlMs: number;
   readonly #now: () => number;
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `now`: milliseconds of a clock that nobody sets; otherwise entries would stay for as long as it is set back. */
-  constructor(maxBytes: number, bytesOf: (entry: T) => number, now: () => number = () => performance.now()) {
+  /**
+   * `ttlMs` more than 0. `now`: milliseconds of a clock that nobody sets; otherwise entries would stay for as long as it is
+   * set back, and be lost when it is set forward.
+   */
+  constructor(
+    maxBytes: number,
+    bytesOf: (entry: T) => number,
+    ttlMs: number,
+    now: () => number = () => performance.now(),
+  ) {
     this.#maxBytes = maxBytes;
     this.#bytesOf = bytesOf;
+    this.#ttlMs = ttlMs;
     this.#now = now;
   }
 
@@ -46,12 +57,12 @@ export class BoundedStore<T> {
     return this.#items.has(key);
   }
 
-  /** `ttl` in milliseconds, more than 0. An entry larger than the whole store is not kept. */
-  set(key: string, entry: T, ttl: number): void {
+  /** An entry larger than the whole store is not kept. */
+  set(key: string, entry: T): void {
     this.delete(key);
     const bytes = this.#bytesOf(entry) + overheadBytes;
     if (bytes > this.#maxBytes) return;
-    this.#items.set(key, { entry, bytes, expiresAt: this.#now() + ttl });
+    this.#items.set(key, { entry, bytes, expiresAt: this.#now() + this.#ttlMs });
     this.#bytes += bytes;
     for (const oldest of this.#items.keys()) {
       if (this.#bytes <= this.#maxBytes) break;

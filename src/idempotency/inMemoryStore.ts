@@ -33,12 +33,12 @@ export class InMemoryResultStore<T> implements ResultStore<T> {
     this.contentId = createContentIdentifier(contentKey);
     this.rememberMs = contentKey && ttlSeconds * 1000;
     this.#onError = onError;
-    this.#store = new BoundedStore(maxBytes, ({ value }) => ('value' in value ? bytesOf(value.value) : 0));
-    this.#cache = new Keyv<CacheEntry<T>>({
-      store: this.#store,
-      ttl: ttlSeconds * 1000,
-      throwOnErrors: true,
-    });
+    this.#store = new BoundedStore(
+      maxBytes,
+      ({ value }) => ('value' in value ? bytesOf(value.value) : 0),
+      ttlSeconds * 1000,
+    );
+    this.#cache = new Keyv<CacheEntry<T>>({ store: this.#store, throwOnErrors: true });
     // Held by reference: serialising would turn every image into base64.
     this.#cache.serialize = undefined;
     this.#cache.deserialize = undefined;

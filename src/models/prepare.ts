@@ -1,63 +1,31 @@
-import { createHash } from 'node:crypto';
-import { readFile, rm } from 'node:fs/promises';
-import { type Compiled, compile } from '../compiler/compile.ts';
-import { type Form, precisionOfForm, preparerOf } from '../compiler/form.ts';
-import type { CatalogueEntry } from './catalogue.ts';
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
 import { ModelError } from './error.ts';
-import { writeNetworkFile } from './files.ts';
-import { networkFiles } from './layout.ts';
+import type { PrepareTask } from './prepareWorker.ts';
 import type { PreparedRecord } from './record.ts';
-import { readTable } from './scaleTable.ts';
+
+/** Errors of another thread keep their properties, but not their class. */
+const isModelError = (error: unknown): error is ModelError =>
+  error instanceof Error && error.name === 'ModelError';
 
 /**
- * Writes prepared.onnx and its record from the published file, whose checksum it verifies while reading.
- * Memory: the source file and one of its tensors. Rejects with ModelError.
+ * Prepares a pulled network (prepareWorker.ts) in a thread of its own: it takes seconds, in which a server has requests to
+ * answer. Rejects with ModelError, with the error of a file that cannot be written, or with the reason of `signal`; what an
+ * abort leaves is deleted by the next pull.
  */
-export async function prepareNetwork(
-  modelsDir: string,
-  entry: CatalogueEntry,
-  form: Form,
-): Promise<PreparedRecord> {
-  const { manifest } = entry;
-  const precision = precisionOfForm(form);
-  const files = networkFiles(modelsDir, manifest, form);
-  const source = await readFile(files.source).catch((cause: unknown) => {
-    throw new ModelError('model_missing', `The network ${manifest.name} has not been pulled.`, { cause });
+export async function prepareNetwork(task: PrepareTask, signal?: AbortSignal): Promise<PreparedRecord> {
+  signal?.throwIfAborted();
+  const worker = new Worker(new URL('./prepareWorker.js', import.meta.url), {
+    workerData: task,
+    execArgv: [],
   });
-  const sourceSha256 = createHash('sha256').update(source).digest('hex');
-  if (sourceSha256 !== manifest.file.sha256) {
-    throw new ModelError(
-      'model_damaged',
-      `${files.source} is damaged: its sha256 is ${sourceSha256}, expected ${manifest.file.sha256}. ` +
-        `Run \`cutout models pull ${manifest.name}\`.`,
-    );
-  }
-  const read = precision === 'int8' ? await readTable(entry) : undefined;
-  let compiled: Compiled;
   try {
-    compiled = compile(source, manifest, form, read?.table);
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ModelError('model_unsupported', `The network ${manifest.name} cannot be prepared: ${reason}.`, {
-      cause,
-    });
+    const [record] = (await once(worker, 'message', { signal })) as [PreparedRecord];
+    return record;
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw isModelError(error) ? new ModelError(error.code, error.message, { cause: error.cause }) : error;
+  } finally {
+    await worker.terminate();
   }
-  // The old record is removed first: a file without a record counts as missing, never as damaged.
-  await rm(files.record, { force: true });
-  const written = await writeNetworkFile(files.prepared, compiled.pieces);
-  const record: PreparedRecord = {
-    preparer: preparerOf(form),
-    sourceSha256,
-    ...written,
-    precision: form === 'gpu' ? compiled.precision : precision,
-    outputs: [...compiled.outputs],
-    freeBatch: compiled.freeBatch,
-    sizeStep: compiled.sizeStep,
-    ...(read && { tableSha256: read.sha256 }),
-    ...((form === 'int8-operators' || form === 'bf16' || form === 'gpu') && {
-      operators: compiled.operators,
-    }),
-  };
-  await writeNetworkFile(files.record, [Buffer.from(`${JSON.stringify(record, null, 2)}\n`)]);
-  return record;
 }

@@ -160,14 +160,14 @@ async function prepareUnlessDone(
   force: boolean,
 ): Promise<PreparedRecord> {
   const { manifest } = entry;
-  const { modelsDir, form, observer } = options;
+  const { modelsDir, form, observer, signal } = options;
   const files = networkFiles(modelsDir, manifest, form);
   const state = force ? 'outdated' : await verifyPrepared(files, entry, form);
   const record = await readRecord(files);
   if (state === 'ok' && record) return record;
   if (state === 'damaged') observer.notice(`${files.prepared} is damaged and is prepared again.`);
   progressOf(entry, options)({ phase: 'prepare' });
-  return prepareNetwork(modelsDir, entry, form);
+  return prepareNetwork({ modelsDir, entry, form }, signal);
 }
 
 async function locked<T>(

@@ -70,7 +70,7 @@ export async function openSharedState(
       fetchFailures: new InMemoryAttempts(fetchRules, clock.elapsed),
       permitted:
         ttlSeconds > 0
-          ? new Keyv<boolean>({ store: new BoundedStore(permittedBytes, () => 0), ttl: ttlSeconds * 1000 })
+          ? new Keyv<boolean>({ store: new BoundedStore(permittedBytes, () => 0, ttlSeconds * 1000) })
           : undefined,
       isReachable: () => true,
       close: () => idempotency.clear(),

@@ -25,6 +25,8 @@ import { type NewPlace, noFreePreviews, TestClock, withDisk } from '../support/s
 const nodeCount = 3;
 const keptMs = 600_000;
 const lifeMs = 900_000;
+/** A charge that is further ahead of the clock does not carry over. */
+const aheadMs = 60_000;
 /** Quarter credits. */
 const prices = { full: 4, preview: 1 } as const;
 
@@ -58,12 +60,14 @@ interface Holder {
 /** The charge for one content: valid after an answer with it was sent, and while one may still be. */
 class Charge {
   readonly price: number;
+  readonly reservedAt: number;
   readonly at: number;
   sent = false;
   readonly holders = new Set<Holder>();
 
-  constructor(price: number, at: number) {
+  constructor(price: number, reservedAt: number, at: number) {
     this.price = price;
+    this.reservedAt = reservedAt;
     this.at = at;
   }
 
@@ -174,7 +178,9 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
     const remembered = new Map<string, Charge>();
     const standing = (content: string) => {
       const charge = remembered.get(content);
-      return charge?.stands && charge.at + keptMs > clock.at ? charge : undefined;
+      // From a time to come: the clock was set back since.
+      const isAhead = charge && charge.reservedAt > clock.at + aheadMs;
+      return charge?.stands && charge.at + keptMs > clock.at && !isAhead ? charge : undefined;
     };
     const held = () => runs.filter(({ state }) => state === 'held');
     const paying = () => held().filter(({ charge }) => charge === undefined);
@@ -205,6 +211,8 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
       settled(run: Run): boolean {
         const late = run.state !== 'held';
         const repeat = run.charge?.stands === true;
+        // Reserved again, for its own reservation, or that of a refunded charge's repeat, pays for nothing.
+        const reservedAt = late || run.charge ? clock.at : run.holder.expiresAt - lifeMs;
         if (!repeat) run.charge = standing(run.content);
         if (late && !run.charge && balance() < run.price) {
           count('settle in vain');
@@ -217,7 +225,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
         run.state = 'over';
         if (late) run.holder.expiresAt = clock.at + lifeMs;
         if (!run.charge) {
-          run.charge = new Charge(run.price, clock.at);
+          run.charge = new Charge(run.price, reservedAt, clock.at);
           charges.push(run.charge);
           remembered.set(run.content, run.charge);
           run.charge.holders.add(run.holder);
@@ -378,7 +386,10 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
         );
     }
 
-    /** The oracle processes events in order. */
+    /**
+     * The oracle processes events in order. Of two transactions that meet, a database may answer the later one first, so a
+     * refusal for lack of credits is judged with the credits of its moment and with those that everything of its step left.
+     */
     function observe(actor: Node | undefined, made: Run | undefined): void {
       const all = events;
       events = [];
@@ -388,6 +399,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
           event.what === 'answer' && runOf(event.result) === made && !shared.copies.has(event.result.bytes),
       );
       if (made && !gotten) unwanted(made);
+      const refusedThough: Caller[] = [];
       for (const event of all) {
         if (event.what === 'start') oracle.started(event.run);
         else if (event.what === 'cancel') {
@@ -400,9 +412,11 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
           callers = callers.filter((caller) => caller !== event.caller);
           count(`refused ${event.code}`);
           if (event.code === 'insufficient_credits' && balance() >= event.caller.price)
-            throw new Error('refused although there are credits');
+            refusedThough.push(event.caller);
         }
       }
+      if (refusedThough.some(({ price }) => balance() >= price))
+        throw new Error('refused although there are credits');
     }
 
     /** Now, or when the transaction that was just delayed continues. */

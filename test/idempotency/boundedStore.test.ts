@@ -8,21 +8,21 @@ const bytesOf = (entry: unknown) => (entry as Uint8Array).length;
 const block = (bytes: number) => new Uint8Array(bytes);
 
 test('the oldest goes when the bytes run out, by reference and without copies', (t) => {
-  const store = new BoundedStore(4000, bytesOf);
+  const store = new BoundedStore(4000, bytesOf, 1e6);
   const [a, b, c] = [block(1000), block(1000), block(1000)];
-  store.set('a', a, 1e6);
-  store.set('b', b, 1e6);
+  store.set('a', a);
+  store.set('b', b);
   t.is(store.get('a'), a);
-  store.set('c', c, 1e6);
+  store.set('c', c);
   t.deepEqual([store.get('a'), store.get('b'), store.get('c')], [undefined, b, c]);
   store.clear();
 });
 
 test('writing again makes it the youngest and counts it once', (t) => {
-  const store = new BoundedStore(4000, bytesOf);
-  for (const key of ['a', 'b', 'a']) store.set(key, block(1000), 1e6);
+  const store = new BoundedStore(4000, bytesOf, 1e6);
+  for (const key of ['a', 'b', 'a']) store.set(key, block(1000));
   const { bytes } = store;
-  store.set('c', block(1000), 1e6);
+  store.set('c', block(1000));
   t.is(store.bytes, bytes);
   t.deepEqual([store.has('a'), store.has('b'), store.has('c')], [true, false, true]);
   store.clear();
@@ -30,10 +30,10 @@ test('writing again makes it the youngest and counts it once', (t) => {
 });
 
 test('what is larger than the store is not kept, nor what it would have replaced', (t) => {
-  const store = new BoundedStore(4000, bytesOf);
-  store.set('a', block(10), 1e6);
-  store.set('b', block(10), 1e6);
-  store.set('a', block(4000), 1e6);
+  const store = new BoundedStore(4000, bytesOf, 1e6);
+  store.set('a', block(10));
+  store.set('b', block(10));
+  store.set('a', block(4000));
   t.deepEqual([store.has('a'), store.has('b')], [false, true]);
   store.clear();
 });
@@ -42,10 +42,10 @@ test.serial('nothing outlives its time, even if nobody asks', (t) => {
   const { timers } = mock;
   timers.enable({ apis: ['setTimeout', 'Date'] });
   t.teardown(() => timers.reset());
-  const store = new BoundedStore(1e6, bytesOf, () => Date.now());
-  store.set('a', block(10), 40);
+  const store = new BoundedStore(1e6, bytesOf, 40, () => Date.now());
+  store.set('a', block(10));
   timers.tick(25);
-  store.set('b', block(10), 40);
+  store.set('b', block(10));
   timers.tick(14);
   t.true(store.has('a'), 'its time is not over');
   timers.tick(1);
@@ -56,9 +56,9 @@ test.serial('nothing outlives its time, even if nobody asks', (t) => {
 });
 
 test.serial('nothing stays longer because the clock of the machine is set back', async (t) => {
-  const store = new BoundedStore(1e6, bytesOf);
+  const store = new BoundedStore(1e6, bytesOf, 40);
   const { now } = Date;
-  store.set('a', block(10), 40);
+  store.set('a', block(10));
   try {
     Date.now = () => now() - 86_400_000;
     const before = performance.now();
@@ -78,11 +78,11 @@ test('bytes are those of what is kept, and never above the bound', (t) => {
   });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200 }), (all) => {
-      const store = new BoundedStore(20_000, bytesOf);
+      const store = new BoundedStore(20_000, bytesOf, 1e6);
       const last = new Map<number, number>();
       for (const { key, bytes, remove } of all) {
         if (remove) store.delete(String(key));
-        else store.set(String(key), block(bytes), 1e6);
+        else store.set(String(key), block(bytes));
         last.set(key, bytes);
         let sum = 0;
         for (const [other, size] of last) if (store.has(String(other))) sum += size + 512;
@@ -97,8 +97,8 @@ test('bytes are those of what is kept, and never above the bound', (t) => {
 
 test('an entry that has expired is not returned, although its timer has not run yet', (t) => {
   let now = 0;
-  const store = new BoundedStore(1e6, bytesOf, () => now);
-  store.set('a', block(10), 40);
+  const store = new BoundedStore(1e6, bytesOf, 40, () => now);
+  store.set('a', block(10));
   now = 39;
   t.truthy(store.get('a'));
   now = 40;

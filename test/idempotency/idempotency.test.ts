@@ -62,6 +62,26 @@ test('memory: how an answer ends is of no account once another was sent and repo
   t.false((await call()).tracksDelivery);
 });
 
+test.serial('memory: a wall clock that is set forward or back loses no result', async (t) => {
+  const onError = (error: unknown) => t.fail(String(error));
+  const bytesOf = ({ bytes }: Image) => bytes.length;
+  const store = new InMemoryResultStore<Image>({ ttlSeconds: 600, maxBytes: 1e6, bytesOf, onError });
+  const results = new Idempotency(store);
+  const { call, runs } = callsOf([results, results]);
+  await call({ idempotencyKey: 'k' });
+  const { now } = Date;
+  try {
+    for (const days of [2, -2]) {
+      Date.now = () => now() + days * 86_400_000;
+      t.true((await call({ idempotencyKey: 'k' })).replayed, `${days} days`);
+      t.true((await call()).replayed, `${days} days`);
+    }
+  } finally {
+    Date.now = now;
+  }
+  t.is(runs(), 1);
+});
+
 test('without a store nothing is kept and nobody waits', async (t) => {
   const results = new Idempotency<Image>(undefined);
   const { call, runs } = callsOf([results, results]);

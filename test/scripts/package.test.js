@@ -52,7 +52,8 @@ test('the archive has what an installed Cutout needs, and nothing of the tests, 
   const own = files.filter((file) => !file.startsWith('package/app/node_modules/') && !file.endsWith('/'));
   const inApp = [
     ...['package.json', 'bin/cutout.js', 'build/commit'],
-    ...['build/ts/src/main.js', 'build/ts/src/image/heif/heicWorker.js', 'build/web/index.html'],
+    ...['build/ts/src/main.js', 'build/web/index.html'],
+    ...['build/ts/src/image/heif/heicWorker.js', 'build/ts/src/models/prepareWorker.js'],
     ...[
       'build/web/console.html',
       'models/isnet/model.json',

@@ -5,7 +5,7 @@ import type { Logger } from '../../../ops/log.ts';
 import { accountOf, formOf, type Middleware } from '../../context.ts';
 import { onResponseEnd } from '../../onResponseEnd.ts';
 import type { Route } from '../../router.ts';
-import { present, resultBody } from './present.ts';
+import { present } from './present.ts';
 import { parseCutout } from './schema.ts';
 
 /**
@@ -44,9 +44,8 @@ export function cutoutRoute(before: readonly Middleware[], cutout: Cutout, logge
     });
     // Nothing was made of the upload, or that has ended.
     if (result.replayed) for (const file of formOf(ctx).files.values()) file.free();
-    const body = resultBody(ctx.get('Accept'), result);
-    reserveResponse(ctx.state.memory, body.length, result.replayed);
-    present(ctx, result, body);
+    reserveResponse(ctx.state.memory, result.bytes.length, result.replayed);
+    present(ctx, result);
   };
   return { method: 'POST', paths: ['/v1.0/cutout', '/v1.0/removebg'], handlers: [...before, handler] };
 }
