@@ -30,10 +30,10 @@ export async function ensureNetwork(name: string, options: EnsureOptions): Promi
   const state = await verifyPrepared(files, entry, form);
   if (state !== 'ok' && options.pull) await pullNetwork(entry, work);
   else if (state === 'damaged') {
-    throw new ModelError('model_damaged', `The network file ${files.prepared} is damaged. ${remedy}`);
+    throw new ModelError('MODEL_DAMAGED', `The network file ${files.prepared} is damaged. ${remedy}`);
   } else if (state !== 'ok') {
     if ((await verifySource(files, manifest)) === 'missing') {
-      throw new ModelError('model_missing', `The network ${name} is not in ${options.modelsDir}. ${remedy}`);
+      throw new ModelError('MODEL_MISSING', `The network ${name} is not in ${options.modelsDir}. ${remedy}`);
     }
     await prepareAgain(entry, work);
   }

@@ -56,7 +56,7 @@ export interface Guesses {
 /** Domains of operators that ONNX Runtime has, as far as preparation knows them. */
 const DOMAINS = new Set(['', 'ai.onnx', 'com.microsoft']);
 
-const unsupported = (what: string) => new ModelError('model_unsupported', `The network ${what}.`);
+const unsupported = (what: string) => new ModelError('MODEL_UNSUPPORTED', `The network ${what}.`);
 
 /** Lengths of the dimensions; undefined for a free one, or without a declared shape for all. */
 function dims(value: ValueInfoProto): (number | undefined)[] | undefined {
@@ -193,13 +193,13 @@ function clipsToUnit(node: NodeProto, known: ReadonlyMap<string, TensorProto>): 
 }
 
 /**
- * Guesses what a manifest says of a network. Throws ModelError `model_unsupported` for a network that the engine
+ * Guesses what a manifest says of a network. Throws ModelError `MODEL_UNSUPPORTED` for a network that the engine
  * cannot run.
  */
 export function guess({ graph }: ModelProto): Guesses {
   if (!graph || graph.node.length === 0) {
     throw new ModelError(
-      'model_damaged',
+      'MODEL_DAMAGED',
       'The file is not an ONNX file, or not a complete one: it has no graph.',
     );
   }

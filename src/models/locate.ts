@@ -59,7 +59,7 @@ export async function findFor(
   const made = entry.manifest.role;
   if (made === role) return entry;
   throw new ModelError(
-    'model_unsupported',
+    'MODEL_UNSUPPORTED',
     `The network ${name} ${USES[made]}; it cannot be used as a ${role} network.`,
   );
 }

@@ -133,7 +133,7 @@ export type Manifest = Readonly<z.infer<typeof manifestSchema>>;
 export type Source = Manifest['source'];
 
 /**
- * Reads and validates a manifest. Rejects with ModelError `model_unsupported`, whose message names file and
+ * Reads and validates a manifest. Rejects with ModelError `MODEL_UNSUPPORTED`, whose message names file and
  * field.
  */
 export async function readManifest(file: string): Promise<Manifest> {
@@ -141,12 +141,12 @@ export async function readManifest(file: string): Promise<Manifest> {
   try {
     json = JSON.parse(await readFile(file, 'utf8'));
   } catch (cause) {
-    throw new ModelError('model_unsupported', `The manifest ${file} cannot be read as JSON.`, { cause });
+    throw new ModelError('MODEL_UNSUPPORTED', `The manifest ${file} cannot be read as JSON.`, { cause });
   }
   const parsed = manifestSchema.safeParse(json);
   if (!parsed.success) {
     throw new ModelError(
-      'model_unsupported',
+      'MODEL_UNSUPPORTED',
       `The manifest ${file} is not valid:\n${z.prettifyError(parsed.error)}`,
     );
   }

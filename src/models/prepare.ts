@@ -22,12 +22,12 @@ export async function prepareNetwork(
   const precision = precisionOfForm(form);
   const files = networkFiles(modelsDir, manifest, form);
   const source = await readFile(files.source).catch((cause: unknown) => {
-    throw new ModelError('model_missing', `The network ${manifest.name} has not been pulled.`, { cause });
+    throw new ModelError('MODEL_MISSING', `The network ${manifest.name} has not been pulled.`, { cause });
   });
   const sourceSha256 = createHash('sha256').update(source).digest('hex');
   if (sourceSha256 !== manifest.file.sha256) {
     throw new ModelError(
-      'model_damaged',
+      'MODEL_DAMAGED',
       `${files.source} is damaged: its sha256 is ${sourceSha256}, expected ${manifest.file.sha256}. ` +
         `Run \`cutout models pull ${manifest.name}\`.`,
     );
@@ -38,7 +38,7 @@ export async function prepareNetwork(
     compiled = compile(source, manifest, form, read?.table);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ModelError('model_unsupported', `The network ${manifest.name} cannot be prepared: ${reason}.`, {
+    throw new ModelError('MODEL_UNSUPPORTED', `The network ${manifest.name} cannot be prepared: ${reason}.`, {
       cause,
     });
   }

@@ -124,7 +124,7 @@ async function receiveFromFirst(
       return;
     } catch (error) {
       const next = places[at + 1];
-      if (!next || !(error instanceof ModelError) || error.code !== 'model_source') throw error;
+      if (!next || !(error instanceof ModelError) || error.code !== 'MODEL_SOURCE') throw error;
       observer.notice(`${error.message}\nThe same file is now fetched from ${next.title}.`);
     }
   }
@@ -190,7 +190,7 @@ async function locked<T>(
     const fault = writeFault(error);
     if (fault === undefined) throw error;
     const message = `The files of ${manifest.name} cannot be written to ${files.folder}: ${fault}.`;
-    throw new ModelError('model_unwritable', message, { cause: error });
+    throw new ModelError('MODEL_UNWRITABLE', message, { cause: error });
   }
 }
 

@@ -87,7 +87,7 @@ async function append(
     for await (const chunk of withIdleTimeout(delivery.bytes, idle)) {
       if (bytes + chunk.length > manifest.file.bytes) {
         throw new ModelError(
-          'model_checksum',
+          'MODEL_CHECKSUM',
           `The source of ${manifest.name} sends more than the expected ${manifest.file.bytes} bytes; the download was deleted.`,
         );
       }
@@ -124,7 +124,7 @@ export async function receive(
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof ModelError) {
-        if (error.code === 'model_checksum') await discard(files);
+        if (error.code === 'MODEL_CHECKSUM') await discard(files);
         throw error;
       }
       // No other source helps.
@@ -135,7 +135,7 @@ export async function receive(
     if (sum !== undefined) {
       await discard(files);
       throw new ModelError(
-        'model_checksum',
+        'MODEL_CHECKSUM',
         `The download of ${manifest.name} has sha256 ${sum}, expected ${manifest.file.sha256}; it was deleted.`,
       );
     }
@@ -143,7 +143,7 @@ export async function receive(
     if (resumes === MAX_RESUMES || offset <= before.offset) {
       const reason = cause instanceof Error ? ` (${causeText(cause)})` : '';
       throw new ModelError(
-        'model_source',
+        'MODEL_SOURCE',
         `The download of ${manifest.name} ended after ${offset} of ${manifest.file.bytes} bytes${reason}. ` +
           `Run \`cutout models pull ${manifest.name}\` again to continue.`,
         { cause },

@@ -13,7 +13,7 @@ interface ReadTable {
 
 const tableFile = ({ manifest, folder }: CatalogueEntry): string => {
   if (manifest.int8 === undefined) {
-    throw new ModelError('model_unsupported', `The network ${manifest.name} has no 8-bit form.`);
+    throw new ModelError('MODEL_UNSUPPORTED', `The network ${manifest.name} has no 8-bit form.`);
   }
   return path.join(folder, manifest.int8);
 };
@@ -21,18 +21,18 @@ const tableFile = ({ manifest, folder }: CatalogueEntry): string => {
 async function readBytes(entry: CatalogueEntry): Promise<{ file: string; bytes: Buffer; sha256: string }> {
   const file = tableFile(entry);
   const bytes = await readFile(file).catch((cause: unknown) => {
-    throw new ModelError('model_unsupported', `The table of 8-bit scales ${file} cannot be read.`, { cause });
+    throw new ModelError('MODEL_UNSUPPORTED', `The table of 8-bit scales ${file} cannot be read.`, { cause });
   });
   return { file, bytes, sha256: createHash('sha256').update(bytes).digest('hex') };
 }
 
-/** Returns the SHA-256 of a network's scale table. Rejects with ModelError `model_unsupported` if it has none. */
+/** Returns the SHA-256 of a network's scale table. Rejects with ModelError `MODEL_UNSUPPORTED` if it has none. */
 export async function tableSum(entry: CatalogueEntry): Promise<string> {
   return (await readBytes(entry)).sha256;
 }
 
 /**
- * Reads a network's scale table. Rejects with ModelError `model_unsupported` if there is none, if it cannot
+ * Reads a network's scale table. Rejects with ModelError `MODEL_UNSUPPORTED` if there is none, if it cannot
  * be read, or if it was made for another file than the manifest's.
  */
 export async function readTable(entry: CatalogueEntry): Promise<ReadTable> {
@@ -41,21 +41,21 @@ export async function readTable(entry: CatalogueEntry): Promise<ReadTable> {
   try {
     json = JSON.parse(bytes.toString('utf8'));
   } catch (cause) {
-    throw new ModelError('model_unsupported', `The table of 8-bit scales ${file} is not valid JSON.`, {
+    throw new ModelError('MODEL_UNSUPPORTED', `The table of 8-bit scales ${file} is not valid JSON.`, {
       cause,
     });
   }
   const parsed = tableSchema.safeParse(json);
   if (!parsed.success) {
     throw new ModelError(
-      'model_unsupported',
+      'MODEL_UNSUPPORTED',
       `The table of 8-bit scales ${file} is not valid:\n${z.prettifyError(parsed.error)}`,
     );
   }
   const wanted = entry.manifest.file.sha256;
   if (parsed.data.sourceSha256 !== wanted) {
     throw new ModelError(
-      'model_unsupported',
+      'MODEL_UNSUPPORTED',
       `The table of 8-bit scales ${file} was made for another file: sha256 ${parsed.data.sourceSha256}, the manifest has ${wanted}.`,
     );
   }

@@ -41,7 +41,7 @@ const headSchema = z.object({
  */
 export async function readSubjectHead(file: string = installedHead()): Promise<SubjectHead> {
   const text = await readFile(file, 'utf8').catch((cause: unknown) => {
-    throw new ModelError('model_missing', `The classifier head of the subject types, ${file}, is missing.`, {
+    throw new ModelError('MODEL_MISSING', `The classifier head of the subject types, ${file}, is missing.`, {
       cause,
     });
   });
@@ -50,7 +50,7 @@ export async function readSubjectHead(file: string = installedHead()): Promise<S
     json = JSON.parse(text);
   } catch (cause) {
     throw new ModelError(
-      'model_damaged',
+      'MODEL_DAMAGED',
       `The classifier head of the subject types, ${file}, is not valid JSON.`,
       { cause },
     );
@@ -58,7 +58,7 @@ export async function readSubjectHead(file: string = installedHead()): Promise<S
   const parsed = headSchema.safeParse(json);
   if (!parsed.success) {
     throw new ModelError(
-      'model_damaged',
+      'MODEL_DAMAGED',
       `The classifier head of the subject types, ${file}, is not valid:\n${z.prettifyError(parsed.error)}`,
     );
   }

@@ -19,7 +19,7 @@ type TypesConfig = Pick<EngineConfig, 'subjectTypes' | 'modelsDir'>;
 
 /** A network that is missing or cannot be fetched; one that a start can do without does not prevent it. */
 export const isAbsent = (error: unknown): error is ModelError =>
-  error instanceof ModelError && (error.code === 'model_missing' || error.code === 'model_source');
+  error instanceof ModelError && (error.code === 'MODEL_MISSING' || error.code === 'MODEL_SOURCE');
 
 /** Finds the detector, whose form is that of every processor. */
 async function openDetector({ modelsDir }: TypesConfig, options: OpenOptions): Promise<NetworkSpec> {

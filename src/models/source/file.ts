@@ -7,7 +7,7 @@ import type { OpenSource } from './delivery.ts';
 export function fileSource(file: string): OpenSource {
   return async (_resume, signal) => {
     await access(file, constants.R_OK).catch((cause: unknown) => {
-      throw new ModelError('model_source', `The file ${file} does not exist or cannot be read.`, { cause });
+      throw new ModelError('MODEL_SOURCE', `The file ${file} does not exist or cannot be read.`, { cause });
     });
     return { offset: 0, bytes: createReadStream(file, { signal, highWaterMark: 1 << 20 }) };
   };
