@@ -194,7 +194,7 @@ async function check(
     idleReleaseMs: 0,
   });
   try {
-    const spec = { ...specOf(manifest, manifest.name, file), fp16: form === 'fp16' };
+    const spec = { ...specOf(manifest, file), fp16: form === 'fp16' };
     return { ...(await tryNetwork(engine, spec, stated.value, stated.because, pixels)), file };
   } finally {
     await engine.close(0);

@@ -1,7 +1,6 @@
 import type { NetworkSpec } from '../engine/types.ts';
 import { ModelError } from './error.ts';
-import { networkFiles } from './layout.ts';
-import { findFor, floatFormFor, type Place, specOf } from './locate.ts';
+import { findFiles, type Place, specOf } from './locate.ts';
 import type { Observer } from './observer.ts';
 import { type PullDependencies, prepareAgain, pullDependencies, pullNetwork } from './pull.ts';
 import { verifyPrepared, verifySource } from './verify.ts';
@@ -20,10 +19,8 @@ interface EnsureOptions extends Place {
  * operator.
  */
 export async function ensureNetwork(name: string, options: EnsureOptions): Promise<NetworkSpec> {
-  const entry = await findFor(name, options);
+  const { entry, form, files } = await findFiles(name, options);
   const { manifest } = entry;
-  const form = options.form ?? floatFormFor(manifest, options.device);
-  const files = networkFiles(options.modelsDir, manifest, form);
   const work = { ...options, form, dependencies: options.dependencies ?? pullDependencies() };
   const remedy = `Run \`cutout models pull ${name}\`.`;
 
@@ -37,5 +34,5 @@ export async function ensureNetwork(name: string, options: EnsureOptions): Promi
     }
     await prepareAgain(entry, work);
   }
-  return specOf(manifest, name, files.prepared);
+  return specOf(manifest, files.prepared);
 }

@@ -5,10 +5,10 @@ import {
   elementType,
   FLOAT,
   FLOAT16,
+  floatValues,
   onlyConsumerOf,
   producersOf,
 } from '../compiler/onnx/graph.ts';
-import { floatReader, halfWidener } from '../compiler/onnx/half.ts';
 import type {
   GraphProto,
   ModelProto,
@@ -111,11 +111,9 @@ function usualSize(kinds: ReadonlySet<string>): number {
 function ownNormalisation(graph: GraphProto, input: string): Normalisation | undefined {
   const known = constants(graph);
   const consumer = onlyConsumerOf(graph);
-  const floats = floatReader(new Set(), halfWidener());
   const numbersOf = (node: NodeProto): number[] => {
-    const tensor: TensorProto | undefined = node.input.map((name) => known.get(name)).find(Boolean);
-    if (tensor?.dataType !== FLOAT) return [];
-    return [...floats(tensor).slice(0, 3)];
+    const tensor = node.input.map((name) => known.get(name)).find(Boolean);
+    return [...(floatValues(tensor)?.slice(0, 3) ?? [])];
   };
   let node = consumer(input);
   for (let steps = 0; node && steps < 8; steps++) {
@@ -184,11 +182,8 @@ function guessOutput(graph: GraphProto): Guesses['output'] {
 }
 
 function clipsToUnit(node: NodeProto, known: ReadonlyMap<string, TensorProto>): boolean {
-  const floats = floatReader(new Set(), halfWidener());
-  const bound = (at: 1 | 2, name: string) => {
-    const tensor = known.get(node.input[at] ?? '');
-    return tensor?.dataType === FLOAT ? floats(tensor)[0] : attribute(node, name)?.f;
-  };
+  const bound = (at: 1 | 2, name: string) =>
+    floatValues(known.get(node.input[at] ?? ''))?.[0] ?? attribute(node, name)?.f;
   return bound(1, 'min') === 0 && bound(2, 'max') === 1;
 }
 

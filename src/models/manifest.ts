@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { ModelError } from './error.ts';
+import { parseJson } from './json.ts';
 
 const perChannel = z.tuple([z.number(), z.number(), z.number()]).readonly();
 const relativePath = z
@@ -137,18 +138,8 @@ export type Source = Manifest['source'];
  * field.
  */
 export async function readManifest(file: string): Promise<Manifest> {
-  let json: unknown;
-  try {
-    json = JSON.parse(await readFile(file, 'utf8'));
-  } catch (cause) {
-    throw new ModelError('MODEL_UNSUPPORTED', `The manifest ${file} cannot be read as JSON.`, { cause });
-  }
-  const parsed = manifestSchema.safeParse(json);
-  if (!parsed.success) {
-    throw new ModelError(
-      'MODEL_UNSUPPORTED',
-      `The manifest ${file} is not valid:\n${z.prettifyError(parsed.error)}`,
-    );
-  }
-  return parsed.data;
+  const text = await readFile(file, 'utf8').catch((cause: unknown) => {
+    throw new ModelError('MODEL_UNSUPPORTED', `The manifest ${file} cannot be read.`, { cause });
+  });
+  return parseJson(manifestSchema, text, `The manifest ${file}`);
 }

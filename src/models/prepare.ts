@@ -33,9 +33,10 @@ export async function prepareNetwork(
     );
   }
   const read = precision === 'int8' ? await readTable(entry) : undefined;
+  const table = read?.parse();
   let compiled: Compiled;
   try {
-    compiled = compile(source, manifest, form, read?.table);
+    compiled = compile(source, manifest, form, table);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new ModelError('MODEL_UNSUPPORTED', `The network ${manifest.name} cannot be prepared: ${reason}.`, {

@@ -1,4 +1,5 @@
-import { readdir, rm, rmdir } from 'node:fs/promises';
+import { constants, createReadStream } from 'node:fs';
+import { access, readdir, rm, rmdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Form } from '../compiler/form.ts';
 import { exists, writeFault } from '../files.ts';
@@ -13,7 +14,6 @@ import { prepareNetwork } from './prepare.ts';
 import { receive } from './receive.ts';
 import { type PreparedRecord, readRecord } from './record.ts';
 import type { OpenSource } from './source/delivery.ts';
-import { fileSource } from './source/file.ts';
 import { type Fetch, httpsSource } from './source/https.ts';
 import { npmSource, type RunNpm, runNpm } from './source/npm.ts';
 import { verifyPrepared, verifySource } from './verify.ts';
@@ -73,6 +73,16 @@ interface Place {
   readonly open: OpenSource;
   /** What receiving its bytes is. */
   readonly phase: Phase;
+}
+
+/** Opens a local file, which is copied; the original stays. */
+function fileSource(file: string): OpenSource {
+  return async (_resume, signal) => {
+    await access(file, constants.R_OK).catch((cause: unknown) => {
+      throw new ModelError('MODEL_SOURCE', `The file ${file} does not exist or cannot be read.`, { cause });
+    });
+    return { offset: 0, bytes: createReadStream(file, { signal, highWaterMark: 1 << 20 }) };
+  };
 }
 
 function placeOf(source: Source, entry: CatalogueEntry, files: NetworkFiles, options: PullOptions): Place {

@@ -1,10 +1,11 @@
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { type FileHandle, open, readFile, rm, stat } from 'node:fs/promises';
+import { type FileHandle, open, rm, stat } from 'node:fs/promises';
 import { z } from 'zod';
 import { place, writeFault } from '../files.ts';
 import { ModelError } from './error.ts';
 import { writeNetworkFile } from './files.ts';
+import { readKept } from './json.ts';
 import type { NetworkFiles } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 import type { OpenSource, Resume } from './source/delivery.ts';
@@ -18,16 +19,10 @@ const partRecordSchema = z.object({ sha256: z.string(), validator: z.string().op
 
 /** Returns what an earlier download of the same file left. */
 async function leftOver(files: NetworkFiles, manifest: Manifest): Promise<Resume> {
-  try {
-    const record = partRecordSchema.parse(JSON.parse(await readFile(files.partRecord, 'utf8')));
-    const { size } = await stat(files.part);
-    if (record.sha256 === manifest.file.sha256 && size <= manifest.file.bytes) {
-      return { offset: size, validator: record.validator };
-    }
-  } catch {
-    // There is no part, or none that can be trusted.
-  }
-  return { offset: 0 };
+  const record = await readKept(partRecordSchema, files.partRecord);
+  const part = await stat(files.part).catch(() => undefined);
+  const fits = part && record?.sha256 === manifest.file.sha256 && part.size <= manifest.file.bytes;
+  return fits ? { offset: part.size, validator: record.validator } : { offset: 0 };
 }
 
 async function discard(files: NetworkFiles): Promise<void> {

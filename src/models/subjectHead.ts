@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { allSubjectTypes, type SubjectHead } from '../engine/types.ts';
 import { ModelError } from './error.ts';
+import { parseJson } from './json.ts';
 
 /** Returns the path of this installation's models/types/head.json, relative to build/ts/src/models. */
 const installedHead = (): string =>
@@ -45,23 +46,7 @@ export async function readSubjectHead(file: string = installedHead()): Promise<S
       cause,
     });
   });
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch (cause) {
-    throw new ModelError(
-      'MODEL_DAMAGED',
-      `The classifier head of the subject types, ${file}, is not valid JSON.`,
-      { cause },
-    );
-  }
-  const parsed = headSchema.safeParse(json);
-  if (!parsed.success) {
-    throw new ModelError(
-      'MODEL_DAMAGED',
-      `The classifier head of the subject types, ${file}, is not valid:\n${z.prettifyError(parsed.error)}`,
-    );
-  }
-  const { types: _, ...head } = parsed.data;
+  const title = `The classifier head of the subject types, ${file},`;
+  const { types: _, ...head } = parseJson(headSchema, text, title, 'MODEL_DAMAGED');
   return head;
 }

@@ -29,7 +29,7 @@ async function openDetector({ modelsDir }: TypesConfig, options: OpenOptions): P
   const files = networkFiles(modelsDir, entry.manifest);
   const { verifyPrepared } = await import('../models/verify.ts');
   const good = (await verifyPrepared(files, entry, 'fp32')) === 'ok';
-  if (good) return specOf(entry.manifest, SUBJECT_DETECTOR, files.prepared);
+  if (good) return specOf(entry.manifest, files.prepared);
   // Imported only if needed, because fetching and preparation are large.
   const { ensureNetwork } = await import('../models/ensure.ts');
   return ensureNetwork(SUBJECT_DETECTOR, { ...place, ...options });

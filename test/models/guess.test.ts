@@ -161,7 +161,7 @@ test('a file that is damaged anywhere is refused or is another network, and neve
       guess(readUntrusted(bytes));
     } catch (error) {
       refusals++;
-      t.regex(String((error as { code?: string }).code), /^model_/, `byte ${at}: ${String(error)}`);
+      t.regex(String((error as { code?: string }).code), /^MODEL_/, `byte ${at}: ${String(error)}`);
     }
   }
   t.true(refusals > 10);
