@@ -33,7 +33,7 @@ const operatorsFor = (name: string, file: string): string | undefined =>
 async function preparedSpec(name: string, file: string): Promise<NetworkSpec> {
   const { manifest } = await findNetwork(installedCatalogue(), name);
   const operators = operatorsFor(name, file);
-  return { ...specOf(manifest, name, file), ...(operators !== undefined && { operators }) };
+  return { ...specOf(manifest, file), ...(operators !== undefined && { operators }) };
 }
 
 /** Loads a prepared file of the network `name`, under that name or another. */

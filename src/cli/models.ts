@@ -227,7 +227,7 @@ function verifyCommand(networks: Networks): Command {
       }
       given.out.write(table(states));
       if (states.every(([, state]) => state === 'ok')) return;
-      const code = states.some(([, state]) => state === 'damaged') ? 'model_damaged' : 'model_missing';
+      const code = states.some(([, state]) => state === 'damaged') ? 'MODEL_DAMAGED' : 'MODEL_MISSING';
       throw new ModelError(code, `${name} is not ready for use. Run \`cutout models pull ${name}\`.`);
     });
 }

@@ -135,7 +135,7 @@ interface Decided<T> {
 
 type Inspected = Awaited<ReturnType<typeof inspectFile>>;
 
-/** What was given, else a certain guess, else an answer. Rejects with ModelError `model_undecided`. */
+/** What was given, else a certain guess, else an answer. Rejects with ModelError `MODEL_UNDECIDED`. */
 async function decide<T>(
   given: T | undefined,
   { value, sure, because }: Guess<T>,
@@ -146,7 +146,7 @@ async function decide<T>(
   if (sure || yes) return { value, because };
   if (!ask) {
     throw new ModelError(
-      'model_undecided',
+      'MODEL_UNDECIDED',
       `The file does not say the ${title}; probably ${text(value)}, because ${because}. Pass ${option} (${choices}), or --yes to accept the guess.`,
     );
   }
@@ -194,7 +194,7 @@ async function check(
     idleReleaseMs: 0,
   });
   try {
-    const spec = { ...specOf(manifest, manifest.name, file), fp16: form === 'fp16' };
+    const spec = { ...specOf(manifest, file), fp16: form === 'fp16' };
     return { ...(await tryNetwork(engine, spec, stated.value, stated.because, pixels)), file };
   } finally {
     await engine.close(0);
@@ -236,7 +236,7 @@ interface Answers {
   };
 }
 
-/** What the options, the file or a person say about the input. Rejects with ModelError `model_undecided`. */
+/** What the options, the file or a person say about the input. Rejects with ModelError `MODEL_UNDECIDED`. */
 async function decideInput(
   { size: givenSize, mean, std, normalise, yes }: AddOptions,
   guesses: Inspected['guesses'],
@@ -324,7 +324,7 @@ export async function addNetwork(
     );
   } catch (error) {
     // Another process added the name first and owns the folder.
-    if (!(error instanceof ModelError && error.code === 'model_exists')) await removeNetwork(draft, pull);
+    if (!(error instanceof ModelError && error.code === 'MODEL_EXISTS')) await removeNetwork(draft, pull);
     throw error;
   }
 }

@@ -1,15 +1,23 @@
 import { type Form, type OnnxForm, type Precision, precisionOfForm } from './form.ts';
+import { makeSixteenBitNetwork } from './lowPrecision/bf16.ts';
 import { gpuProgram } from './lowPrecision/gpu.ts';
-import { Network, type Pass } from './network.ts';
-import { hasHalf } from './onnx/widen.ts';
-import * as passes from './passes.ts';
+import { makeIntegerNetwork } from './lowPrecision/integerNetwork.ts';
+import { isMostlyMatMuls, makeBf16MatMuls } from './lowPrecision/matmul.ts';
+import { Network } from './network.ts';
+import { freeBatch } from './onnx/batch.ts';
+import { raiseOperatorSet } from './onnx/operatorSet.ts';
+import { dropUnused, keepOutputs } from './onnx/prune.ts';
+import { freeSize } from './onnx/size.ts';
+import { floatBorders, hasHalf } from './onnx/widen.ts';
+import { quantiseGraph } from './quantise/qdq.ts';
 import type { QuantisationTable } from './quantise/table.ts';
+import { resizeDecoder } from './sam2/decoder.ts';
 import { buildEncoder } from './sam2/encoder.ts';
 import { readOrtWeights } from './sam2/ortFile.ts';
 import { tfjsToOnnx } from './tfjs/convert.ts';
 
 /** What is known of a published network beside its bytes; manifests have it. */
-export interface NetworkDescription {
+interface NetworkDescription {
   readonly role: 'matte' | 'detector' | 'encoder' | 'decoder';
   /** The tensor kept as output 1. */
   readonly features?: string | undefined;
@@ -41,23 +49,61 @@ export interface Compiled {
 }
 
 /**
- * Returns what is done to a network, in this order. Operators of Cutout that do not support something in an 8-bit network
- * leave it to those of ONNX Runtime; there is no other form of bf16.
+ * Reads an ONNX file, which is borrowed until the network is encoded, with output 0 and the tensors `kept` as its outputs,
+ * and of any size and number of images as far as that is known to be correct. With `batch` `kept` the batch dimension stays
+ * as published, so that ONNX Runtime knows the size of every map. Numbers of 16 bits are widened to floats, unless `halves`.
  */
-function passesFor(form: OnnxForm, table: QuantisationTable | undefined): readonly Pass[] {
-  if (form === 'fp32' || form === 'fp16') return [];
-  if (form === 'bf16') return [passes.makeBf16, passes.dropUnused];
-  if (!table) throw new RangeError('there is no table of 8-bit scales for it');
-  const standard = passes.quantiseConvolutions(table);
-  const own = passes.eitherOf(passes.makeIntegerNetwork(table), standard);
-  return [passes.raiseOperators, form === 'int8' ? standard : own, passes.dropUnused];
+export function readNetwork(
+  file: Uint8Array,
+  kept: readonly string[],
+  { halves = false, batch = 'free' }: { readonly halves?: boolean; readonly batch?: 'free' | 'kept' } = {},
+): Network {
+  const network = Network.read(file);
+  const { graph } = network;
+  const alpha = graph.output[0]?.name;
+  if (alpha === undefined) throw new RangeError('the graph has no output');
+  keepOutputs(graph, [...new Set([alpha, ...kept])]);
+  if (!halves) network.widen();
+  else if (hasHalf(graph)) floatBorders(graph);
+  dropUnused(graph);
+  // TensorRT, which runs float16, builds an engine per size.
+  if (!hasHalf(graph)) network.sizeStep = freeSize(graph) ?? 0;
+  if (batch === 'free') network.freeBatch = freeBatch(graph);
+  return network;
+}
+
+/** Makes what the table names one operator of Cutout. Returns false, and changes nothing, where that is not supported. */
+function makeInteger(network: Network, table: QuantisationTable): boolean {
+  try {
+    makeIntegerNetwork(network.graph, table, network.floats);
+  } catch (error) {
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
+  network.useOperators();
+  return true;
+}
+
+/** Quantises what the table names: with `own` as an operator of Cutout where that is possible, else in standard operators. */
+export function quantiseNetwork(network: Network, table: QuantisationTable, own: boolean): void {
+  raiseOperatorSet(network.model);
+  if (!own || !makeInteger(network, table)) quantiseGraph(network.graph, table, network.floats);
+  dropUnused(network.graph);
+}
+
+/** Makes the products of a transformer, or else the convolutions of a network, operators of Cutout in bf16. */
+export function makeBf16(network: Network): void {
+  const { graph, floats } = network;
+  if (isMostlyMatMuls(graph)) makeBf16MatMuls(graph, floats);
+  else makeSixteenBitNetwork(graph, floats, 'bf16');
+  network.useOperators();
+  dropUnused(graph);
 }
 
 /**
- * Compiles an ONNX file of a network that makes mattes or features to a form: keeps output 0 and `features` only. With
- * `batch` `kept` the batch dimension stays as published, so that ONNX Runtime knows the size of every map. `file` is
- * borrowed until the pieces are read. Throws a RangeError for an unsupported network, an Error of the protobuf reader for
- * bytes that are not an ONNX file.
+ * Compiles an ONNX file of a network that makes mattes or features to a form: keeps output 0 and `features` only, and with
+ * `batch` `kept` the batch dimension. `file` is borrowed until the pieces are read. Throws a RangeError for an unsupported
+ * network, an Error of the protobuf reader for bytes that are not an ONNX file.
  */
 export function compileOnnx(
   file: Uint8Array,
@@ -66,25 +112,18 @@ export function compileOnnx(
   table?: QuantisationTable,
   batch: 'free' | 'kept' = 'free',
 ): Compiled {
-  const network = Network.read(file);
-  const half = hasHalf(network.graph);
-  network.apply(
-    passes.keepOutputs(features),
-    form === 'fp16' ? passes.giveFloatBorders : passes.widenToFloats,
-    passes.dropUnused,
-    passes.freeInputSize,
-    ...(batch === 'free' ? [passes.freeBatchSize] : []),
-    ...passesFor(form, table),
-  );
-  const { graph, freeBatch, sizeStep, operators } = network;
-  return {
-    pieces: network.encode(),
-    precision: form === 'fp16' && !half ? 'fp32' : precisionOfForm(form),
-    outputs: graph.output.map(({ name }) => name),
-    freeBatch,
-    sizeStep,
-    operators,
-  };
+  const halves = form === 'fp16';
+  const network = readNetwork(file, features === undefined ? [] : [features], { halves, batch });
+  const { graph } = network;
+  if (form === 'bf16') makeBf16(network);
+  if (form === 'int8' || form === 'int8-operators') {
+    if (!table) throw new RangeError('there is no table of 8-bit scales for it');
+    quantiseNetwork(network, table, form === 'int8-operators');
+  }
+  const precision = halves && !hasHalf(graph) ? 'fp32' : precisionOfForm(form);
+  const outputs = graph.output.map(({ name }) => name);
+  const { freeBatch, sizeStep, operators } = network;
+  return { pieces: network.encode(), precision, outputs, freeBatch, sizeStep, operators };
 }
 
 /**
@@ -93,9 +132,9 @@ export function compileOnnx(
  */
 function compileForGpu(file: Uint8Array, { features, file: { precision } }: NetworkDescription): Compiled {
   try {
-    const network = Network.read(file).apply(passes.keepOutputs(), ...passes.AS_FREE_FLOATS);
-    const outputs = network.graph.output.map(({ name }) => name);
-    const pieces = gpuProgram(network.graph, network.floats);
+    const { graph, floats } = readNetwork(file, []);
+    const outputs = graph.output.map(({ name }) => name);
+    const pieces = gpuProgram(graph, floats);
     return { pieces, precision: 'fp16', outputs, freeBatch: true, sizeStep: 0, operators: true };
   } catch (error) {
     if (error instanceof RangeError) return compileOnnx(file, features, precision);
@@ -110,10 +149,11 @@ function compileSelector(source: Uint8Array, { role, input }: NetworkDescription
   let network: Network;
   if (role === 'encoder') {
     network = new Network(buildEncoder(readOrtWeights(source), width));
-    if (form === 'bf16') network.apply(passes.makeBf16MatMuls, passes.dropUnused);
+    if (form === 'bf16') makeBf16(network);
   } else {
     if (form !== 'fp32') throw new RangeError(`a decoder has no form in ${form}`);
-    network = Network.read(source).apply(passes.resizeDecoderTo(width));
+    network = Network.read(source);
+    resizeDecoder(network.graph, width);
   }
   const { operators } = network;
   const fixed = { outputs: [], freeBatch: false, sizeStep: 0 };

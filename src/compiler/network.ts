@@ -1,16 +1,24 @@
-import { fromBinary } from '@bufbuild/protobuf';
+import { create, fromBinary } from '@bufbuild/protobuf';
+import { OPERATORS_DOMAIN } from './lowPrecision/operator.ts';
 import { allTensors } from './onnx/graph.ts';
-import { floatReader, halfWidener } from './onnx/half.ts';
-import { type GraphProto, type ModelProto, ModelProtoSchema, type TensorProto } from './onnx/onnx_pb.ts';
+import { type FloatsOf, floatReader, halfWidener } from './onnx/half.ts';
+import {
+  type GraphProto,
+  type ModelProto,
+  ModelProtoSchema,
+  OperatorSetIdProtoSchema,
+  type TensorProto,
+} from './onnx/onnx_pb.ts';
+import { hasHalf, widen } from './onnx/widen.ts';
 import { encodeModel } from './onnx/write.ts';
 
-/** A network while it is compiled: what the passes change, and what they find out. */
+/** A network while it is compiled, and what is found out of it. */
 export class Network {
   readonly model: ModelProto;
   readonly graph: GraphProto;
-  readonly widenBytes = halfWidener();
+  readonly #widenBytes = halfWidener();
   /** Tensors of 32-bit floats whose bytes are still binary16, until they are read or written. */
-  widened: ReadonlySet<TensorProto> = new Set();
+  #widened: ReadonlySet<TensorProto> = new Set();
   /** Number that both sides of the input must be a multiple of; 0 if the size is fixed. */
   sizeStep = 0;
   /** Whether several images can be run in one batch. */
@@ -35,20 +43,21 @@ export class Network {
     return new Network(fromBinary(ModelProtoSchema, file));
   }
 
-  /** Returns the values of a tensor of floats, in a new array. Throws a RangeError for one of another type. */
-  readonly floats = (tensor: TensorProto): Float32Array => floatReader(this.widened, this.widenBytes)(tensor);
+  readonly floats: FloatsOf = (tensor) => floatReader(this.#widened, this.#widenBytes)(tensor);
 
-  /** Runs passes in this order. */
-  apply(...passes: readonly Pass[]): this {
-    for (const pass of passes) pass(this);
-    return this;
+  /** Widens float16 to float32. */
+  widen(): void {
+    if (hasHalf(this.graph)) this.#widened = widen(this.graph, this.#widenBytes);
+  }
+
+  /** Declares that it has operators of Cutout. */
+  useOperators(): void {
+    this.model.opsetImport.push(create(OperatorSetIdProtoSchema, { domain: OPERATORS_DOMAIN, version: 1n }));
+    this.operators = true;
   }
 
   /** Returns the ONNX file in pieces, which may be iterated once; the network must not be used afterwards. */
   encode(): Iterable<Uint8Array> {
-    return encodeModel(this.model, this.widened, this.widenBytes);
+    return encodeModel(this.model, this.#widened, this.#widenBytes);
   }
 }
-
-/** A step of compilation, which changes a network. It throws a RangeError for a network that it cannot change. */
-export type Pass = (network: Network) => void;

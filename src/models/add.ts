@@ -22,13 +22,13 @@ export interface Inspected {
 export async function inspectFile(given: string): Promise<Inspected> {
   const file = path.resolve(given);
   const found = await stat(file).catch((cause: unknown) => {
-    throw new ModelError('model_missing', `There is no file ${file}.`, { cause });
+    throw new ModelError('MODEL_MISSING', `There is no file ${file}.`, { cause });
   });
-  if (found.isDirectory()) throw new ModelError('model_damaged', `${file} is a folder, not an ONNX file.`);
-  if (!found.isFile()) throw new ModelError('model_damaged', `${file} is not a regular file.`);
+  if (found.isDirectory()) throw new ModelError('MODEL_DAMAGED', `${file} is a folder, not an ONNX file.`);
+  if (!found.isFile()) throw new ModelError('MODEL_DAMAGED', `${file} is not a regular file.`);
   if (found.size > MAX_MODEL_BYTES) {
     throw new ModelError(
-      'model_too_large',
+      'MODEL_TOO_LARGE',
       `${file} has ${found.size} bytes; an ONNX file has at most ${MAX_MODEL_BYTES}.`,
     );
   }
@@ -53,18 +53,18 @@ export const nameFrom = (file: string): string =>
 export async function checkName(modelsDir: string, name: string): Promise<void> {
   if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(name)) {
     throw new ModelError(
-      'model_unsupported',
+      'MODEL_UNSUPPORTED',
       `A network cannot be named "${name}": a name has up to 64 lower-case letters, digits, dots, hyphens and underscores. Give another --name.`,
     );
   }
   const taken = await findNetwork(catalogueWith(modelsDir), name).catch((error: unknown) => {
-    if (error instanceof ModelError && error.code === 'model_unknown') return undefined;
+    if (error instanceof ModelError && error.code === 'MODEL_UNKNOWN') return undefined;
     throw error;
   });
   if (!taken) return;
   const removable = isAdded(modelsDir, taken) ? `, or run \`cutout models remove ${name}\` first` : '';
   throw new ModelError(
-    'model_exists',
+    'MODEL_EXISTS',
     `There is a network named ${name} already. Give another --name${removable}.`,
   );
 }
@@ -98,7 +98,7 @@ export function describeAdded(
     const [issue] = parsed.error.issues;
     const where = issue?.path.join('.') ?? '';
     throw new ModelError(
-      'model_unsupported',
+      'MODEL_UNSUPPORTED',
       `The network cannot be described: ${where}: ${issue?.message}.`,
     );
   }
@@ -109,7 +109,7 @@ export function describeAdded(
 export async function keepManifest({ manifest, folder }: CatalogueEntry): Promise<void> {
   const file = path.join(folder, 'model.json');
   if (await exists(file)) {
-    throw new ModelError('model_exists', `Another process has added a network named ${manifest.name}.`);
+    throw new ModelError('MODEL_EXISTS', `Another process has added a network named ${manifest.name}.`);
   }
   await writeAtomically(file, `${JSON.stringify(manifest, undefined, 2)}\n`, 'replaceDurably', {
     prefix: UNFINISHED,

@@ -34,7 +34,7 @@ async function readEntry(folder: string, name: string): Promise<CatalogueEntry> 
   const manifest = await readManifest(file);
   if (manifest.name !== name) {
     throw new ModelError(
-      'model_unsupported',
+      'MODEL_UNSUPPORTED',
       `The manifest ${file} is named ${manifest.name}, unlike its folder.`,
     );
   }
@@ -66,7 +66,7 @@ export async function listCatalogue(catalogue: Catalogue): Promise<CatalogueEntr
 }
 
 /**
- * Returns one network of a catalogue. Rejects with ModelError `model_unknown`, whose message lists the known names and says how
+ * Returns one network of a catalogue. Rejects with ModelError `MODEL_UNKNOWN`, whose message lists the known names and says how
  * another one is added.
  */
 export async function findNetwork(catalogue: Catalogue, name: string): Promise<CatalogueEntry> {
@@ -74,7 +74,7 @@ export async function findNetwork(catalogue: Catalogue, name: string): Promise<C
   const folder = known.get(name);
   if (folder !== undefined) return readEntry(folder, name);
   throw new ModelError(
-    'model_unknown',
+    'MODEL_UNKNOWN',
     `There is no network named "${name}"; there are ${[...known.keys()].join(', ')}. Another one is added from its ONNX file: \`cutout models add FILE\`.`,
   );
 }

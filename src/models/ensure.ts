@@ -1,7 +1,6 @@
 import type { NetworkSpec } from '../engine/types.ts';
 import { ModelError } from './error.ts';
-import { networkFiles } from './layout.ts';
-import { findFor, floatFormFor, type Place, specOf } from './locate.ts';
+import { findFiles, type Place, specOf } from './locate.ts';
 import type { Observer } from './observer.ts';
 import { type PullDependencies, prepareAgain, pullDependencies, pullNetwork } from './pull.ts';
 import { verifyPrepared, verifySource } from './verify.ts';
@@ -20,22 +19,20 @@ interface EnsureOptions extends Place {
  * operator.
  */
 export async function ensureNetwork(name: string, options: EnsureOptions): Promise<NetworkSpec> {
-  const entry = await findFor(name, options);
+  const { entry, form, files } = await findFiles(name, options);
   const { manifest } = entry;
-  const form = options.form ?? floatFormFor(manifest, options.device);
-  const files = networkFiles(options.modelsDir, manifest, form);
   const work = { ...options, form, dependencies: options.dependencies ?? pullDependencies() };
   const remedy = `Run \`cutout models pull ${name}\`.`;
 
   const state = await verifyPrepared(files, entry, form);
   if (state !== 'ok' && options.pull) await pullNetwork(entry, work);
   else if (state === 'damaged') {
-    throw new ModelError('model_damaged', `The network file ${files.prepared} is damaged. ${remedy}`);
+    throw new ModelError('MODEL_DAMAGED', `The network file ${files.prepared} is damaged. ${remedy}`);
   } else if (state !== 'ok') {
     if ((await verifySource(files, manifest)) === 'missing') {
-      throw new ModelError('model_missing', `The network ${name} is not in ${options.modelsDir}. ${remedy}`);
+      throw new ModelError('MODEL_MISSING', `The network ${name} is not in ${options.modelsDir}. ${remedy}`);
     }
     await prepareAgain(entry, work);
   }
-  return specOf(manifest, name, files.prepared);
+  return specOf(manifest, files.prepared);
 }

@@ -1,22 +1,22 @@
 type ModelErrorCode =
-  | 'model_unknown'
-  | 'model_missing'
-  | 'model_damaged'
-  | 'model_checksum'
-  | 'model_source'
+  | 'MODEL_UNKNOWN'
+  | 'MODEL_MISSING'
+  | 'MODEL_DAMAGED'
+  | 'MODEL_CHECKSUM'
+  | 'MODEL_SOURCE'
   /** Its files cannot be written: the disk is full, for example. */
-  | 'model_unwritable'
-  | 'model_unsupported'
+  | 'MODEL_UNWRITABLE'
+  | 'MODEL_UNSUPPORTED'
   /** Of an added file (add.ts): longer or with more parts than is read. */
-  | 'model_too_large'
+  | 'MODEL_TOO_LARGE'
   /** Of an added file: it names other files. */
-  | 'model_external_data'
+  | 'MODEL_EXTERNAL_DATA'
   /** Of an added file: it does not say something that the operator must then say. */
-  | 'model_undecided'
+  | 'MODEL_UNDECIDED'
   /** Of an added file: what it gives for an image is no matte. */
-  | 'model_check'
+  | 'MODEL_CHECK'
   /** There is a network of that name already. */
-  | 'model_exists';
+  | 'MODEL_EXISTS';
 
 /** A network is missing, damaged or unusable. The message is a complete sentence for the operator. */
 export class ModelError extends Error {

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
+import { mkdir, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
 import { writeAtomically } from '../files.ts';
 import { UNFINISHED } from './layout.ts';
 
@@ -45,4 +47,41 @@ export async function writeNetworkFile(
   const digest = new Digest();
   await writeAtomically(file, digest.read(chunks), 'replaceDurably', { prefix: UNFINISHED });
   return digest.end();
+}
+
+/** A folder that is being filled. */
+export interface FolderDraft {
+  readonly folder: string;
+  /**
+   * Gives it its final name, in place of any other, after `complete`. If one of these fails, because the disk is full or
+   * another process was faster, nothing is left of it: what it caches is made again by the next start.
+   */
+  keep(complete: () => Promise<void>): Promise<void>;
+  discard(): Promise<void>;
+}
+
+/** Deletes a folder as far as that is possible. */
+export const removeFolder = (folder: string): Promise<void> =>
+  rm(folder, { recursive: true, force: true }).catch(() => {});
+
+/** Returns a new folder that can become `final`; undefined if it cannot be made. Every draft must be kept or discarded. */
+export async function draftFolder(final: string): Promise<FolderDraft | undefined> {
+  const folder = path.join(path.dirname(final), `${UNFINISHED}${path.basename(final)}.${process.pid}`);
+  const discard = () => removeFolder(folder);
+  try {
+    await rm(folder, { recursive: true, force: true });
+    await mkdir(folder);
+  } catch {
+    return undefined;
+  }
+  const keep = async (complete: () => Promise<void>) => {
+    try {
+      await complete();
+      await rm(final, { recursive: true, force: true });
+      await rename(folder, final);
+    } catch {
+      await discard();
+    }
+  };
+  return { folder, keep, discard };
 }

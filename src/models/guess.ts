@@ -5,10 +5,10 @@ import {
   elementType,
   FLOAT,
   FLOAT16,
+  floatValues,
   onlyConsumerOf,
   producersOf,
 } from '../compiler/onnx/graph.ts';
-import { floatReader, halfWidener } from '../compiler/onnx/half.ts';
 import type {
   GraphProto,
   ModelProto,
@@ -56,7 +56,7 @@ export interface Guesses {
 /** Domains of operators that ONNX Runtime has, as far as preparation knows them. */
 const DOMAINS = new Set(['', 'ai.onnx', 'com.microsoft']);
 
-const unsupported = (what: string) => new ModelError('model_unsupported', `The network ${what}.`);
+const unsupported = (what: string) => new ModelError('MODEL_UNSUPPORTED', `The network ${what}.`);
 
 /** Lengths of the dimensions; undefined for a free one, or without a declared shape for all. */
 function dims(value: ValueInfoProto): (number | undefined)[] | undefined {
@@ -111,11 +111,9 @@ function usualSize(kinds: ReadonlySet<string>): number {
 function ownNormalisation(graph: GraphProto, input: string): Normalisation | undefined {
   const known = constants(graph);
   const consumer = onlyConsumerOf(graph);
-  const floats = floatReader(new Set(), halfWidener());
   const numbersOf = (node: NodeProto): number[] => {
-    const tensor: TensorProto | undefined = node.input.map((name) => known.get(name)).find(Boolean);
-    if (tensor?.dataType !== FLOAT) return [];
-    return [...floats(tensor).slice(0, 3)];
+    const tensor = node.input.map((name) => known.get(name)).find(Boolean);
+    return [...(floatValues(tensor)?.slice(0, 3) ?? [])];
   };
   let node = consumer(input);
   for (let steps = 0; node && steps < 8; steps++) {
@@ -184,22 +182,19 @@ function guessOutput(graph: GraphProto): Guesses['output'] {
 }
 
 function clipsToUnit(node: NodeProto, known: ReadonlyMap<string, TensorProto>): boolean {
-  const floats = floatReader(new Set(), halfWidener());
-  const bound = (at: 1 | 2, name: string) => {
-    const tensor = known.get(node.input[at] ?? '');
-    return tensor?.dataType === FLOAT ? floats(tensor)[0] : attribute(node, name)?.f;
-  };
+  const bound = (at: 1 | 2, name: string) =>
+    floatValues(known.get(node.input[at] ?? ''))?.[0] ?? attribute(node, name)?.f;
   return bound(1, 'min') === 0 && bound(2, 'max') === 1;
 }
 
 /**
- * Guesses what a manifest says of a network. Throws ModelError `model_unsupported` for a network that the engine
+ * Guesses what a manifest says of a network. Throws ModelError `MODEL_UNSUPPORTED` for a network that the engine
  * cannot run.
  */
 export function guess({ graph }: ModelProto): Guesses {
   if (!graph || graph.node.length === 0) {
     throw new ModelError(
-      'model_damaged',
+      'MODEL_DAMAGED',
       'The file is not an ONNX file, or not a complete one: it has no graph.',
     );
   }

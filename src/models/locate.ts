@@ -33,7 +33,8 @@ export function floatFormFor({ file, role }: Manifest, device: Provider): Form {
   return device === 'cpu' ? 'fp32' : file.precision;
 }
 
-export const specOf = ({ input, output, trainedOn }: Manifest, name: string, path: string): NetworkSpec => {
+/** Returns what the engine needs to open a network's file. */
+export const specOf = ({ name, input, output, trainedOn }: Manifest, path: string): NetworkSpec => {
   const { width, height, mean, std } = input;
   return { name, path, width, height, mean, std, output, trainedOn };
 };
@@ -59,13 +60,13 @@ export async function findFor(
   const made = entry.manifest.role;
   if (made === role) return entry;
   throw new ModelError(
-    'model_unsupported',
+    'MODEL_UNSUPPORTED',
     `The network ${name} ${USES[made]}; it cannot be used as a ${role} network.`,
   );
 }
 
 /** The networks of the settings, and where they are. */
-export interface ConfiguredModels {
+interface ConfiguredModels {
   readonly model: string;
   readonly secondModel: string;
   readonly modelsDir: string;
@@ -85,18 +86,15 @@ export async function secondModelOf({
   return secondModel === 'auto' ? (await findFor(model, place)).manifest.second : secondModel;
 }
 
-/**
- * Returns the path where `ensureNetwork` finds or places the network. Reads the catalogue only. Rejects with
- * ModelError.
- */
-export async function locateNetwork(name: string, options: Place): Promise<NetworkSpec> {
-  const { modelsDir, device } = options;
-  const { manifest } = await findFor(name, options);
-  const form = options.form ?? floatFormFor(manifest, device);
-  return specOf(manifest, name, networkFiles(modelsDir, manifest, form).prepared);
+/** Returns a network, the form for its use and where its files are or will be. Rejects with ModelError. */
+export async function findFiles(name: string, place: Place) {
+  const entry = await findFor(name, place);
+  const { manifest } = entry;
+  const form = place.form ?? floatFormFor(manifest, place.device);
+  return { entry, form, files: networkFiles(place.modelsDir, manifest, form) };
 }
 
-export interface PreparedFacts {
+interface PreparedFacts {
   /**
    * Number that both sides of the input must be a multiple of for the prepared network to run at other sizes
    * than the manifest's; 0 if its size is fixed.
@@ -112,11 +110,8 @@ export interface PreparedFacts {
  * Reads the record of a prepared network; without a readable one, the size counts as fixed. Rejects with
  * ModelError for an unknown network.
  */
-export async function preparedFacts(name: string, options: Place): Promise<PreparedFacts> {
-  const { modelsDir, device } = options;
-  const { manifest } = await findFor(name, options);
-  const form = options.form ?? floatFormFor(manifest, device);
-  const record = await readRecord(networkFiles(modelsDir, manifest, form));
+export async function preparedFacts(name: string, place: Place): Promise<PreparedFacts> {
+  const record = await readRecord((await findFiles(name, place)).files);
   return {
     sizeStep: record?.sizeStep ?? 0,
     operators: record?.operators ?? false,

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { ModelError } from './error.ts';
+import { parseJson } from './json.ts';
 
 const perChannel = z.tuple([z.number(), z.number(), z.number()]).readonly();
 const relativePath = z
@@ -133,22 +134,12 @@ export type Manifest = Readonly<z.infer<typeof manifestSchema>>;
 export type Source = Manifest['source'];
 
 /**
- * Reads and validates a manifest. Rejects with ModelError `model_unsupported`, whose message names file and
+ * Reads and validates a manifest. Rejects with ModelError `MODEL_UNSUPPORTED`, whose message names file and
  * field.
  */
 export async function readManifest(file: string): Promise<Manifest> {
-  let json: unknown;
-  try {
-    json = JSON.parse(await readFile(file, 'utf8'));
-  } catch (cause) {
-    throw new ModelError('model_unsupported', `The manifest ${file} cannot be read as JSON.`, { cause });
-  }
-  const parsed = manifestSchema.safeParse(json);
-  if (!parsed.success) {
-    throw new ModelError(
-      'model_unsupported',
-      `The manifest ${file} is not valid:\n${z.prettifyError(parsed.error)}`,
-    );
-  }
-  return parsed.data;
+  const text = await readFile(file, 'utf8').catch((cause: unknown) => {
+    throw new ModelError('MODEL_UNSUPPORTED', `The manifest ${file} cannot be read.`, { cause });
+  });
+  return parseJson(manifestSchema, text, `The manifest ${file}`);
 }

@@ -1,9 +1,9 @@
-import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { FORMS } from '../compiler/form.ts';
 import type { Provider } from '../engine/types.ts';
 import { exists, writeAtomically } from '../files.ts';
+import { readKept } from './json.ts';
 import { networkFiles, UNFINISHED } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 import { processorKey } from './optimised.ts';
@@ -56,13 +56,8 @@ export async function measuredRun(
   manifest: Manifest,
   device: Provider,
 ): Promise<number | undefined> {
-  let kept: z.infer<typeof measuredSchema>;
-  try {
-    kept = measuredSchema.parse(JSON.parse(await readFile(fileOf(modelsDir, manifest), 'utf8')));
-  } catch {
-    return undefined;
-  }
-  if (kept.device !== device || kept.processor !== ((await processorKey()) ?? '')) return undefined;
+  const kept = await readKept(measuredSchema, fileOf(modelsDir, manifest));
+  if (kept?.device !== device || kept.processor !== ((await processorKey()) ?? '')) return undefined;
   for (const form of FORMS) {
     const files = networkFiles(modelsDir, manifest, form);
     const record = await readRecord(files);

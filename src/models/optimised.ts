@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { crc32 } from 'node:zlib';
 import { z } from 'zod';
-import { UNFINISHED } from './layout.ts';
+import { draftFolder } from './files.ts';
+import { readKept } from './json.ts';
 
 /**
  * A prepared network as optimised by ONNX Runtime for one processor, cached beside the prepared file. It
@@ -99,17 +100,14 @@ export async function findOptimised(
   cacheKey: CacheKey,
 ): Promise<OptimisedCopy | undefined> {
   const { graph, record: recordFile } = inFolder(folderOf(prepared));
-  let record: z.infer<typeof recordSchema>;
-  try {
-    record = recordSchema.parse(JSON.parse(await readFile(recordFile, 'utf8')));
-  } catch {
+  const record = await readKept(recordSchema, recordFile);
+  if (
+    record?.onnxruntime !== cacheKey.onnxruntime ||
+    record.processor !== cacheKey.processor ||
+    record.operators !== cacheKey.operators ||
+    record.prepared !== (await identity(prepared))
+  )
     return undefined;
-  }
-  const sameKey =
-    record.onnxruntime === cacheKey.onnxruntime &&
-    record.processor === cacheKey.processor &&
-    record.operators === cacheKey.operators;
-  if (!sameKey || record.prepared !== (await identity(prepared))) return undefined;
   const { graph: graphSum, weights } = record;
   if ((await lengthOf(graph)) !== graphSum.bytes) return undefined;
   if (weights && (await lengthOf(weightsOf(graph))) !== weights.bytes) return undefined;
@@ -134,34 +132,19 @@ export async function draftOptimised(
   prepared: string,
   cacheKey: CacheKey,
 ): Promise<OptimisedDraft | undefined> {
-  const folder = folderOf(prepared);
-  const temporary = path.join(path.dirname(prepared), `${UNFINISHED}${path.basename(folder)}.${process.pid}`);
   const from = await identity(prepared);
-  const discard = () => rm(temporary, { recursive: true, force: true });
-  try {
-    await discard();
-    await mkdir(temporary);
-  } catch {
-    return undefined;
-  }
-  const { graph, record } = inFolder(temporary);
-  const keep = async () => {
-    try {
-      const hasWeights = (await lengthOf(weightsOf(graph))) >= 0;
-      const made: z.infer<typeof recordSchema> = {
-        ...cacheKey,
-        prepared: from,
-        graph: await sumOf(graph),
-        weights: hasWeights ? await sumOf(weightsOf(graph)) : null,
-      };
-      await writeFile(record, JSON.stringify(made));
-      await rm(folder, { recursive: true, force: true });
-      await rename(temporary, folder);
-    } catch {
-      // The disk is full or another process was faster. This start does not need the copy; the next one tries
-      // again.
-      await discard().catch(() => {});
-    }
+  const draft = await draftFolder(folderOf(prepared));
+  if (!draft) return undefined;
+  const { graph, record } = inFolder(draft.folder);
+  const complete = async () => {
+    const hasWeights = (await lengthOf(weightsOf(graph))) >= 0;
+    const made: z.infer<typeof recordSchema> = {
+      ...cacheKey,
+      prepared: from,
+      graph: await sumOf(graph),
+      weights: hasWeights ? await sumOf(weightsOf(graph)) : null,
+    };
+    await writeFile(record, JSON.stringify(made));
   };
-  return { file: graph, keep, discard: () => discard().catch(() => {}) };
+  return { file: graph, keep: () => draft.keep(complete), discard: draft.discard };
 }

@@ -111,7 +111,7 @@ function chooseOperators(
   if (known.includes(requestedOperators)) return { operators: requestedOperators };
   const other = operators.includes(requestedOperators) ? `precision than ${precision}` : 'processor';
   throw new ModelError(
-    'model_unsupported',
+    'MODEL_UNSUPPORTED',
     `CUTOUT_OPERATORS=${requestedOperators} is for another ${other}: here it can be ${['auto', 'off', ...known].join(', ')}.`,
   );
 }
@@ -125,7 +125,7 @@ function bf16Choice(question: PrecisionQuestion, because: string): PrecisionChoi
       ? 'needs operators of Cutout: set CUTOUT_OPERATORS to auto, or'
       : 'needs a processor with dot products of bf16 (AMX or AVX-512 BF16):';
   throw new ModelError(
-    'model_unsupported',
+    'MODEL_UNSUPPORTED',
     `CUTOUT_PRECISION=bf16 ${reason} set CUTOUT_PRECISION to auto or fp32.`,
   );
 }
@@ -144,7 +144,7 @@ const replacesDotProducts = ({ requestedOperators }: PrecisionQuestion): boolean
  * if the network has a scale table and the processor has dot-product instructions, or AVX2 or AVX-512 for Cutout's operators;
  * ONNX Runtime gains nothing without dot products (docs/decisions/0109). Else bf16 if the processor has its dot
  * products and the network was measured to lose little, else float32. Cutout's own operators where the processor has a
- * kernel for them that is faster (docs/decisions/0212, 0213). Throws ModelError `model_unsupported` for a setting that
+ * kernel for them that is faster (docs/decisions/0212, 0213). Throws ModelError `MODEL_UNSUPPORTED` for a setting that
  * cannot be met.
  */
 export function choosePrecision(manifest: Manifest, question: PrecisionQuestion): PrecisionChoice {
@@ -155,7 +155,7 @@ export function choosePrecision(manifest: Manifest, question: PrecisionQuestion)
       return { precision: manifest.file.precision, form, because: `the device ${device}` };
     }
     throw new ModelError(
-      'model_unsupported',
+      'MODEL_UNSUPPORTED',
       `CUTOUT_PRECISION=${requested} is for the device cpu: on ${device}, leave it at auto.`,
     );
   }
@@ -164,7 +164,7 @@ export function choosePrecision(manifest: Manifest, question: PrecisionQuestion)
   if (requested === 'int8') {
     if (manifest.int8 === undefined) {
       throw new ModelError(
-        'model_unsupported',
+        'MODEL_UNSUPPORTED',
         `The network ${manifest.name} has no 8-bit form: set CUTOUT_PRECISION to auto or fp32.`,
       );
     }

@@ -26,23 +26,24 @@ async function prepare({ modelsDir, entry, form }: PrepareTask): Promise<Prepare
   const precision = precisionOfForm(form);
   const files = networkFiles(modelsDir, manifest, form);
   const source = await readFile(files.source).catch((cause: unknown) => {
-    throw new ModelError('model_missing', `The network ${manifest.name} has not been pulled.`, { cause });
+    throw new ModelError('MODEL_MISSING', `The network ${manifest.name} has not been pulled.`, { cause });
   });
   const sourceSha256 = createHash('sha256').update(source).digest('hex');
   if (sourceSha256 !== manifest.file.sha256) {
     throw new ModelError(
-      'model_damaged',
+      'MODEL_DAMAGED',
       `${files.source} is damaged: its sha256 is ${sourceSha256}, expected ${manifest.file.sha256}. ` +
         `Run \`cutout models pull ${manifest.name}\`.`,
     );
   }
   const read = precision === 'int8' ? await readTable(entry) : undefined;
+  const table = read?.parse();
   let compiled: Compiled;
   try {
-    compiled = compile(source, manifest, form, read?.table);
+    compiled = compile(source, manifest, form, table);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ModelError('model_unsupported', `The network ${manifest.name} cannot be prepared: ${reason}.`, {
+    throw new ModelError('MODEL_UNSUPPORTED', `The network ${manifest.name} cannot be prepared: ${reason}.`, {
       cause,
     });
   }

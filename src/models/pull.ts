@@ -1,4 +1,5 @@
-import { readdir, rm, rmdir } from 'node:fs/promises';
+import { constants, createReadStream } from 'node:fs';
+import { access, readdir, rm, rmdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Form } from '../compiler/form.ts';
 import { exists, writeFault } from '../files.ts';
@@ -13,7 +14,6 @@ import { prepareNetwork } from './prepare.ts';
 import { receive } from './receive.ts';
 import { type PreparedRecord, readRecord } from './record.ts';
 import type { OpenSource } from './source/delivery.ts';
-import { fileSource } from './source/file.ts';
 import { type Fetch, httpsSource } from './source/https.ts';
 import { npmSource, type RunNpm, runNpm } from './source/npm.ts';
 import { verifyPrepared, verifySource } from './verify.ts';
@@ -75,6 +75,16 @@ interface Place {
   readonly phase: Phase;
 }
 
+/** Opens a local file, which is copied; the original stays. */
+function fileSource(file: string): OpenSource {
+  return async (_resume, signal) => {
+    await access(file, constants.R_OK).catch((cause: unknown) => {
+      throw new ModelError('MODEL_SOURCE', `The file ${file} does not exist or cannot be read.`, { cause });
+    });
+    return { offset: 0, bytes: createReadStream(file, { signal, highWaterMark: 1 << 20 }) };
+  };
+}
+
 function placeOf(source: Source, entry: CatalogueEntry, files: NetworkFiles, options: PullOptions): Place {
   const { dependencies } = options;
   const progress = progressOf(entry, options);
@@ -124,7 +134,7 @@ async function receiveFromFirst(
       return;
     } catch (error) {
       const next = places[at + 1];
-      if (!next || !(error instanceof ModelError) || error.code !== 'model_source') throw error;
+      if (!next || !(error instanceof ModelError) || error.code !== 'MODEL_SOURCE') throw error;
       observer.notice(`${error.message}\nThe same file is now fetched from ${next.title}.`);
     }
   }
@@ -190,7 +200,7 @@ async function locked<T>(
     const fault = writeFault(error);
     if (fault === undefined) throw error;
     const message = `The files of ${manifest.name} cannot be written to ${files.folder}: ${fault}.`;
-    throw new ModelError('model_unwritable', message, { cause: error });
+    throw new ModelError('MODEL_UNWRITABLE', message, { cause: error });
   }
 }
 

@@ -1,10 +1,11 @@
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { type FileHandle, open, readFile, rm, stat } from 'node:fs/promises';
+import { type FileHandle, open, rm, stat } from 'node:fs/promises';
 import { z } from 'zod';
 import { place, writeFault } from '../files.ts';
 import { ModelError } from './error.ts';
 import { writeNetworkFile } from './files.ts';
+import { readKept } from './json.ts';
 import type { NetworkFiles } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 import type { OpenSource, Resume } from './source/delivery.ts';
@@ -18,16 +19,10 @@ const partRecordSchema = z.object({ sha256: z.string(), validator: z.string().op
 
 /** Returns what an earlier download of the same file left. */
 async function leftOver(files: NetworkFiles, manifest: Manifest): Promise<Resume> {
-  try {
-    const record = partRecordSchema.parse(JSON.parse(await readFile(files.partRecord, 'utf8')));
-    const { size } = await stat(files.part);
-    if (record.sha256 === manifest.file.sha256 && size <= manifest.file.bytes) {
-      return { offset: size, validator: record.validator };
-    }
-  } catch {
-    // There is no part, or none that can be trusted.
-  }
-  return { offset: 0 };
+  const record = await readKept(partRecordSchema, files.partRecord);
+  const part = await stat(files.part).catch(() => undefined);
+  const fits = part && record?.sha256 === manifest.file.sha256 && part.size <= manifest.file.bytes;
+  return fits ? { offset: part.size, validator: record.validator } : { offset: 0 };
 }
 
 async function discard(files: NetworkFiles): Promise<void> {
@@ -87,7 +82,7 @@ async function append(
     for await (const chunk of withIdleTimeout(delivery.bytes, idle)) {
       if (bytes + chunk.length > manifest.file.bytes) {
         throw new ModelError(
-          'model_checksum',
+          'MODEL_CHECKSUM',
           `The source of ${manifest.name} sends more than the expected ${manifest.file.bytes} bytes; the download was deleted.`,
         );
       }
@@ -124,7 +119,7 @@ export async function receive(
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof ModelError) {
-        if (error.code === 'model_checksum') await discard(files);
+        if (error.code === 'MODEL_CHECKSUM') await discard(files);
         throw error;
       }
       // No other source helps.
@@ -135,7 +130,7 @@ export async function receive(
     if (sum !== undefined) {
       await discard(files);
       throw new ModelError(
-        'model_checksum',
+        'MODEL_CHECKSUM',
         `The download of ${manifest.name} has sha256 ${sum}, expected ${manifest.file.sha256}; it was deleted.`,
       );
     }
@@ -143,7 +138,7 @@ export async function receive(
     if (resumes === MAX_RESUMES || offset <= before.offset) {
       const reason = cause instanceof Error ? ` (${causeText(cause)})` : '';
       throw new ModelError(
-        'model_source',
+        'MODEL_SOURCE',
         `The download of ${manifest.name} ended after ${offset} of ${manifest.file.bytes} bytes${reason}. ` +
           `Run \`cutout models pull ${manifest.name}\` again to continue.`,
         { cause },

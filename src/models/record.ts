@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
+import { readKept } from './json.ts';
 import type { NetworkFiles } from './layout.ts';
 
 const preparedRecordSchema = z.strictObject({
@@ -23,10 +23,5 @@ const preparedRecordSchema = z.strictObject({
 export type PreparedRecord = Readonly<z.infer<typeof preparedRecordSchema>>;
 
 /** Returns the record beside a prepared network; undefined if there is none or it cannot be read. */
-export async function readRecord(files: NetworkFiles): Promise<PreparedRecord | undefined> {
-  try {
-    return preparedRecordSchema.parse(JSON.parse(await readFile(files.record, 'utf8')));
-  } catch {
-    return undefined;
-  }
-}
+export const readRecord = ({ record }: NetworkFiles): Promise<PreparedRecord | undefined> =>
+  readKept(preparedRecordSchema, record);

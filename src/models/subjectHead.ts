@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { allSubjectTypes, type SubjectHead } from '../engine/types.ts';
 import { ModelError } from './error.ts';
+import { parseJson } from './json.ts';
 
 /** Returns the path of this installation's models/types/head.json, relative to build/ts/src/models. */
 const installedHead = (): string =>
@@ -41,27 +42,11 @@ const headSchema = z.object({
  */
 export async function readSubjectHead(file: string = installedHead()): Promise<SubjectHead> {
   const text = await readFile(file, 'utf8').catch((cause: unknown) => {
-    throw new ModelError('model_missing', `The classifier head of the subject types, ${file}, is missing.`, {
+    throw new ModelError('MODEL_MISSING', `The classifier head of the subject types, ${file}, is missing.`, {
       cause,
     });
   });
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch (cause) {
-    throw new ModelError(
-      'model_damaged',
-      `The classifier head of the subject types, ${file}, is not valid JSON.`,
-      { cause },
-    );
-  }
-  const parsed = headSchema.safeParse(json);
-  if (!parsed.success) {
-    throw new ModelError(
-      'model_damaged',
-      `The classifier head of the subject types, ${file}, is not valid:\n${z.prettifyError(parsed.error)}`,
-    );
-  }
-  const { types: _, ...head } = parsed.data;
+  const title = `The classifier head of the subject types, ${file},`;
+  const { types: _, ...head } = parseJson(headSchema, text, title, 'MODEL_DAMAGED');
   return head;
 }

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import type { Gpu } from '../engine/types.ts';
+import { draftFolder, removeFolder } from './files.ts';
+import { readKept } from './json.ts';
 import { UNFINISHED } from './layout.ts';
 
 /**
@@ -53,7 +55,7 @@ const sizesIn = async (folder: string): Promise<Record<string, number>> => {
   return sizes;
 };
 
-export interface TensorrtCache {
+interface TensorrtCache {
   /** For NetworkSpec.engineCache. */
   readonly folder: string;
   /** Whether an engine is in it; otherwise loading the network builds one. */
@@ -88,45 +90,23 @@ export async function openTensorrtCache(
 ): Promise<TensorrtCache | undefined> {
   const parent = folderOf(prepared);
   const final = path.join(parent, engineFolderName(cacheKey));
-  const recorded = await readFile(path.join(final, RECORD), 'utf8').catch(() => undefined);
-  if (recorded !== undefined) {
-    try {
-      const wanted = recordSchema.parse(JSON.parse(recorded));
-      const given = await sizesIn(final);
-      if (Object.keys(wanted).length > 0 && JSON.stringify(wanted) === JSON.stringify(given)) {
-        const discard = () => rm(final, { recursive: true, force: true }).catch(() => {});
-        return { folder: final, built: true, keep: async () => {}, discard };
-      }
-    } catch {
-      // Built again below.
-    }
+  const wanted = await readKept(recordSchema, path.join(final, RECORD));
+  const given = await sizesIn(final).catch(() => undefined);
+  if (wanted && Object.keys(wanted).length > 0 && JSON.stringify(wanted) === JSON.stringify(given)) {
+    return { folder: final, built: true, keep: async () => {}, discard: () => removeFolder(final) };
   }
-  const temporary = path.join(parent, `${UNFINISHED}${path.basename(final)}.${process.pid}`);
-  const discard = () => rm(temporary, { recursive: true, force: true }).catch(() => {});
-  try {
-    // Not recursive: the folder of the network exists (src/folder.ts says why).
-    await mkdir(parent).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EEXIST') throw error;
-    });
-    await rm(temporary, { recursive: true, force: true });
-    await mkdir(temporary);
-  } catch {
-    return undefined;
-  }
-  const keep = async () => {
-    try {
-      const sizes = await sizesIn(temporary);
-      if (Object.keys(sizes).length === 0) {
-        await discard();
-        return;
-      }
-      await writeFile(path.join(temporary, RECORD), JSON.stringify(sizes));
-      await rm(final, { recursive: true, force: true });
-      await rename(temporary, final);
-      await sweep(parent);
-    } catch {
-      await discard();
-    }
+  // Not recursive: the folder of the network exists (src/folder.ts says why). An existing one is used, and any other fault seen next.
+  await mkdir(parent).catch(() => {});
+  const draft = await draftFolder(final);
+  if (!draft) return undefined;
+  const complete = async () => {
+    const sizes = await sizesIn(draft.folder);
+    if (Object.keys(sizes).length === 0) throw new RangeError('TensorRT has kept nothing');
+    await writeFile(path.join(draft.folder, RECORD), JSON.stringify(sizes));
   };
-  return { folder: temporary, built: false, keep, discard };
+  const keep = async () => {
+    await draft.keep(complete);
+    await sweep(parent).catch(() => {});
+  };
+  return { folder: draft.folder, built: false, keep, discard: draft.discard };
 }

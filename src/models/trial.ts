@@ -32,7 +32,7 @@ const logitOf = (value: number) => {
  *
  * @param stated what the manifest will say of the output; undefined: found out
  * @param because why that is thought; undefined where a person said it
- * @param pixels are written to. Rejects with ModelError `model_check`, or EngineError if the network cannot be run or
+ * @param pixels are written to. Rejects with ModelError `MODEL_CHECK`, or EngineError if the network cannot be run or
  * gives infinity or NaN.
  */
 export async function tryNetwork(
@@ -51,7 +51,7 @@ export async function tryNetwork(
     least = Math.min(least, value);
     most = Math.max(most, value);
   }
-  const refuse = (text: string) => new ModelError('model_check', `The network gives ${text}`);
+  const refuse = (text: string) => new ModelError('MODEL_CHECK', `The network gives ${text}`);
   if (most - least < LEAST_RANGE) {
     throw refuse(
       `the same value (about ${logitOf(most)}) everywhere in the image. Check the normalisation, or give an image with a subject (--photo).`,

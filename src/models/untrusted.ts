@@ -84,24 +84,24 @@ class Scan {
     if (typeName === 'onnx.TensorProto' && number === EXTERNAL_DATA) throw external();
     const refused = REFUSED[typeName]?.[number];
     if (refused !== undefined) {
-      throw new ModelError('model_unsupported', `The file has ${refused}, which is not supported.`);
+      throw new ModelError('MODEL_UNSUPPORTED', `The file has ${refused}, which is not supported.`);
     }
   }
 }
 
 const tooLarge = (what: string) =>
-  new ModelError('model_too_large', `The file has more ${what} than a network needs and is not read.`);
+  new ModelError('MODEL_TOO_LARGE', `The file has more ${what} than a network needs and is not read.`);
 
 const external = () =>
   new ModelError(
-    'model_external_data',
+    'MODEL_EXTERNAL_DATA',
     'The file keeps weights in other files, which is refused: such a file can name any file of this machine. Save the network with all weights in one file.',
   );
 
 /**
  * Reads an ONNX file that nobody vouches for. Its parts are counted before any is read, so that a small file cannot
- * take much memory. `file` is borrowed by the result. Throws ModelError: `model_damaged`, `model_too_large`,
- * `model_external_data`, `model_unsupported`.
+ * take much memory. `file` is borrowed by the result. Throws ModelError: `MODEL_DAMAGED`, `MODEL_TOO_LARGE`,
+ * `MODEL_EXTERNAL_DATA`, `MODEL_UNSUPPORTED`.
  */
 export function readUntrusted(file: Uint8Array): ModelProto {
   try {
@@ -110,7 +110,7 @@ export function readUntrusted(file: Uint8Array): ModelProto {
   } catch (cause) {
     if (cause instanceof ModelError) throw cause;
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ModelError('model_damaged', `The file is not an ONNX file, or not a complete one: ${reason}.`, {
+    throw new ModelError('MODEL_DAMAGED', `The file is not an ONNX file, or not a complete one: ${reason}.`, {
       cause,
     });
   }

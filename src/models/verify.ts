@@ -1,11 +1,11 @@
 import { type Form, precisionOfForm, preparerOf } from '../compiler/form.ts';
-import { type CatalogueEntry, catalogueWith, findNetwork } from './catalogue.ts';
+import type { CatalogueEntry } from './catalogue.ts';
 import { digestFile } from './files.ts';
-import { type NetworkFiles, networkFiles } from './layout.ts';
-import { floatFormFor, type Place } from './locate.ts';
+import type { NetworkFiles } from './layout.ts';
+import { findFiles, type Place } from './locate.ts';
 import type { Manifest } from './manifest.ts';
 import { type PreparedRecord, readRecord } from './record.ts';
-import { tableSum } from './scaleTable.ts';
+import { readTable } from './scaleTable.ts';
 
 /** Matches its checksum; missing; or present with other bytes. */
 export type SourceState = 'ok' | 'missing' | 'damaged';
@@ -36,7 +36,7 @@ async function isCurrent(record: PreparedRecord, entry: CatalogueEntry, form: Fo
     record.sourceSha256 === manifest.file.sha256 &&
     // A program for a GPU gives the matte alone; a network that cannot be one stays as it was published.
     (form === 'gpu' || (record.precision === precision && record.outputs[1] === manifest.features)) &&
-    (precision !== 'int8' || record.tableSha256 === (await tableSum(entry)))
+    (precision !== 'int8' || record.tableSha256 === (await readTable(entry)).sha256)
   );
 }
 
@@ -55,12 +55,8 @@ export async function verifyPrepared(
 }
 
 /** Whether the record beside a network's prepared file is current; false without one. */
-export async function isPreparedCurrent(
-  name: string,
-  { modelsDir, device, catalogueDir, ...place }: Place,
-): Promise<boolean> {
-  const entry = await findNetwork(catalogueWith(modelsDir, catalogueDir), name);
-  const form = place.form ?? floatFormFor(entry.manifest, device);
-  const record = await readRecord(networkFiles(modelsDir, entry.manifest, form));
+export async function isPreparedCurrent(name: string, place: Place): Promise<boolean> {
+  const { entry, form, files } = await findFiles(name, place);
+  const record = await readRecord(files);
   return record !== undefined && isCurrent(record, entry, form);
 }

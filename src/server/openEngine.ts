@@ -7,7 +7,8 @@ import { createEngine, type Engine } from '../engine/engine.ts';
 import type { LazySelector } from '../engine/selector.ts';
 import { chooseThreads, type Threads } from '../engine/threads.ts';
 import type { NativeModule, NetworkInfo, NetworkSpec, RuntimeMessage } from '../engine/types.ts';
-import { findFor, locateNetwork, preparedFacts, secondModelOf } from '../models/locate.ts';
+import { networkFiles } from '../models/layout.ts';
+import { findFor, preparedFacts, secondModelOf, specOf } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
 import { processorKey } from '../models/optimised.ts';
 import { choosePrecision, formFor, type PrecisionChoice, refusedText } from '../models/precision.ts';
@@ -85,7 +86,7 @@ async function locate(
   const choice = choosePrecision(manifest, question);
   const form = formFor(choice);
   const { operators } = choice;
-  const located = await locateNetwork(name, { modelsDir, device, form });
+  const located = specOf(manifest, networkFiles(modelsDir, manifest, form).prepared);
   return {
     choice,
     form,

@@ -19,7 +19,7 @@ type TypesConfig = Pick<EngineConfig, 'subjectTypes' | 'modelsDir'>;
 
 /** A network that is missing or cannot be fetched; one that a start can do without does not prevent it. */
 export const isAbsent = (error: unknown): error is ModelError =>
-  error instanceof ModelError && (error.code === 'model_missing' || error.code === 'model_source');
+  error instanceof ModelError && (error.code === 'MODEL_MISSING' || error.code === 'MODEL_SOURCE');
 
 /** Finds the detector, whose form is that of every processor. */
 async function openDetector({ modelsDir }: TypesConfig, options: OpenOptions): Promise<NetworkSpec> {
@@ -29,7 +29,7 @@ async function openDetector({ modelsDir }: TypesConfig, options: OpenOptions): P
   const files = networkFiles(modelsDir, entry.manifest);
   const { verifyPrepared } = await import('../models/verify.ts');
   const good = (await verifyPrepared(files, entry, 'fp32')) === 'ok';
-  if (good) return specOf(entry.manifest, SUBJECT_DETECTOR, files.prepared);
+  if (good) return specOf(entry.manifest, files.prepared);
   // Imported only if needed, because fetching and preparation are large.
   const { ensureNetwork } = await import('../models/ensure.ts');
   return ensureNetwork(SUBJECT_DETECTOR, { ...place, ...options });

@@ -173,7 +173,7 @@ test.serial('a network is added, checked, listed, compared, run by its name, and
     dependencies: pullDependencies(),
   } as const;
   t.true(await removeNetwork(entry, pull));
-  await t.throwsAsync(findNetwork(catalogueWith(modelsDir), 'second'), { code: 'model_unknown' });
+  await t.throwsAsync(findNetwork(catalogueWith(modelsDir), 'second'), { code: 'MODEL_UNKNOWN' });
 });
 
 test.serial(
@@ -182,7 +182,7 @@ test.serial(
     t.timeout(300_000);
     const { modelsDir, file, add } = await desk(t);
     const given = await file('deform.onnx', deformableNetwork({ precision: 'fp16', kind: 'still' }));
-    await t.throwsAsync(add(given), { code: 'model_undecided', message: /--size \(WIDTHxHEIGHT\)/ });
+    await t.throwsAsync(add(given), { code: 'MODEL_UNDECIDED', message: /--size \(WIDTHxHEIGHT\)/ });
     t.deepEqual(await names(modelsDir), []);
     const asked: string[] = [];
     const answers = ['large', '128x64'];
@@ -208,20 +208,20 @@ test.serial('what a run shows to be no matte is refused, and nothing of it stays
   const known = { normalise: 'imagenet' } as const;
   const constant = await file('constant.onnx', bright({ gain: 0, bias: 0.25 }));
   await t.throwsAsync(add(constant, known), {
-    code: 'model_check',
+    code: 'MODEL_CHECK',
     message: /same value \(about 0\.6\) everywhere/,
   });
   const infinite = await file('infinite.onnx', bright({ gain: Number.POSITIVE_INFINITY, sigmoid: false }));
   await t.throwsAsync(add(infinite, known), { code: 'ENGINE_MODEL' });
   const logit = await file('logit.onnx', bright({ sigmoid: false, gain: 10 }));
   await t.throwsAsync(add(logit, { ...known, output: 'probability' }), {
-    code: 'model_check',
+    code: 'MODEL_CHECK',
     message: /a probability is between 0 and 1/,
   });
   // Values in 0..1 without an operator that says so.
   const unit = await file('unit.onnx', bright({ sigmoid: false, gain: 1 }));
   await t.throwsAsync(add(unit, { normalise: 'unit' }), {
-    code: 'model_check',
+    code: 'MODEL_CHECK',
     message: /look like probabilities, although it ends in Conv\. Pass --output/,
   });
   await t.throwsAsync(add(unit, { normalise: 'unit', photo: constant }), {
@@ -232,7 +232,7 @@ test.serial('what a run shows to be no matte is refused, and nothing of it stays
   t.regex(added, /logit: copying: 0\.0 of 0\.0 MB\n/);
   t.regex(added, /output {9}logit/);
   await t.throwsAsync(add(logit, known), {
-    code: 'model_exists',
+    code: 'MODEL_EXISTS',
     message: /Give another --name, or run `cutout models remove logit` first\.$/,
   });
   await add(unit, { normalise: 'unit', output: 'probability' });
@@ -282,23 +282,23 @@ test.serial('damaged and hostile files, names and values have codes', async (t) 
   const elsewhere = create(StringStringEntryProtoSchema, { key: 'location', value: '/etc/passwd' });
   model.graph?.initializer[0]?.externalData.push(elsewhere);
   const refusals: readonly [string, Partial<AddOptions>, string, RegExp?][] = [
-    [path.join(folder, 'none.onnx'), {}, 'model_missing', /^There is no file /],
-    [folder, { name: 'folder' }, 'model_damaged', /is a folder, not an ONNX file\.$/],
+    [path.join(folder, 'none.onnx'), {}, 'MODEL_MISSING', /^There is no file /],
+    [folder, { name: 'folder' }, 'MODEL_DAMAGED', /is a folder, not an ONNX file\.$/],
     [
       await file('text.onnx', Buffer.from('not a network')),
       {},
-      'model_damaged',
+      'MODEL_DAMAGED',
       /^The file is not an ONNX file/,
     ],
-    [await file('empty.onnx', Buffer.alloc(0)), {}, 'model_damaged'],
-    [await file('cut.onnx', bright().subarray(0, 90)), {}, 'model_damaged'],
-    [await file('elsewhere.onnx', toBinary(ModelProtoSchema, model)), {}, 'model_external_data'],
-    [await file('channels.onnx', bright({ channels: 2 })), {}, 'model_unsupported'],
-    [await file('inputs.onnx', bright({ secondInput: true })), {}, 'model_unsupported'],
-    [good, { name: '../evil' }, 'model_unsupported'],
-    [good, { name: 'isnet' }, 'model_exists', /Give another --name\.$/],
-    [good, {}, 'model_undecided'],
-    [good, { normalise: 'unit', size: { width: 10, height: 10 } }, 'model_unsupported'],
+    [await file('empty.onnx', Buffer.alloc(0)), {}, 'MODEL_DAMAGED'],
+    [await file('cut.onnx', bright().subarray(0, 90)), {}, 'MODEL_DAMAGED'],
+    [await file('elsewhere.onnx', toBinary(ModelProtoSchema, model)), {}, 'MODEL_EXTERNAL_DATA'],
+    [await file('channels.onnx', bright({ channels: 2 })), {}, 'MODEL_UNSUPPORTED'],
+    [await file('inputs.onnx', bright({ secondInput: true })), {}, 'MODEL_UNSUPPORTED'],
+    [good, { name: '../evil' }, 'MODEL_UNSUPPORTED'],
+    [good, { name: 'isnet' }, 'MODEL_EXISTS', /Give another --name\.$/],
+    [good, {}, 'MODEL_UNDECIDED'],
+    [good, { normalise: 'unit', size: { width: 10, height: 10 } }, 'MODEL_UNSUPPORTED'],
   ];
   for (const [given, options, code, message] of refusals) {
     const expected = { code, ...(message && { message }) };

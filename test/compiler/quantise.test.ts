@@ -287,7 +287,7 @@ test('a pull applies the table; a changed, a wrong and a missing table are detec
   const tableFile = path.join(entry.folder, 'int8.json');
   const options = { ...place.options(), form: 'int8' as const };
   await t.throwsAsync(pullNetwork(entry, options), {
-    code: 'model_unsupported',
+    code: 'MODEL_UNSUPPORTED',
     message: /int8\.json cannot be read/,
   });
 
@@ -315,6 +315,6 @@ test('a pull applies the table; a changed, a wrong and a missing table are detec
   ];
   for (const [text, message] of refused) {
     await writeFile(tableFile, text);
-    await t.throwsAsync(pullNetwork(entry, options), { code: 'model_unsupported', message });
+    await t.throwsAsync(pullNetwork(entry, options), { code: 'MODEL_UNSUPPORTED', message });
   }
 });

@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
-import { asBf16MatMuls } from '../../src/compiler/lowPrecision/matmul.ts';
+import { makeBf16 } from '../../src/compiler/compile.ts';
+import { Network } from '../../src/compiler/network.ts';
 import { buildNode, floatTensor, floatValue } from '../../src/compiler/onnx/build.ts';
-import { floatReader, halfWidener } from '../../src/compiler/onnx/half.ts';
+import { halfWidener } from '../../src/compiler/onnx/half.ts';
 import { AttributeProtoSchema, GraphProtoSchema } from '../../src/compiler/onnx/onnx_pb.ts';
 import { encodeModel } from '../../src/compiler/onnx/write.ts';
 import { resizeDecoder } from '../../src/compiler/sam2/decoder.ts';
@@ -242,9 +243,10 @@ test('tokens see their window of 8 x 8 and later of 14 x 14, and in three blocks
 
 test('all products and attentions of the encoder become operators in bf16', (t) => {
   t.timeout(120_000);
-  const model = buildEncoder(emptyWeights(passing), SIDE);
-  asBf16MatMuls(model, floatReader(new Set(), halfWidener()));
-  const count = (type: string) => model.graph?.node.filter(({ opType }) => opType === type).length;
+  const network = new Network(buildEncoder(emptyWeights(passing), SIDE));
+  makeBf16(network);
+  const { graph, model } = network;
+  const count = (type: string) => graph.node.filter(({ opType }) => opType === type).length;
   // Of each of 12 blocks: queries, keys and values together, what is behind the attention, two of the branch; four of the neck.
   t.is(count('Bf16Product'), 12 * 4 + 4);
   t.is(count('Bf16Attention'), 12);

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import { allSubjectTypes, type Pixels } from '../../src/engine/types.ts';
-import { locateNetwork, preparedFacts } from '../../src/models/locate.ts';
+import { findFiles, preparedFacts, specOf } from '../../src/models/locate.ts';
 import { operatorsOf } from '../../src/models/precision.ts';
 import { readSubjectHead } from '../../src/models/subjectHead.ts';
 import { openSubjectTypes } from '../../src/server/openSubjectTypes.ts';
@@ -90,7 +90,8 @@ async function networkAndPhotos(t: ExecutionContext<Context>) {
   const [operators] = operatorsOf('int8', loadAddon().versions().operators);
   for (const form of ['int8-operators', 'int8', 'fp32'] as const) {
     const place = { modelsDir, device: 'cpu', form } as const;
-    const network = await locateNetwork('isnet', place);
+    const { entry, files } = await findFiles('isnet', place);
+    const network = specOf(entry.manifest, files.prepared);
     if (!t.context.found || !existsSync(photos) || !existsSync(network.path)) continue;
     const { sizeStep: step, operators: own } = await preparedFacts('isnet', place);
     return { network: { ...network, ...(own && operators !== undefined && { operators }) }, step };

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { fromBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import { root } from '../../bench/lib/paths.ts';
-import { convolutionalProgram } from '../../src/compiler/lowPrecision/bf16.ts';
+import { makeSixteenBitNetwork } from '../../src/compiler/lowPrecision/bf16.ts';
 import { checkOperations, gpuFile, gpuProgram } from '../../src/compiler/lowPrecision/gpu.ts';
 import { packSixteen } from '../../src/compiler/lowPrecision/pack.ts';
 import { floatReader, halfWidener } from '../../src/compiler/onnx/half.ts';
@@ -211,7 +211,7 @@ test('a program is written exactly where the kernels for a GPU take it', (t) => 
   for (let seed = 0; seed < 48; seed++) {
     const { graph } = fromBinary(ModelProtoSchema, randomNetwork(seed));
     if (!graph) throw new Error('the network has no graph');
-    const program = convolutionalProgram(graph, floatReader(new Set(), halfWidener()), 'fp16');
+    const program = makeSixteenBitNetwork(graph, floatReader(new Set(), halfWidener()), 'fp16');
     let refused: string | undefined;
     try {
       checkOperations(program);

@@ -63,7 +63,7 @@ test('a table of 8-bit scales is of its network, and of no photo that tables are
     const { name, int8 } = entry.manifest;
     if (int8 === undefined) continue;
     made.push(name);
-    await t.notThrowsAsync(readTable(entry), name);
+    t.notThrows((await readTable(entry)).parse, name);
     const { photos } = JSON.parse(await readFile(path.join(entry.folder, int8), 'utf8')) as {
       photos: string[];
     };
@@ -98,7 +98,7 @@ test('an unknown name is refused with the list of known names', async (t) => {
   await place.entry({ kind: 'https', url: 'https://models.test/tiny.onnx' });
   for (const name of ['huge', '../tiny', '']) {
     await t.throwsAsync(findNetwork(place.catalogueDir, name), {
-      code: 'model_unknown',
+      code: 'MODEL_UNKNOWN',
       message: `There is no network named "${name}"; there are tiny. Another one is added from its ONNX file: \`cutout models add FILE\`.`,
     });
   }
@@ -136,6 +136,6 @@ for (const [title, [message, change]] of Object.entries(broken)) {
     const changed = structuredClone(manifest) as Record<string, unknown>;
     change(changed);
     await writeFile(path.join(folder, 'model.json'), JSON.stringify(changed));
-    await t.throwsAsync(findNetwork(place.catalogueDir, 'tiny'), { code: 'model_unsupported', message });
+    await t.throwsAsync(findNetwork(place.catalogueDir, 'tiny'), { code: 'MODEL_UNSUPPORTED', message });
   });
 }

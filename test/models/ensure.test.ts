@@ -39,11 +39,11 @@ test('a detector cannot be used for mattes, nor a matte network as detector', as
   const { modelsDir, recorder } = place;
   const options = { modelsDir, pull: false, device: 'cpu', observer: recorder } as const;
   await t.throwsAsync(ensureNetwork(SUBJECT_DETECTOR, options), {
-    code: 'model_unsupported',
+    code: 'MODEL_UNSUPPORTED',
     message: /determines subject types and makes no matte/,
   });
   await t.throwsAsync(ensureNetwork('isnet', { ...options, role: 'detector' }), {
-    code: 'model_unsupported',
+    code: 'MODEL_UNSUPPORTED',
     message: /makes mattes/,
   });
 });
@@ -52,7 +52,7 @@ test('a network that was not pulled is an error, or is pulled if allowed', async
   const place = await workplace(t);
   await place.entry({ kind: 'file', path: 'published.onnx' });
   await t.throwsAsync(ensure(place, false), {
-    code: 'model_missing',
+    code: 'MODEL_MISSING',
     message: `The network tiny is not in ${place.modelsDir}. Run \`cutout models pull tiny\`.`,
   });
   t.deepEqual(await place.files(), []);
@@ -67,7 +67,7 @@ test('a damaged prepared file is an error, or is repaired if allowed', async (t)
   damaged[damaged.length >> 1] = (damaged[damaged.length >> 1] ?? 0) ^ 4;
   await writeFile(file('prepared.onnx'), damaged);
   await t.throwsAsync(ensure(place, false), {
-    code: 'model_damaged',
+    code: 'MODEL_DAMAGED',
     message: `The network file ${file('prepared.onnx')} is damaged. Run \`cutout models pull tiny\`.`,
   });
   await ensure(place, true);
@@ -104,7 +104,7 @@ test('a damaged source cannot be prepared, and is fetched again if allowed', asy
   await rm(file('prepared.json'));
   await appendFile(file('source.onnx'), 'x');
   await t.throwsAsync(ensure(place, false), {
-    code: 'model_damaged',
+    code: 'MODEL_DAMAGED',
     message: /source\.onnx is damaged: its sha256 is/,
   });
   await ensure(place, true);

@@ -86,7 +86,7 @@ const refused: Record<string, [RegExp, (graph: GraphProto, model: ModelProto) =>
 
 for (const [title, [message, change]] of Object.entries(refused)) {
   test(`a network with ${title} is refused`, (t) => {
-    t.throws(() => guess(model(change)), { code: 'model_unsupported', message });
+    t.throws(() => guess(model(change)), { code: 'MODEL_UNSUPPORTED', message });
   });
 }
 
@@ -98,12 +98,12 @@ test('weights in other files are refused, by their key or by their place', (t) =
     const entry = create(StringStringEntryProtoSchema, { key: 'location', value: '../../../../etc/passwd' });
     graph.initializer[0]?.externalData.push(entry);
   });
-  t.throws(() => readUntrusted(named), { code: 'model_external_data', message: /other files/ });
+  t.throws(() => readUntrusted(named), { code: 'MODEL_EXTERNAL_DATA', message: /other files/ });
   const placed = bytesOf((graph) => {
     const [first] = graph.initializer;
     if (first) first.dataLocation = 1;
   });
-  t.throws(() => readUntrusted(placed), { code: 'model_external_data' });
+  t.throws(() => readUntrusted(placed), { code: 'MODEL_EXTERNAL_DATA' });
 });
 
 /** A field of protobuf: its number, its bytes. */
@@ -128,21 +128,21 @@ const field = (number: number, ...parts: readonly Uint8Array[]): Uint8Array => {
 test('small files that would take much memory are not read', (t) => {
   // Two million empty nodes of two bytes each, and some more.
   const nodes = field(7, Buffer.alloc(4_200_000, Uint8Array.of(10, 0)));
-  t.throws(() => readUntrusted(nodes), { code: 'model_too_large', message: /more parts/ });
+  t.throws(() => readUntrusted(nodes), { code: 'MODEL_TOO_LARGE', message: /more parts/ });
   // A tensor of five million integers of one byte each, which would be BigInts.
   const numbers = field(7, field(5, field(7, new Uint8Array(5_000_000))));
-  t.throws(() => readUntrusted(numbers), { code: 'model_too_large', message: /numbers/ });
+  t.throws(() => readUntrusted(numbers), { code: 'MODEL_TOO_LARGE', message: /numbers/ });
   let nested: Uint8Array = new Uint8Array();
   for (let depth = 0; depth < 50; depth++) nested = field(1, field(5, field(6, nested)));
-  t.throws(() => readUntrusted(field(7, nested)), { code: 'model_too_large', message: /nested/ });
+  t.throws(() => readUntrusted(field(7, nested)), { code: 'MODEL_TOO_LARGE', message: /nested/ });
 });
 
 test('functions of its own, sparse tensors and training are refused with what to do', (t) => {
   const whole = tinyNetwork('fp32');
   const functions = Buffer.concat([whole, field(25, new Uint8Array())]);
-  t.throws(() => readUntrusted(functions), { code: 'model_unsupported', message: /inline them/ });
+  t.throws(() => readUntrusted(functions), { code: 'MODEL_UNSUPPORTED', message: /inline them/ });
   t.throws(() => readUntrusted(Buffer.concat([whole, field(20, new Uint8Array())])), {
-    code: 'model_unsupported',
+    code: 'MODEL_UNSUPPORTED',
   });
 });
 
@@ -150,9 +150,9 @@ test('a file that is damaged anywhere is refused or is another network, and neve
   const whole = tinyNetwork('fp32');
   t.notThrows(() => readUntrusted(whole));
   for (const length of [0, 1, 10, 100, whole.length - 1]) {
-    t.throws(() => guess(readUntrusted(whole.subarray(0, length))), { code: 'model_damaged' }, `${length}`);
+    t.throws(() => guess(readUntrusted(whole.subarray(0, length))), { code: 'MODEL_DAMAGED' }, `${length}`);
   }
-  t.throws(() => readUntrusted(Buffer.from('<!doctype html><title>404</title>')), { code: 'model_damaged' });
+  t.throws(() => readUntrusted(Buffer.from('<!doctype html><title>404</title>')), { code: 'MODEL_DAMAGED' });
   let refusals = 0;
   for (let at = 0; at < whole.length; at += 7) {
     const bytes = Uint8Array.from(whole);
@@ -161,7 +161,7 @@ test('a file that is damaged anywhere is refused or is another network, and neve
       guess(readUntrusted(bytes));
     } catch (error) {
       refusals++;
-      t.regex(String((error as { code?: string }).code), /^model_/, `byte ${at}: ${String(error)}`);
+      t.regex(String((error as { code?: string }).code), /^MODEL_/, `byte ${at}: ${String(error)}`);
     }
   }
   t.true(refusals > 10);

@@ -58,12 +58,12 @@ test('an explicit setting is used, with a warning if it is unwise', (t) => {
 test('a setting that cannot be satisfied is one sentence with the remedy', (t) => {
   t.throws(() => choosePrecision(plain, ask({ requested: 'int8', instructionSets: cascadeLake })), {
     instanceOf: ModelError,
-    code: 'model_unsupported',
+    code: 'MODEL_UNSUPPORTED',
     message: 'The network tiny has no 8-bit form: set CUTOUT_PRECISION to auto or fp32.',
   });
   for (const requested of ['int8', 'fp32'] as const) {
     t.throws(() => choosePrecision(both, ask({ device: 'cuda', requested })), {
-      code: 'model_unsupported',
+      code: 'MODEL_UNSUPPORTED',
       message: `CUTOUT_PRECISION=${requested} is for the device cpu: on cuda, leave it at auto.`,
     });
   }
@@ -122,7 +122,7 @@ test('8 bits are computed by the best operators of Cutout that the setting allow
   t.is(formFor(floats), 'fp32');
   t.is(operatorsText(floats), undefined);
   t.throws(() => choosePrecision(both, ask({ ...sapphireRapids, requestedOperators: 'avx_vnni' })), {
-    code: 'model_unsupported',
+    code: 'MODEL_UNSUPPORTED',
     message:
       'CUTOUT_OPERATORS=avx_vnni is for another processor: here it can be auto, off, amx_int8, avx512_vnni.',
   });
@@ -228,7 +228,7 @@ test('CUTOUT_PRECISION=bf16 is taken as it is, or refused with the remedy', (t) 
   });
   const refused = (question: Partial<PrecisionQuestion>, message: RegExp) =>
     t.throws(() => choosePrecision(both, ask({ requested, ...question })), {
-      code: 'model_unsupported',
+      code: 'MODEL_UNSUPPORTED',
       message,
     });
   refused({ instructionSets: cascadeLake, operators: ['avx512_vnni'] }, /AVX-512 BF16.*to auto or fp32\.$/);

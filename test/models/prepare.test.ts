@@ -34,7 +34,7 @@ test.serial('errors of that thread are those of the caller', async (t) => {
   const { entry, ...task } = await pulled(place);
   await t.throwsAsync(prepareNetwork({ ...task, entry, form: 'int8' }), {
     name: 'ModelError',
-    code: 'model_unsupported',
+    code: 'MODEL_UNSUPPORTED',
   });
   const { prepared } = networkFiles(place.modelsDir, entry.manifest, 'fp16');
   await mkdir(path.join(prepared, 'in the way'), { recursive: true });

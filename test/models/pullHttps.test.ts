@@ -129,7 +129,7 @@ test('a full disk is reported as that, and no other source is asked', async (t) 
   // Writing to it fails as on a full disk.
   await symlink('/dev/full', path.join(folder, '.pull-part'));
   await t.throwsAsync(pullNetwork(entry, place.options({ fetch })), {
-    code: 'model_unwritable',
+    code: 'MODEL_UNWRITABLE',
     message: `The files of tiny cannot be written to ${folder}: the disk is full.`,
   });
   t.is(ranges.length, 1);
@@ -146,7 +146,7 @@ test('a failed pull is continued by the next one', async (t) => {
     else sendFile(published)(request, response);
   });
   await t.throwsAsync(pullNetwork(entry, place.options({ fetch })), {
-    code: 'model_source',
+    code: 'MODEL_SOURCE',
     message: new RegExp(
       `ended after 700 of ${published.length} bytes.*Run \`cutout models pull tiny\` again`,
     ),
@@ -221,7 +221,7 @@ test('a wrong checksum deletes the download and is reported with both checksums'
   await t.throwsAsync(
     pullNetwork(await place.entry({ kind: 'https', url: ADDRESS }), place.options({ fetch })),
     {
-      code: 'model_checksum',
+      code: 'MODEL_CHECKSUM',
       message: `The download of tiny has sha256 ${sha256(other)}, expected ${sha256(published)}; it was deleted.`,
     },
   );
@@ -234,7 +234,7 @@ test('a different announced length is refused before anything is read', async (t
   await t.throwsAsync(
     pullNetwork(await place.entry({ kind: 'https', url: ADDRESS }), place.options({ fetch })),
     {
-      code: 'model_source',
+      code: 'MODEL_SOURCE',
       message: `${ADDRESS} holds ${published.length - 1} bytes, expected ${published.length}.`,
     },
   );
@@ -252,7 +252,7 @@ test('a source that sends too much is stopped', async (t) => {
   await t.throwsAsync(
     pullNetwork(await place.entry({ kind: 'https', url: ADDRESS }), place.options({ fetch })),
     {
-      code: 'model_checksum',
+      code: 'MODEL_CHECKSUM',
       message: /more than the expected/,
     },
   );
@@ -277,7 +277,7 @@ test('a redirect to plain http is refused', async (t) => {
   await t.throwsAsync(
     pullNetwork(await place.entry({ kind: 'https', url: ADDRESS }), place.options({ fetch })),
     {
-      code: 'model_source',
+      code: 'MODEL_SOURCE',
       message: /leads to http:\/\/cdn\.test: only https/,
     },
   );
@@ -291,7 +291,7 @@ test('redirects in a circle end', async (t) => {
   await t.throwsAsync(
     pullNetwork(await place.entry({ kind: 'https', url: ADDRESS }), place.options({ fetch })),
     {
-      code: 'model_source',
+      code: 'MODEL_SOURCE',
       message: /redirects more than 5 times/,
     },
   );
@@ -306,7 +306,7 @@ test('an error status is reported', async (t) => {
   await t.throwsAsync(
     pullNetwork(await place.entry({ kind: 'https', url: ADDRESS }), place.options({ fetch })),
     {
-      code: 'model_source',
+      code: 'MODEL_SOURCE',
       message: `${ADDRESS} answered with status 404.`,
     },
   );
@@ -341,11 +341,11 @@ test('another address or a local file may be used if the checksum matches', asyn
 
   const third = await workplace(t);
   await t.throwsAsync(pullNetwork(entry, { ...third.options(), from: `${local}x` }), {
-    code: 'model_source',
+    code: 'MODEL_SOURCE',
     message: /does not exist or cannot be read/,
   });
   await t.throwsAsync(pullNetwork(entry, { ...third.options(), from: 'http://mirror.test/x.onnx' }), {
-    code: 'model_source',
+    code: 'MODEL_SOURCE',
     message: /only https/,
   });
 });

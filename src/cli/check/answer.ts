@@ -21,13 +21,16 @@ export interface Answer {
 /** Facts that services may decide themselves; a client can notice all others. */
 export const freeFacts: ReadonlySet<string> = new Set(['type', 'credits', 'error title', 'redirect']);
 
-/** Longest time to decode an image. */
-const timeoutSeconds = 60;
 /** Levels of a JSON text that are looked at. */
 const maxDepth = 8;
 
-/** Headers of a result whose values are the contract, and those of which only the presence is. */
-const fixedHeaders = ['X-Width', 'X-Height', 'X-Max-Width', 'X-Max-Height'];
+/** Facts that are the values of a result's headers, and headers of which only the presence is the contract. */
+const valueHeaders = ['X-Width', 'X-Height', 'X-Max-Width', 'X-Max-Height']
+  .map((name) => [name, name] as const)
+  .concat([
+    ['type', 'X-Type'],
+    ['credits', 'X-Credits-Charged'],
+  ]);
 const presentHeaders = ['Type', 'Credits-Charged']
   .concat(['Top', 'Left', 'Width', 'Height'].map((side) => `Foreground-${side}`))
   .concat(['Limit', 'Remaining', 'Reset'].map((part) => `RateLimit-${part}`))
@@ -40,22 +43,19 @@ function pathsOf(value: unknown, path = '', depth = 0): string[] {
   return Object.entries(value).flatMap(([key, inner]) => pathsOf(inner, `${path}.${key}`, depth + 1));
 }
 
-/** A JSON text and the paths of its values. */
-function parse(body: Buffer): { readonly json?: unknown; readonly keys: string } {
-  try {
-    const json: unknown = JSON.parse(body.toString());
-    return { json, keys: shown(pathsOf(json).sort().join(', ')) };
-  } catch {
-    return { keys: 'no JSON' };
-  }
-}
-
 const text = z.string().transform(shown);
 const envelope = z.object({ errors: z.array(z.object({ code: text, title: text }).partial()) });
 
-function errorFacts(body: Buffer): Fields {
-  const { json, keys } = parse(body);
+/** The facts in a JSON body: the paths of its values, and of an error its code and title. */
+function jsonFacts(body: Buffer): Fields {
+  let json: unknown;
+  try {
+    json = JSON.parse(body.toString());
+  } catch {
+    return { keys: 'no JSON' };
+  }
   const { code, title } = envelope.safeParse(json).data?.errors[0] ?? {};
+  const keys = shown(pathsOf(json).sort().join(', '));
   return { ...(code && { 'error code': code }), ...(title && { 'error title': title }), keys };
 }
 
@@ -73,64 +73,60 @@ function entriesOf(body: Buffer): string {
 /** The facts in the headers of a result. */
 function headerFacts(headers: Headers): Fields {
   const facts: Record<string, string> = {};
-  const take = (fact: string, name: string) => {
+  for (const name of presentHeaders) if (headers.has(name)) facts[name] = 'present';
+  for (const [fact, name] of valueHeaders) {
     const value = headers.get(name);
-    if (value !== null) facts[fact] = presentHeaders.includes(fact) ? 'present' : shown(value);
-  };
-  for (const name of [...fixedHeaders, ...presentHeaders]) take(name, name);
-  take('type', 'X-Type');
-  take('credits', 'X-Credits-Charged');
+    if (value !== null) facts[fact] = shown(value);
+  }
   return facts;
 }
 
-/** The facts in the body of a result. Rejects with ImageError. */
+/** The facts in the body of a result, and its image. */
 async function resultOf(
   type: string,
   body: Buffer,
   limits: ProbeLimits,
 ): Promise<Pick<Answer, 'facts' | 'image'>> {
-  if (type === 'application/json') return { facts: { keys: parse(body).keys } };
-  if (type === 'application/zip') return { facts: { entries: entriesOf(body) } };
-  const found = await probe(body, limits);
-  const channels = found.hasAlpha ? `${found.colour} and alpha` : found.colour;
-  const image = await decode(body, found, found, { timeoutSeconds });
-  return { facts: { format: found.format, channels }, image };
+  try {
+    if (type === 'application/json') return { facts: jsonFacts(body) };
+    if (type === 'application/zip') return { facts: { entries: entriesOf(body) } };
+    const found = await probe(body, limits);
+    const channels = found.hasAlpha ? `${found.colour} and alpha` : found.colour;
+    const image = await decode(body, found, found, { timeoutSeconds: 60 });
+    return { facts: { format: found.format, channels }, image };
+  } catch (error) {
+    if (!(error instanceof ImageError)) throw error;
+    return { facts: { unreadable: error.detail } };
+  }
 }
 
 /** Sends a request. No answer is one of status 0 that says why; rejects with the reason of an aborted `signal`. */
 export async function ask(
   url: URL,
   init: RequestInit,
-  {
-    timeoutMs,
-    image,
-    signal,
-  }: { readonly timeoutMs: number; readonly image: ProbeLimits; readonly signal: AbortSignal },
+  limits: { readonly timeoutMs: number; readonly image: ProbeLimits; readonly signal: AbortSignal },
 ): Promise<Answer> {
+  const { timeoutMs, image, signal } = limits;
   const timeout = AbortSignal.timeout(timeoutMs);
   const started = performance.now();
   const seconds = () => (performance.now() - started) / 1000;
   const none = (title: string) => ({ status: 0, seconds: seconds(), facts: { 'error title': title } });
   try {
-    const ends = AbortSignal.any([signal, timeout]);
     // A redirect would receive the key.
-    const response = await fetch(url, { ...init, redirect: 'manual', signal: ends });
+    const response = await fetch(url, {
+      ...init,
+      redirect: 'manual',
+      signal: AbortSignal.any([signal, timeout]),
+    });
     const body = await readBody(response, image.maxBytes);
     if (body === undefined) return none(`more than ${image.maxBytes / 1024 ** 2} MB`);
     const { status, headers } = response;
     const answer = { status, seconds: seconds() };
     const type = shown(headers.get('Content-Type')?.split(';', 1)[0]?.toLowerCase() ?? '');
-    const common = { ...(type && { 'Content-Type': type }) };
     const redirect = headers.get('Location');
-    if (status !== 200)
-      return {
-        ...answer,
-        facts: { ...common, ...errorFacts(body), ...(redirect && { redirect: shown(redirect) }) },
-      };
-    const result = await resultOf(type, body, image).catch((error: unknown) => {
-      if (!(error instanceof ImageError)) throw error;
-      return { facts: { unreadable: error.detail } };
-    });
+    const common = { ...(type && { 'Content-Type': type }), ...(redirect && { redirect: shown(redirect) }) };
+    if (status !== 200) return { ...answer, facts: { ...common, ...jsonFacts(body) } };
+    const result = await resultOf(type, body, image);
     return { ...answer, ...result, facts: { ...common, ...headerFacts(headers), ...result.facts } };
   } catch (error) {
     signal.throwIfAborted();

@@ -14,22 +14,19 @@ export interface CheckRequest {
   readonly wrongKey?: true;
 }
 
-type More = Omit<Partial<CheckRequest>, 'name' | 'fields'>;
-
-const named = (name: string, more: More = {}, fields: Fields = {}): CheckRequest => ({
-  name,
+/** A request that is named after its fields. */
+const option = (fields: Fields, more: Partial<CheckRequest> = {}): CheckRequest => ({
+  name: Object.entries(fields)
+    .map((pair) => pair.join('='))
+    .join(' '),
   expects: 'preview',
   fields,
   ...more,
 });
 
-/** A request whose fields are its name. */
-const option = (fields: Fields, more?: More): CheckRequest => {
-  const pairs = Object.entries(fields).map(([name, value]) => `${name}=${value}`);
-  return named(pairs.join(' '), more, fields);
-};
-
-const refused = (fields: Fields): CheckRequest => option(fields, { expects: 'refused' });
+const options = (...all: readonly Fields[]) => all.map((fields) => option(fields));
+const refused = (...all: readonly Fields[]) => all.map((fields) => option(fields, { expects: 'refused' }));
+const named = (name: string, more: Partial<CheckRequest> = {}) => option({}, { name, ...more });
 
 /** The request without any option, whose mattes show whether the effects of options can be compared. */
 export const plain: CheckRequest = named('plain');
@@ -38,35 +35,22 @@ export const plain: CheckRequest = named('plain');
 export const requestsFor = (full: boolean): readonly CheckRequest[] => [
   plain,
   named('account', { expects: 'account', accept: 'application/json' }),
-  option({ format: 'jpg' }),
-  option({ format: 'webp' }),
-  option({ format: 'zip' }),
-  option({ channels: 'alpha' }),
+  ...options({ format: 'jpg' }, { format: 'webp' }, { format: 'zip' }, { channels: 'alpha' }),
   named('answer as JSON', { accept: 'application/json' }),
   named('body as JSON', { photo: 'json' }),
   named('body urlencoded', { photo: 'urlencoded' }),
-  option({ bg_color: '3377cc' }),
+  ...options({ bg_color: '3377cc' }),
   named('bg_image_file', { background: true }),
-  option({ roi: '0% 0% 50% 100%' }),
-  option({ crop: 'true' }),
-  option({ crop: 'true', crop_margin: '30px' }),
-  option({ scale: '50%', position: '0% 0%' }),
-  option({ type: 'product' }),
-  option({ add_shadow: 'true' }),
+  ...options({ roi: '0% 0% 50% 100%' }, { crop: 'true' }, { crop: 'true', crop_margin: '30px' }),
+  ...options({ scale: '50%', position: '0% 0%' }, { type: 'product' }, { add_shadow: 'true' }),
   ...(full ? ['auto', 'full'].map((size) => option({ size }, { expects: 'full' })) : []),
-  named('no image', { expects: 'refused', photo: 'none' }, { size: 'preview' }),
+  named('no image', { expects: 'refused', photo: 'none', fields: { size: 'preview' } }),
   named('two images', { expects: 'refused', photo: 'twice' }),
   named('a text as image', { expects: 'refused', photo: 'text' }),
-  refused({ size: 'huge' }),
-  refused({ format: 'gif' }),
-  refused({ channels: 'blue' }),
-  refused({ roi: 'somewhere' }),
-  refused({ roi: '0px 0px 90000px 90000px' }),
-  refused({ crop: 'true', crop_margin: '10' }),
-  refused({ scale: '5%' }),
-  refused({ position: 'left' }),
-  refused({ bg_color: 'nocolour' }),
-  named('two backgrounds', { expects: 'refused', background: true }, { bg_color: 'fff' }),
+  ...refused({ size: 'huge' }, { format: 'gif' }, { channels: 'blue' }),
+  ...refused({ roi: 'somewhere' }, { roi: '0px 0px 90000px 90000px' }, { crop: 'true', crop_margin: '10' }),
+  ...refused({ scale: '5%' }, { position: 'left' }, { bg_color: 'nocolour' }),
+  named('two backgrounds', { expects: 'refused', background: true, fields: { bg_color: 'fff' } }),
   named('wrong key', { expects: 'refused', wrongKey: true }),
 ];
 

@@ -1,5 +1,5 @@
 import { floatTensor } from '../onnx/build.ts';
-import { attribute, FLOAT } from '../onnx/graph.ts';
+import { attribute, floatValues } from '../onnx/graph.ts';
 import type { GraphProto, NodeProto } from '../onnx/onnx_pb.ts';
 
 /** A constant with its values; no dimensions means a scalar. */
@@ -33,11 +33,8 @@ export class FloatGraph {
 
   constant(tensor: string | undefined): Floats | undefined {
     const found = this.graph.initializer.find(({ name }) => name === tensor);
-    if (found?.dataType !== FLOAT || found.rawData.length === 0) return undefined;
-    return {
-      dims: found.dims.map(Number),
-      values: new Float32Array(Uint8Array.from(found.rawData).buffer),
-    };
+    const values = floatValues(found);
+    return found && values && { dims: found.dims.map(Number), values };
   }
 
   /** Returns the value of a constant with one element. */

@@ -1,9 +1,9 @@
 import { attribute, subgraphs } from '../onnx/graph.ts';
-import type { GraphProto, ModelProto, NodeProto } from '../onnx/onnx_pb.ts';
-import { convGeometry, enlargementOf, type Side, sideAfter, Unsupported, windowOf } from './geometry.ts';
-import { importOperators } from './operator.ts';
+import type { FloatsOf } from '../onnx/half.ts';
+import type { GraphProto, NodeProto } from '../onnx/onnx_pb.ts';
+import { convGeometry, enlargementOf, Unsupported, windowOf } from './geometry.ts';
 import { LANES, packSixteen, padded, type Sixteen, wholeGroups } from './pack.ts';
-import { type FloatsOf, GraphPartition } from './partition.ts';
+import { GraphPartition } from './partition.ts';
 import type { ProgramWriter, ValueSpec } from './program.ts';
 
 /** Channels of an image, and those that are read: a kernel reads two at a time, and an even number of pairs is faster. */
@@ -13,7 +13,6 @@ const IMAGE = { channels: 3, read: 4 };
 interface Source {
   readonly value: number;
   readonly channels: number;
-  readonly side: Side;
 }
 
 /** Turns the convolutional part of a float network into one program of 16 bits, and leaves the rest around it. */
@@ -34,9 +33,9 @@ class Bf16NetworkConverter {
   }
 
   /** Returns the program. */
-  run(side: Side): ProgramWriter {
+  run(): ProgramWriter {
     const value = this.#program.input({ type: 'bf16', channels: IMAGE.read, zero: 0 });
-    this.#sources.set(this.#partition.input, { value, channels: IMAGE.channels, side });
+    this.#sources.set(this.#partition.input, { value, channels: IMAGE.channels });
     for (const node of this.#partition.nodes) {
       if (node.domain === '' && this.#node(node)) continue;
       if (subgraphs(node).length > 0) throw new Unsupported(`${node.name} has a graph of its own`);
@@ -74,9 +73,12 @@ class Bf16NetworkConverter {
       case 'Relu':
         return set({ ...a, value: this.#program.combine([a.value], spec, true) });
       case 'MaxPool':
-        return set({ ...a, value: this.#program.maxPool(a.value, ...windowOf(node)), side: undefined });
-      case 'Resize':
-        return this.#resize(node, a);
+        return set({ ...a, value: this.#program.maxPool(a.value, ...windowOf(node)) });
+      case 'Resize': {
+        if (!this.#partition.findInitializer(node.input[2])) return false;
+        const factor = enlargementOf(node, this.#partition.floats(node.input[2]));
+        return set({ ...a, value: this.#program.resize(a.value, factor) });
+      }
       case 'Add': {
         const b = this.#map(second);
         if (!b || a.channels !== b.channels) return false;
@@ -94,38 +96,12 @@ class Bf16NetworkConverter {
     return this.#convolved.has(name) ? this.#partition.reluAfter(name) : undefined;
   }
 
-  #resize(node: NodeProto, a: Source): boolean {
-    const [, , scalesName = '', sizesName = ''] = node.input;
-    let scales: Float32Array;
-    if (scalesName !== '') {
-      if (!this.#partition.findInitializer(scalesName)) return false;
-      scales = this.#partition.floats(scalesName);
-    } else {
-      const size = this.#sizeOf(sizesName);
-      if (!size || !a.side) return false;
-      scales = Float32Array.of(1, 1, size[0] / a.side[0], size[1] / a.side[1]);
-    }
-    const factor = enlargementOf(node, scales);
-    const side: Side = a.side && [a.side[0] * factor, a.side[1] * factor];
-    this.#sources.set(node.output[0] ?? '', { ...a, value: this.#program.resize(a.value, factor), side });
-    return true;
-  }
-
-  /** Returns height and width in the sizes of a Resize, behind whatever the batch and the channels are. */
-  #sizeOf(name: string): [number, number] | undefined {
-    const node = this.#waiting.get(name);
-    const numbers = this.#partition.integers(node?.opType === 'Concat' ? (node.input.at(-1) ?? '') : name);
-    const [height, width] = numbers?.slice(-2) ?? [];
-    return height !== undefined && width !== undefined ? [height, width] : undefined;
-  }
-
   #concat(node: NodeProto): boolean {
     const parts = node.input.flatMap((name) => this.#map(name) ?? []);
     if (attribute(node, 'axis')?.i !== 1n || parts.length < node.input.length) return false;
     const value = this.#program.concat(parts.map((part) => part.value));
     const channels = parts.reduce((sum, part) => sum + part.channels, 0);
-    const side = parts.find((part) => part.side)?.side;
-    this.#sources.set(node.output[0] ?? '', { value, channels, side });
+    this.#sources.set(node.output[0] ?? '', { value, channels });
     return true;
   }
 
@@ -151,15 +127,12 @@ class Bf16NetworkConverter {
     );
     const spec: ValueSpec = { type: made === outputs ? 'bf16' : 'floats', channels: made, zero: 0 };
     this.#convolved.add(to);
-    const value = this.#program.bf16Conv(a.value, spec, {
-      ...geometry,
-      channel: 0,
-      channels: read.channels,
+    const value = this.#program.conv(a.value, spec, {
+      ...{ ...geometry, channel: 0, channels: read.channels, panels: 1, bias },
       relu: this.#reluOf(to) !== undefined,
       weights: packSixteen(weights, made, read.channels, geometry, this.#format),
-      bias,
     });
-    this.#sources.set(to, { value, channels: outputs, side: sideAfter(geometry, a.side) });
+    this.#sources.set(to, { value, channels: outputs });
     return true;
   }
 
@@ -184,33 +157,10 @@ class Bf16NetworkConverter {
   }
 }
 
-/** Returns height and width of the network's input, where both are given. */
-function sideOf({ input: [image] }: GraphProto): Side {
-  if (image?.type?.value.case !== 'tensorType') return undefined;
-  const sides = image.type.value.value.shape?.dim
-    .slice(2)
-    .map(({ value }) => (value.case === 'dimValue' ? Number(value.value) : 0));
-  const [height = 0, width = 0] = sides ?? [];
-  return height > 0 && width > 0 ? [height, width] : undefined;
-}
-
 /**
- * Returns the program of the convolutional part of a graph, with weights in this format; the graph's nodes become one that
- * runs it, and those that stay outside it. Throws a RangeError, and leaves the graph as it is, where it cannot be made.
- * @param floats reads the numbers of a tensor of floats, however they are stored
+ * Makes the convolutional part of a float network one node of the operator `Bf16Network` (native/low_precision), and returns
+ * its program with weights in this format. Throws a RangeError, and leaves the graph as it is, where the network has
+ * something in that part that the operator does not know.
  */
-export const convolutionalProgram = (graph: GraphProto, floats: FloatsOf, format: Sixteen): ProgramWriter =>
-  new Bf16NetworkConverter(graph, floats, format).run(sideOf(graph));
-
-/**
- * Makes the convolutional part of a float network one node of the operator `Bf16Network` (native/low_precision). Changes
- * `model`. Throws a RangeError, and leaves the model as it is, where the network has something in that part that the
- * operator does not know.
- * @param floats reads the numbers of a tensor of floats, however they are stored
- */
-export function asBf16Network(model: ModelProto, floats: FloatsOf): void {
-  const { graph } = model;
-  if (!graph) throw new RangeError('the file has no graph');
-  convolutionalProgram(graph, floats, 'bf16');
-  importOperators(model);
-}
+export const makeSixteenBitNetwork = (graph: GraphProto, floats: FloatsOf, format: Sixteen): ProgramWriter =>
+  new Bf16NetworkConverter(graph, floats, format).run();

@@ -44,19 +44,6 @@ export interface ConvGeometry {
   readonly pads: readonly [number, number, number, number];
 }
 
-/** Height and width of a map; undefined where they are not known. */
-export type Side = readonly [number, number] | undefined;
-
-/** Returns height and width after a convolution. */
-export function sideAfter(
-  { kernel, stride, dilation, pads: [top, left, bottom, end] }: ConvGeometry,
-  side: Side,
-): Side {
-  const along = (length: number, taps: number, pads: number) =>
-    Math.floor((length + pads - dilation * (taps - 1) - 1) / stride) + 1;
-  return side && [along(side[0], kernel[0], top + bottom), along(side[1], kernel[1], left + end)];
-}
-
 /**
  * Returns the shape of a Conv. Throws Unsupported for one that Cutout's operators do not compute.
  * @param dims of its weights

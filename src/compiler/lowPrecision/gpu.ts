@@ -1,8 +1,8 @@
 import { constants } from '../onnx/graph.ts';
+import type { FloatsOf } from '../onnx/half.ts';
 import type { GraphProto } from '../onnx/onnx_pb.ts';
-import { convolutionalProgram } from './bf16.ts';
+import { makeSixteenBitNetwork } from './bf16.ts';
 import { enlargementOf, Unsupported } from './geometry.ts';
-import type { FloatsOf } from './partition.ts';
 import { convolutionOf, type ProgramWriter } from './program.ts';
 
 /** At the beginning of a file, with the version of its format. */
@@ -107,10 +107,9 @@ export function gpuFile(program: ProgramWriter, factor: number): Uint8Array[] {
 /**
  * Returns the program file of a network of convolutions with weights in float16, whose output is one plane of logits.
  * Changes `graph`, also where it throws. Throws a RangeError where the network has something else.
- * @param floats reads the numbers of a tensor of floats, however they are stored
  */
 export function gpuProgram(graph: GraphProto, floats: FloatsOf): Uint8Array[] {
-  const program = convolutionalProgram(graph, floats, 'fp16');
+  const program = makeSixteenBitNetwork(graph, floats, 'fp16');
   checkOperations(program);
   return gpuFile(program, enlargementBehind(graph, floats));
 }

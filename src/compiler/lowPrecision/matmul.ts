@@ -1,11 +1,11 @@
 import { transposed } from '../matrix.ts';
 import { buildNode, rawTensor } from '../onnx/build.ts';
 import { attribute, constants, consumersOf, FLOAT, INT8 } from '../onnx/graph.ts';
-import type { GraphProto, ModelProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
+import type { FloatsOf } from '../onnx/half.ts';
+import type { GraphProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
 import { Unsupported } from './geometry.ts';
-import { importOperators, OPERATORS_DOMAIN } from './operator.ts';
+import { OPERATORS_DOMAIN } from './operator.ts';
 import { LANES, packSixteen, padded, wholeGroups } from './pack.ts';
-import type { FloatsOf } from './partition.ts';
 
 /** Matrices with fewer rows or columns are left to ONNX Runtime: what they cost is not in the multiplications. */
 const LEAST_INPUTS = 32;
@@ -32,7 +32,8 @@ interface MatMul {
 
 const wholePairs = (inputs: number) => Math.ceil(inputs / 2) * 2;
 
-function joined<T extends Float32Array | Int8Array>(parts: readonly T[], all: T): T {
+function joined(parts: readonly Int8Array[]): Int8Array {
+  const all = new Int8Array(parts.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (const part of parts) {
     all.set(part, at);
@@ -235,18 +236,13 @@ class Bf16MatMulsConverter {
     const [{ from, to, inputs, gelu }] = matmuls as readonly [MatMul];
     const read = wholePairs(inputs);
     const taps = { kernel: [1, 1], dilation: 1 } as const;
-    const weights = matmuls.map((each) => {
-      const made = wholeGroups(each.columns);
-      const matrix = padded(each.matrix, [each.columns, inputs], [made, read]);
-      return packSixteen(matrix, made, read, taps, 'bf16');
+    const weights = matmuls.map(({ columns, matrix }) => {
+      const made = wholeGroups(columns);
+      return packSixteen(padded(matrix, [columns, inputs], [made, read]), made, read, taps, 'bf16');
     });
-    const biases = matmuls.map(({ columns, bias }) => {
-      const all = new Float32Array(wholeGroups(columns));
-      all.set(bias ?? []);
-      return all;
-    });
-    const lengthOf = (parts: readonly { readonly length: number }[]) =>
-      parts.reduce((sum, { length }) => sum + length, 0);
+    const biases = matmuls.flatMap(({ columns, bias = new Float32Array(columns) }) => [
+      ...padded(bias, [1, columns], [1, wholeGroups(columns)]),
+    ]);
     const constant = (kind: string, type: number, values: Float32Array | Int8Array) => {
       const name = `${to}/bf16/${kind}`;
       this.#made.push(rawTensor(name, type, [values.length], values));
@@ -256,8 +252,8 @@ class Bf16MatMulsConverter {
       'Bf16Product',
       [
         from,
-        constant('weights', INT8, joined(weights, new Int8Array(lengthOf(weights)))),
-        constant('biases', FLOAT, joined(biases, new Float32Array(lengthOf(biases)))),
+        constant('weights', INT8, joined(weights)),
+        constant('biases', FLOAT, Float32Array.from(biases)),
       ],
       to,
       { inputs, columns: matmuls.map(({ columns }) => columns), gelu: gelu ? 1 : 0 },
@@ -279,8 +275,7 @@ function attentionNode(node: NodeProto): NodeProto {
 }
 
 /** Whether more of a network's weights are in its matrix products than in its convolutions, as in a transformer. */
-export function isMostlyMatMuls({ graph }: ModelProto): boolean {
-  if (!graph) return false;
+export function isMostlyMatMuls(graph: GraphProto): boolean {
   const known = constants(graph);
   let [matmuls, convolutions] = [0, 0];
   for (const node of graph.node) {
@@ -298,12 +293,7 @@ export function isMostlyMatMuls({ graph }: ModelProto): boolean {
 /**
  * Makes the matrix products of a float network that have constant weights, and its attentions, operators of Cutout in
  * bf16 (`Bf16Product`, `Bf16Attention`: native/ort/matmul_ops.h), between the operators that are left as they are.
- * Changes `model`. Throws a RangeError, and leaves the model as it is, where there are none.
- * @param floats the numbers of a tensor of floats, however they are stored
+ * Throws a RangeError, and leaves the graph as it is, where there are none.
  */
-export function asBf16MatMuls(model: ModelProto, floats: FloatsOf): void {
-  const { graph } = model;
-  if (!graph) throw new RangeError('the file has no graph');
+export const makeBf16MatMuls = (graph: GraphProto, floats: FloatsOf): void =>
   new Bf16MatMulsConverter(graph, floats).run();
-  importOperators(model);
-}

@@ -1,12 +1,6 @@
-import { create } from '@bufbuild/protobuf';
 import { newNode, rawTensor } from '../onnx/build.ts';
 import { FLOAT, INT8, INT32, INT64 } from '../onnx/graph.ts';
-import {
-  type GraphProto,
-  type ModelProto,
-  type NodeProto,
-  OperatorSetIdProtoSchema,
-} from '../onnx/onnx_pb.ts';
+import type { GraphProto, NodeProto } from '../onnx/onnx_pb.ts';
 import type { ProgramWriter } from './program.ts';
 
 /** The domain of Cutout's operators (native/ort/low_precision_op.h). */
@@ -38,9 +32,4 @@ export function operatorNode(
     constant('weights', INT8, weights.length, weights.bytes()),
   ];
   return Object.assign(newNode(operator, inputs, outputs), { domain: OPERATORS_DOMAIN });
-}
-
-/** Declares that a network uses Cutout's operators. */
-export function importOperators(model: ModelProto): void {
-  model.opsetImport.push(create(OperatorSetIdProtoSchema, { domain: OPERATORS_DOMAIN, version: 1n }));
 }

@@ -18,7 +18,7 @@ export function padded(
   return all;
 }
 
-export interface Taps {
+interface Taps {
   /** Height and width of the kernel. */
   readonly kernel: readonly [number, number];
   readonly dilation: number;
@@ -50,39 +50,36 @@ function chunksOf({ kernel: [height, width], dilation }: Taps, channels: number,
 }
 
 /**
- * Weights in the order in which the kernels read them: [group of 16 output channels][panel][chunk][16][16][4]; those
+ * Weights in the order in which the kernels read them: [group of 16 output channels][panel][chunk][16][16][4 bytes]; those
  * behind a chunk's last input are 0.
- * @param weights 8-bit weights, or the high and the low bytes of 16-bit ones, each [outputs, channels, height, width];
- * outputs a multiple of 16, channels of 4
+ * @param weights of each panel, each [outputs, channels, height, width]: 8-bit ones, the high and the low bytes of 16-bit
+ * ones, or numbers of 16 bits; outputs a multiple of 16, channels of what 4 bytes hold
  */
 export function pack(
-  weights: readonly Int8Array[],
+  weights: readonly (Int8Array | Uint16Array)[],
   outputs: number,
   channels: number,
   taps: Taps,
 ): Int8Array {
-  const [height, width] = taps.kernel;
-  const chunks = chunksOf(taps, channels, CHUNK);
-  const row = channels * height * width;
-  // Four weights at a time, as one little-endian number.
-  const packed = new Int32Array((outputs / LANES) * weights.length * chunks.length * (CHUNK / 4) * LANES);
+  const bytes = weights[0]?.BYTES_PER_ELEMENT ?? 1;
+  const together = 4 / bytes;
+  const chunks = chunksOf(taps, channels, CHUNK / bytes);
+  const row = channels * taps.kernel[0] * taps.kernel[1];
+  const length = (outputs / LANES) * weights.length * chunks.length * (CHUNK / bytes) * LANES;
+  const packed = bytes === 1 ? new Int8Array(length) : new Uint16Array(length);
+  // Where the inputs of a chunk are, of one output channel.
+  const order = Int32Array.from({ length: CHUNK / bytes }, (_, k) => k + (LANES - 1) * (k - (k % together)));
   let at = 0;
   for (let group = 0; group < outputs; group += LANES) {
-    for (const bytes of weights) {
+    for (const panel of weights) {
       for (const places of chunks) {
         for (let lane = 0; lane < LANES; lane++) {
-          const own = bytes.subarray((group + lane) * row, (group + lane + 1) * row);
-          let to = at + lane;
-          for (let k = 0; k < places.length; k += 4) {
-            packed[to] =
-              ((own[places[k] as number] as number) & 255) |
-              (((own[places[k + 1] as number] as number) & 255) << 8) |
-              (((own[places[k + 2] as number] as number) & 255) << 16) |
-              ((own[places[k + 3] as number] as number) << 24);
-            to += LANES;
-          }
+          const own = panel.subarray((group + lane) * row, (group + lane + 1) * row);
+          const to = at + lane * together;
+          for (let k = 0; k < places.length; k++)
+            packed[to + (order[k] as number)] = own[places[k] as number] as number;
         }
-        at += (CHUNK / 4) * LANES;
+        at += (CHUNK / bytes) * LANES;
       }
     }
   }
@@ -132,38 +129,11 @@ function halfBits(values: Float32Array): Uint16Array {
 const SIXTEEN = { bf16: bf16Bits, fp16: halfBits } as const;
 export type Sixteen = keyof typeof SIXTEEN;
 
-/**
- * Weights of 16 bits in the order in which the kernels read them: [group of 16 output channels][chunk][16][16][2];
- * those behind a chunk's last input are 0.
- * @param weights [outputs, channels, height, width]; outputs a multiple of 16, channels of 2
- */
-export function packSixteen(
+/** Packs weights in a format of 16 bits, with channels a multiple of 2. */
+export const packSixteen = (
   weights: Float32Array,
   outputs: number,
   channels: number,
   taps: Taps,
   format: Sixteen,
-): Int8Array {
-  const [height, width] = taps.kernel;
-  const chunks = chunksOf(taps, channels, CHUNK / 2);
-  const row = channels * height * width;
-  const bits = SIXTEEN[format](weights);
-  // Two weights at a time, as one little-endian number.
-  const packed = new Int32Array((outputs / LANES) * chunks.length * (CHUNK / 4) * LANES);
-  let at = 0;
-  for (let group = 0; group < outputs; group += LANES) {
-    for (const places of chunks) {
-      for (let lane = 0; lane < LANES; lane++) {
-        const own = bits.subarray((group + lane) * row, (group + lane + 1) * row);
-        let to = at + lane;
-        for (let k = 0; k < places.length; k += 2) {
-          packed[to] =
-            (own[places[k] as number] as number) | ((own[places[k + 1] as number] as number) << 16);
-          to += LANES;
-        }
-      }
-      at += (CHUNK / 4) * LANES;
-    }
-  }
-  return new Int8Array(packed.buffer);
-}
+): Int8Array => pack([SIXTEEN[format](weights)], outputs, channels, taps);

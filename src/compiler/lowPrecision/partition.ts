@@ -1,11 +1,9 @@
-import { constants, int64Values, onlyConsumerOf } from '../onnx/graph.ts';
+import { constants, onlyConsumerOf } from '../onnx/graph.ts';
+import type { FloatsOf } from '../onnx/half.ts';
 import type { GraphProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
 import { Unsupported } from './geometry.ts';
 import { type Operator, operatorNode } from './operator.ts';
 import { ProgramWriter } from './program.ts';
-
-/** Returns the values of a float tensor in any encoding. */
-export type FloatsOf = (tensor: TensorProto) => Float32Array;
 
 /**
  * A graph that is divided into a program, which one operator runs on the network's input, and the nodes that stay
@@ -41,19 +39,13 @@ export class GraphPartition {
     return this.#graph.node;
   }
 
-  findInitializer(name: string): TensorProto | undefined {
-    return this.#constants.get(name);
-  }
-
-  /** Returns the values of a constant of integers; undefined where there is none. */
-  integers(name: string | undefined): number[] | undefined {
-    const tensor = this.findInitializer(name ?? '');
-    return tensor && int64Values(tensor)?.map(Number);
+  findInitializer(name: string | undefined): TensorProto | undefined {
+    return this.#constants.get(name ?? '');
   }
 
   /** Returns a constant. Throws Unsupported if there is no such one. */
   initializer(name: string | undefined): TensorProto {
-    const tensor = this.#constants.get(name ?? '');
+    const tensor = this.findInitializer(name);
     if (!tensor) throw new Unsupported(`${name} is no constant`);
     return tensor;
   }

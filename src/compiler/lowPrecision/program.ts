@@ -25,8 +25,7 @@ export interface ValueSpec {
   readonly zero: number;
 }
 
-/** What all convolutions have in common. */
-interface ConvWindow {
+interface ConvSpec {
   /** First input channel that is read, and the number of channels. */
   readonly channel: number;
   readonly channels: number;
@@ -38,20 +37,13 @@ interface ConvWindow {
   readonly pads: readonly [number, number, number, number];
   /** Whether negative results become 0. */
   readonly relu: boolean;
-}
-
-export interface ConvSpec extends ConvWindow {
-  /** Packed (pack.ts): for each group of 16 output channels one panel, for 16-bit weights two. */
+  /** Packed (pack.ts): for each group of 16 output channels one panel, for 16-bit weights of integers two. */
   readonly weights: Int8Array;
   readonly panels: 1 | 2;
-  readonly bias: Int32Array;
-  readonly scales: Float32Array;
-}
-
-export interface Bf16ConvSpec extends ConvWindow {
-  /** Packed (pack.ts). */
-  readonly weights: Int8Array;
-  readonly bias: Float32Array;
+  /** Integers in steps of `scales`; floats for bf16. */
+  readonly bias: Int32Array | Float32Array;
+  /** One per output channel; none for bf16. */
+  readonly scales?: Float32Array;
 }
 
 /** Values of one kind, which operations refer to by index. */
@@ -83,7 +75,7 @@ class Pool<T extends Float32Array | Int32Array | Int8Array> {
 }
 
 /** An operation of a program; `rest` as native/low_precision/program.cc reads it. */
-export interface ProgramOperation {
+interface ProgramOperation {
   readonly kind: keyof typeof KIND;
   /** Values. */
   readonly inputs: readonly number[];
@@ -130,110 +122,78 @@ export class ProgramWriter {
     return spec;
   }
 
-  #value(spec: ValueSpec): number {
-    return this.#values.push(spec) - 1;
-  }
-
-  #operation(kind: keyof typeof KIND, inputs: readonly number[], output: number, ...rest: number[]): number {
+  /** Adds an operation that makes a value, and returns the value. */
+  #make(kind: keyof typeof KIND, inputs: readonly number[], spec: ValueSpec, ...rest: number[]): number {
+    const output = this.#values.push(spec) - 1;
     this.#operations.push({ kind, inputs, output, rest });
     return output;
+  }
+
+  /** Adds an operation that gives a value out, and returns the output's number. */
+  #give(kind: keyof typeof KIND, input: number, ...rest: number[]): number {
+    this.#operations.push({ kind, inputs: [input], output: this.#outputs, rest });
+    return this.#outputs++;
   }
 
   /** Adds the input of the program; `scale` applies to quantised values only. */
   input(spec: ValueSpec, scale = 1): number {
     const scales = spec.type === 'quantised' ? [this.floats.add(Float32Array.of(scale))] : [];
-    return this.#operation('input', [], this.#value(spec), ...scales);
-  }
-
-  #conv(
-    input: number,
-    output: ValueSpec,
-    { channel, channels, kernel, stride, dilation, pads, relu }: ConvWindow,
-    panels: 1 | 2,
-    ...constants: number[]
-  ): number {
-    const window = [channel, channels, ...kernel, stride, dilation, ...pads];
-    return this.#operation(
-      'conv',
-      [input],
-      this.#value(output),
-      ...window,
-      panels,
-      relu ? 1 : 0,
-      ...constants,
-    );
+    return this.#make('input', [], spec, ...scales);
   }
 
   conv(input: number, output: ValueSpec, conv: ConvSpec): number {
-    const { weights, bias, scales } = conv;
-    const constants = [this.weights.add(weights), this.ints.add(bias), this.floats.add(scales)];
-    return this.#conv(input, output, conv, conv.panels, ...constants);
-  }
-
-  bf16Conv(input: number, output: ValueSpec, conv: Bf16ConvSpec): number {
-    return this.#conv(input, output, conv, 1, this.weights.add(conv.weights), this.floats.add(conv.bias));
+    const { channel, channels, kernel, stride, dilation, pads, relu, panels, weights, bias, scales } = conv;
+    const window = [channel, channels, ...kernel, stride, dilation, ...pads, panels, relu ? 1 : 0];
+    const constants = [
+      this.weights.add(weights),
+      bias instanceof Int32Array ? this.ints.add(bias) : this.floats.add(bias),
+      ...(scales ? [this.floats.add(scales)] : []),
+    ];
+    return this.#make('conv', [input], output, ...window, ...constants);
   }
 
   maxPool(input: number, kernel: number, stride: number, roundUp: boolean): number {
-    return this.#operation(
-      'maxPool',
-      [input],
-      this.#value(this.spec(input)),
-      kernel,
-      stride,
-      roundUp ? 1 : 0,
-    );
+    return this.#make('maxPool', [input], this.spec(input), kernel, stride, roundUp ? 1 : 0);
   }
 
   resize(input: number, factor: number): number {
-    return this.#operation('resize', [input], this.#value(this.spec(input)), factor);
+    return this.#make('resize', [input], this.spec(input), factor);
   }
 
   /** Computes round(a * first + (b * second + offset)). */
   add(a: number, b: number, zero: number, factors: readonly [number, number, number]): number {
-    const spec = { ...this.spec(a), zero };
-    return this.#operation('add', [a, b], this.#value(spec), this.floats.add(Float32Array.from(factors)));
+    return this.#make('add', [a, b], { ...this.spec(a), zero }, this.floats.add(Float32Array.from(factors)));
   }
 
   concat(inputs: readonly number[]): number {
     const specs = inputs.map((input) => this.spec(input));
     const channels = specs.reduce((sum, spec) => sum + spec.channels, 0);
     const { type, zero } = specs[0] ?? { type: 'quantised', zero: 0 };
-    return this.#operation('concat', inputs, this.#value({ type, channels, zero }));
+    return this.#make('concat', inputs, { type, channels, zero });
   }
 
   splitBytes(input: number): number {
-    const { channels } = this.spec(input);
-    return this.#operation(
-      'splitBytes',
-      [input],
-      this.#value({ type: 'quantised', channels: 2 * channels, zero: 0 }),
-    );
+    const channels = 2 * this.spec(input).channels;
+    return this.#make('splitBytes', [input], { type: 'quantised', channels, zero: 0 });
   }
 
   /** Sums float or bf16 values; `scale` applies to quantised values only. */
   combine(inputs: readonly number[], output: ValueSpec, relu: boolean, scale = 1): number {
-    const at = this.floats.add(Float32Array.of(scale));
-    return this.#operation('combine', inputs, this.#value(output), relu ? 1 : 0, at);
+    return this.#make('combine', inputs, output, relu ? 1 : 0, this.floats.add(Float32Array.of(scale)));
   }
 
   /** Returns the output's index. `scales`: one per channel; ignored for floats. */
   output(input: number, scales: Float32Array): number {
-    return this.#operation('output', [input], this.#outputs++, this.floats.add(scales));
+    return this.#give('output', input, this.floats.add(scales));
   }
 
   sumOutput(input: number, scale: number, low: number): number {
-    return this.#operation(
-      'sumOutput',
-      [input],
-      this.#outputs++,
-      this.floats.add(Float32Array.of(scale, low)),
-    );
+    return this.#give('sumOutput', input, this.floats.add(Float32Array.of(scale, low)));
   }
 
   /** Returns the output's number: the first `channels` of floats or bf16. */
   planes(input: number, channels: number): number {
-    return this.#operation('planes', [input], this.#outputs++, channels);
+    return this.#give('planes', input, channels);
   }
 
   code(): BigInt64Array {

@@ -51,6 +51,13 @@ export function int64Values(tensor: TensorProto): bigint[] | undefined {
   return Array.from({ length: byteLength / 8 }, (_, at) => view.getBigInt64(at * 8, true));
 }
 
+/** Values of a tensor of 32-bit floats, in either of its encodings, in a new array; undefined for one of another type. */
+export function floatValues(tensor: TensorProto | undefined): Float32Array | undefined {
+  if (tensor?.dataType !== FLOAT) return undefined;
+  if (tensor.rawData.length === 0) return Float32Array.from(tensor.floatData);
+  return new Float32Array(Uint8Array.from(tensor.rawData).buffer);
+}
+
 /** Constants of the outermost graph by name: initializers and the results of Constant nodes. */
 export function constants(graph: GraphProto): Map<string, TensorProto> {
   const found = new Map(graph.initializer.map((tensor) => [tensor.name, tensor]));

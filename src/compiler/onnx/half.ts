@@ -1,4 +1,4 @@
-import { FLOAT } from './graph.ts';
+import { floatValues } from './graph.ts';
 import type { TensorProto } from './onnx_pb.ts';
 
 /** Returns the value of an IEEE 754 binary16 number given by its 16 bits. */
@@ -29,18 +29,18 @@ export function halfWidener(): (half: Uint8Array) => Uint8Array {
   };
 }
 
-/**
- * Returns a reader of float tensors into new arrays; tensors in `widened` still hold binary16. It throws a
- * RangeError for a tensor of another type.
- */
+/** Reads the values of a float tensor in any encoding into a new array. Throws a RangeError for a tensor of another type. */
+export type FloatsOf = (tensor: TensorProto) => Float32Array;
+
+/** Returns a reader of float tensors; those in `widened` still hold binary16. */
 export function floatReader(
   widened: ReadonlySet<TensorProto>,
   widenBytes: (half: Uint8Array) => Uint8Array,
-): (tensor: TensorProto) => Float32Array {
+): FloatsOf {
   return (tensor) => {
-    if (tensor.dataType !== FLOAT) throw new RangeError(`the tensor ${tensor.name} is not of 32-bit floats`);
-    if (tensor.rawData.length === 0) return Float32Array.from(tensor.floatData);
-    const bytes = widened.has(tensor) ? widenBytes(tensor.rawData) : Uint8Array.from(tensor.rawData);
-    return new Float32Array(bytes.buffer);
+    if (widened.has(tensor)) return new Float32Array(widenBytes(tensor.rawData).buffer);
+    const values = floatValues(tensor);
+    if (!values) throw new RangeError(`the tensor ${tensor.name} is not of 32-bit floats`);
+    return values;
   };
 }

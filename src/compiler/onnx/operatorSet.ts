@@ -4,14 +4,15 @@ import type { ModelProto } from './onnx_pb.ts';
 /** Operators that mean the same in the operator sets 11 to 13. */
 const SAME = new Set(['Add', 'Concat', 'Constant', 'Conv', 'MaxPool', 'Relu', 'Resize', 'Sigmoid']);
 
-/**
- * Returns the version of the standard operators that a network is written in, after raising it to 13 where all of its operators
- * mean the same there.
- */
-export function raiseOperatorSet({ graph, opsetImport }: ModelProto): bigint {
+/** The first one that has 8 bits for each channel. */
+const NEEDED = 13n;
+
+/** Raises a network to the operator set 13, if all of its operators mean the same there. Throws a RangeError for another older one. */
+export function raiseOperatorSet({ graph, opsetImport }: ModelProto): void {
   const standard = opsetImport.find(({ domain }) => domain === '');
-  if (!standard || !graph) return 0n;
+  if (!standard || !graph) throw new RangeError('it names no operator set');
   const same = [...allNodes(graph)].every(({ domain, opType }) => domain === '' && SAME.has(opType));
-  if (same && standard.version >= 11n && standard.version < 13n) standard.version = 13n;
-  return standard.version;
+  if (same && standard.version >= 11n && standard.version < NEEDED) standard.version = NEEDED;
+  if (standard.version < NEEDED)
+    throw new RangeError(`it is written in operator set ${standard.version}, 8 bits need ${NEEDED}`);
 }

@@ -1,5 +1,5 @@
 import { floatTensor } from './build.ts';
-import { attribute, constants, FLOAT, int64Values, producersOf } from './graph.ts';
+import { attribute, constants, floatValues, int64Values, producersOf } from './graph.ts';
 import type { GraphProto, NodeProto, TensorProto, ValueInfoProto } from './onnx_pb.ts';
 import { dropUnused } from './prune.ts';
 
@@ -8,18 +8,8 @@ type Side = readonly [number, number];
 
 /** Operators whose output has the height and width of their first input. */
 const KEEP = new Set([
-  ...[
-    'BatchNormalization',
-    'Relu',
-    'LeakyRelu',
-    'PRelu',
-    'Sigmoid',
-    'HardSigmoid',
-    'HardSwish',
-    'Tanh',
-    'Erf',
-  ],
-  ...['Clip', 'Exp', 'Sqrt', 'Cast', 'Identity'],
+  ...['BatchNormalization', 'Relu', 'LeakyRelu', 'PRelu', 'Sigmoid', 'HardSigmoid', 'HardSwish', 'Tanh'],
+  ...['Erf', 'Clip', 'Exp', 'Sqrt', 'Cast', 'Identity'],
 ]);
 const ELEMENTWISE = new Set(['Add', 'Sub', 'Mul', 'Div']);
 const POOLS = new Set(['MaxPool', 'AveragePool']);
@@ -52,15 +42,6 @@ function slid(node: NodeProto, side: Side, weights: TensorProto | undefined): Si
     return (up ? Math.ceil(steps) : Math.floor(steps)) + 1;
   };
   return [along(0), along(1)];
-}
-
-/** Values of a small float tensor, in either of its encodings. */
-function floats(tensor: TensorProto | undefined): number[] | undefined {
-  if (tensor?.dataType !== FLOAT) return undefined;
-  if (tensor.rawData.length === 0) return tensor.floatData;
-  const { buffer, byteOffset, byteLength } = tensor.rawData;
-  const view = new DataView(buffer, byteOffset, byteLength);
-  return Array.from({ length: byteLength / 4 }, (_, at) => view.getFloat32(at * 4, true));
 }
 
 const wholeFactors = (from: Side, to: Side): Side | undefined => {
@@ -117,7 +98,7 @@ class Enlargements {
       const [height = Number.NaN, width = Number.NaN] = this.#integers(sizes, maps).slice(-2);
       return wholeFactors(side, [height, width]);
     }
-    const [batch, channels, height, width] = floats(this.#known.get(scales)) ?? [];
+    const [batch, channels, height, width] = floatValues(this.#known.get(scales)) ?? [];
     if (batch !== 1 || channels !== 1 || height === undefined || width === undefined) return undefined;
     return wholeFactors([1, 1], [height, width]);
   }

@@ -9,6 +9,7 @@ import {
   FLOAT16,
   INT64,
   setElementType,
+  sortNodes,
   subgraphs,
 } from './graph.ts';
 import { type GraphProto, type NodeProto, type TensorProto, TensorProtoSchema } from './onnx_pb.ts';
@@ -103,8 +104,8 @@ function retype(graph: GraphProto): void {
   }
   for (const node of graph.node) {
     for (const each of node.attribute) {
-      const names = node.opType === 'Cast' ? ['to'] : ['dtype'];
-      if (names.includes(each.name) && each.i === BigInt(FLOAT16)) each.i = BigInt(FLOAT);
+      const name = node.opType === 'Cast' ? 'to' : 'dtype';
+      if (each.name === name && each.i === BigInt(FLOAT16)) each.i = BigInt(FLOAT);
     }
     for (const inner of subgraphs(node)) retype(inner);
   }
@@ -135,25 +136,22 @@ export function widen(graph: GraphProto, widenBytes: (half: Uint8Array) => Uint8
   return postponed;
 }
 
-/** Gives a float16 graph float32 input and outputs, which the engine requires. */
+/** Gives a float16 graph float32 input and outputs, which the engine requires, and sorts its nodes. */
 export function floatBorders(graph: GraphProto): void {
   const before: NodeProto[] = [];
   const after: NodeProto[] = [];
-  for (const value of graph.input.slice(0, 1)) {
+  for (const value of [...graph.input.slice(0, 1), ...graph.output]) {
     if (elementType(value) !== FLOAT16) continue;
-    const inner = `${value.name}/half`;
-    renameInputs(graph, (name) => (name === value.name ? inner : name));
-    before.push(newNode('Cast', [value.name], [inner], { to: FLOAT16 }));
     setElementType(value, FLOAT);
-  }
-  for (const value of graph.output) {
-    if (elementType(value) !== FLOAT16) continue;
     const inner = `${value.name}/half`;
-    renameInputs(graph, (name) => (name === value.name ? inner : name));
-    for (const node of graph.node)
-      node.output = node.output.map((name) => (name === value.name ? inner : name));
-    after.push(newNode('Cast', [inner], [value.name], { to: FLOAT }));
-    setElementType(value, FLOAT);
+    const rename = (name: string) => (name === value.name ? inner : name);
+    renameInputs(graph, rename);
+    if (value === graph.input[0]) before.push(newNode('Cast', [value.name], [inner], { to: FLOAT16 }));
+    else {
+      for (const node of graph.node) node.output = node.output.map(rename);
+      after.push(newNode('Cast', [inner], [value.name], { to: FLOAT }));
+    }
   }
   graph.node = [...before, ...graph.node, ...after];
+  sortNodes(graph);
 }

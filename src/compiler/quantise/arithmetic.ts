@@ -45,6 +45,30 @@ function bestStep(values: Float64Array, largest: number): number {
 }
 
 /**
+ * Writes the weights of an output channel, [inputs, taps], times the factor of each input to `row`. Returns the largest
+ * magnitude.
+ */
+function multiply(
+  weights: Float32Array,
+  factorOf: (input: number) => number,
+  inputs: number,
+  row: Float64Array,
+): number {
+  const taps = row.length / inputs;
+  let largest = 0;
+  for (let input = 0, i = 0; input < inputs; input++) {
+    const factor = factorOf(input);
+    for (const end = i + taps; i < end; i++) {
+      const value = (weights[i] as number) * factor;
+      row[i] = value;
+      if (value > largest) largest = value;
+      else if (-value > largest) largest = -value;
+    }
+  }
+  return largest;
+}
+
+/**
  * Quantises weights and bias of a convolution whose input and output are 8-bit. Channel c of the input
  * represents q * inputScales[c], of the output q * outputScales[c]; ONNX has one scale per tensor, so the
  * per-channel scales are folded into the weights, which have a scale per output channel.
@@ -61,27 +85,17 @@ export function quantiseConv(
   outputScale: number,
 ): QuantisedConv {
   const outputs = bias.length;
-  const inputs = inputScales.length;
-  const taps = weights.length / (outputs * inputs);
   const result = {
     weights: new Int8Array(weights.length),
     weightScales: new Float32Array(outputs),
     bias: new Int32Array(outputs),
   };
-  const row = new Float64Array(inputs * taps);
+  const row = new Float64Array(weights.length / outputs);
   for (let output = 0; output < outputs; output++) {
     const gain = outputScale / (outputScales[output] ?? Number.NaN);
     const at = output * row.length;
-    let largest = 0;
-    for (let input = 0, i = 0; input < inputs; input++) {
-      const folded = ((inputScales[input] as number) / inputScale) * gain;
-      for (const end = i + taps; i < end; i++) {
-        const value = (weights[at + i] as number) * folded;
-        row[i] = value;
-        if (value > largest) largest = value;
-        else if (-value > largest) largest = -value;
-      }
-    }
+    const factorOf = (input: number) => ((inputScales[input] as number) / inputScale) * gain;
+    const largest = multiply(weights.subarray(at, at + row.length), factorOf, inputScales.length, row);
     const wanted = (bias[output] ?? Number.NaN) * gain;
     // In a channel with (almost) no weights the step must still let the bias fit 32 bits.
     const floor = Math.max(Math.abs(wanted) / BIAS_LIMIT / inputScale, Number.MIN_VALUE, 1e-30);
@@ -96,70 +110,47 @@ export function quantiseConv(
 /** Largest weight of 16 bits: 256 * 127 for the high byte, and what the low one adds. */
 const LIMIT_OF_16_BITS = 256 * 127;
 
-/** Some input channels of the weights of a convolution: `count` from `first` on. */
-export interface InputChannels {
-  /** [outputs, channels, taps], row-major. */
-  readonly weights: Float32Array;
-  readonly outputs: number;
-  readonly channels: number;
-  readonly taps: number;
-  readonly first: number;
-  readonly count: number;
-}
-
-/** Weights of 16 bits in two bytes, and a bias, in steps of a scale per output channel. */
-export interface SixteenBitConv {
-  readonly high: Int8Array;
-  readonly low: Int8Array;
-  readonly bias: Int32Array;
-  readonly scales: Float32Array;
-}
-
 /**
- * Quantises weights of a convolution to 16 bits. Channel c of the input represents (q - zero) * inputScales[c], which is
- * folded into the weights. Throws a RangeError for a bias that does not fit 32 bits.
- * @param bias [outputs]; undefined: zeros
+ * Quantises weights of a convolution to 16 bits in two bytes, with a bias in steps of a scale per output channel. Channel
+ * c of the input represents (q - zero) * inputScales[c], which is folded into the weights. Throws a RangeError for a bias
+ * that does not fit 32 bits.
+ * @param weights [outputs, inputs, taps], row-major; not changed
+ * @param bias [outputs]
  */
 export function quantiseTo16Bits(
-  { weights, outputs, channels, taps, first, count }: InputChannels,
+  weights: Float32Array,
+  bias: Float32Array,
   inputScales: Float32Array,
   zero: number,
-  bias: Float32Array | undefined,
-): SixteenBitConv {
-  const length = count * taps;
-  const high = new Int8Array(outputs * length);
-  const low = new Int8Array(outputs * length);
-  const scales = new Float32Array(outputs);
-  const shifts = new Int32Array(outputs);
-  const row = new Float64Array(length);
+): { high: Int8Array; low: Int8Array; bias: Int32Array; scales: Float32Array } {
+  const outputs = bias.length;
+  const result = {
+    high: new Int8Array(weights.length),
+    low: new Int8Array(weights.length),
+    bias: new Int32Array(outputs),
+    scales: new Float32Array(outputs),
+  };
+  const row = new Float64Array(weights.length / outputs);
   for (let output = 0; output < outputs; output++) {
-    let largest = 0;
-    const from = (output * channels + first) * taps;
-    for (let c = 0, i = 0; c < count; c++) {
-      const scale = inputScales[c] as number;
-      for (const end = i + taps; i < end; i++) {
-        const value = (weights[from + i] as number) * scale;
-        row[i] = value;
-        largest = Math.max(largest, Math.abs(value));
-      }
-    }
-    const wanted = bias?.[output] ?? 0;
+    const at = output * row.length;
+    const factorOf = (input: number) => inputScales[input] as number;
+    const largest = multiply(weights.subarray(at, at + row.length), factorOf, inputScales.length, row);
+    const wanted = bias[output] as number;
     // In a channel with (almost) no weights the scale must still let the bias fit 32 bits.
     const step = Math.fround(Math.max(largest / LIMIT_OF_16_BITS, Math.abs(wanted) / 2 ** 29, 1e-30));
     let sum = 0;
-    const at = output * length;
-    for (let i = 0; i < length; i++) {
+    for (let i = 0; i < row.length; i++) {
       // The magnitude is at most the limit: rounding of the scale itself is far below half a level.
       const units = Math.floor((row[i] as number) / step + 0.5) | 0;
       const upper = (units + 128) >> 8;
-      high[at + i] = upper;
-      low[at + i] = units - (upper << 8);
+      result.high[at + i] = upper;
+      result.low[at + i] = units - (upper << 8);
       sum += units;
     }
-    scales[output] = step;
-    shifts[output] = Math.round(wanted / step) - zero * sum;
-    if (Math.abs(shifts[output] as number) > BIAS_LIMIT)
-      throw new RangeError('a bias is too large for 32 bits');
+    result.scales[output] = step;
+    const shift = Math.round(wanted / step) - zero * sum;
+    if (Math.abs(shift) > BIAS_LIMIT) throw new RangeError('a bias is too large for 32 bits');
+    result.bias[output] = shift;
   }
-  return { high, low, bias: shifts, scales };
+  return result;
 }

@@ -1,17 +1,16 @@
 import { clone } from '@bufbuild/protobuf';
-import { attribute, consumersOf } from '../onnx/graph.ts';
+import { padded } from '../lowPrecision/pack.ts';
+import { attribute, onlyConsumerOf, producersOf } from '../onnx/graph.ts';
+import type { FloatsOf } from '../onnx/half.ts';
 import { type GraphProto, type NodeProto, NodeProtoSchema, type TensorProto } from '../onnx/onnx_pb.ts';
 import { type QuantisedConv, quantiseConv } from './arithmetic.ts';
 import { BIAS_STEPS, type QuantisationTable, scalesOf, type TensorEntry } from './table.ts';
 
 /** Real value of one step of an 8-bit tensor, and the step that represents 0. */
-export interface Step {
-  readonly scale: number;
-  readonly zero: number;
-}
+export type Step = Pick<TensorEntry, 'scale' | 'zeroPoint'>;
 
 /**
- * An 8-bit tensor, which a target knows as `value`. Channel c represents (q - zero) * scales[c]; `scale` is what the
+ * An 8-bit tensor, which a target knows as `value`. Channel c represents (q - zeroPoint) * scales[c]; `scale` is what the
  * operators have, since the scales of channels are folded into the weights before and after.
  */
 export interface QuantisedTensor<T> extends Step {
@@ -40,13 +39,12 @@ export interface Target<T> {
   dequantise(tensor: QuantisedTensor<T>, name: string): void;
   /** Makes the floats `name`: the sum of the channels times `scale`, plus `low`. */
   sum(value: T, channels: number, scale: number, low: number, name: string): void;
-  /** Keeps a node that reads and makes floats. Where `shaped` is given, only the shape of that tensor is read. */
-  keep(node: NodeProto, shaped?: QuantisedTensor<T>): void;
+  /** Keeps a node that reads and makes floats. */
+  keep(node: NodeProto): void;
 }
 
 /** Operators that only move or compare values: they work on 8-bit values unchanged. */
-const PASSING = new Set(['MaxPool', 'Resize', 'Relu']);
-const MOVING = new Set([...PASSING, 'Concat']);
+const MOVING = new Set(['MaxPool', 'Resize', 'Relu', 'Concat']);
 
 /**
  * ONNX Runtime's fast integer convolutions take multiples of 4 input channels, and give at least 16
@@ -54,35 +52,59 @@ const MOVING = new Set([...PASSING, 'Concat']);
  */
 const INPUT_CHANNELS = 4;
 
-/** Walks through a float graph in its order, which is topological, and tells a target what to compute in 8 bits. */
+/** A convolution in floats: weights [outputs, inputs, height, width] and a bias of each output. */
+interface Layer {
+  readonly weights: Float32Array;
+  readonly dims: readonly bigint[];
+  readonly bias: Float32Array;
+}
+
+/**
+ * Returns a layer of one output channel that needs a finer resolution than 8 bits in `count` channels, each of which holds
+ * one part of the range, clipped to it: their sum is the value. 16 cost less than a single one (INPUT_CHANNELS).
+ */
+function inSteps(
+  name: string,
+  { weights, dims, bias: [bias = 0, another] }: Layer,
+  scale: number,
+  { count, low }: NonNullable<TensorEntry['steps']>,
+): Layer {
+  if (another !== undefined) throw new RangeError(`${name} has more than one output channel`);
+  const copies = new Float32Array(weights.length * count);
+  for (let copy = 0; copy < count; copy++) copies.set(weights, copy * weights.length);
+  const shifted = Float32Array.from({ length: count }, (_, copy) => bias - low - copy * 255 * scale);
+  return { weights: copies, dims: dims.with(0, BigInt(count)), bias: shifted };
+}
+
+/**
+ * Walks through a float graph in its order, which is topological, and tells a target what to compute in 8 bits. What stays
+ * in floats is made when something needs it: the values that a node moves may be needed in 8 bits only.
+ */
 class Quantiser<T> {
   readonly #graph: GraphProto;
   readonly #table: QuantisationTable;
-  readonly #floats: (tensor: TensorProto) => Float32Array;
+  readonly #floats: FloatsOf;
   readonly #target: Target<T>;
   readonly #initializers: ReadonlyMap<string, TensorProto>;
-  readonly #consumers: ReadonlyMap<string, readonly NodeProto[]>;
-  readonly #producers = new Map<string, NodeProto>();
+  readonly #onlyConsumer: (name: string) => NodeProto | undefined;
+  readonly #producers: ReadonlyMap<string, NodeProto>;
   readonly #quantised = new Map<string, QuantisedTensor<T>>();
+  /** Nodes on floats that nothing has asked for yet, by their outputs. */
+  readonly #waiting = new Map<string, NodeProto>();
   /** Tensors that exist as floats. */
   readonly #float: Set<string>;
   /** ReLUs that are the lower end of the range of a convolution. */
   readonly #fused = new Set<NodeProto>();
 
-  constructor(
-    graph: GraphProto,
-    table: QuantisationTable,
-    floats: (tensor: TensorProto) => Float32Array,
-    target: Target<T>,
-  ) {
+  constructor(graph: GraphProto, table: QuantisationTable, floats: FloatsOf, target: Target<T>) {
     this.#graph = graph;
     this.#table = table;
     this.#floats = floats;
     this.#target = target;
     this.#initializers = new Map(graph.initializer.map((tensor) => [tensor.name, tensor]));
-    this.#float = new Set([...this.#initializers.keys(), ...graph.input.map((value) => value.name)]);
-    this.#consumers = consumersOf(graph);
-    for (const node of graph.node) for (const name of node.output) this.#producers.set(name, node);
+    this.#float = new Set([...this.#initializers.keys(), ...graph.input.map(({ name }) => name)]);
+    this.#onlyConsumer = onlyConsumerOf(graph);
+    this.#producers = producersOf(graph);
   }
 
   run(): void {
@@ -90,22 +112,21 @@ class Quantiser<T> {
     for (const node of this.#graph.node) {
       if (this.#fused.has(node)) continue;
       if (node.opType === 'Conv' && !this.#table.float.includes(node.name)) this.#conv(node);
-      else if (!this.#pass(node) && !this.#concat(node) && !this.#add(node)) this.#keep(node);
+      else if (!this.#move(node) && !this.#add(node))
+        for (const name of node.output) this.#waiting.set(name, node);
     }
     for (const { name } of this.#graph.output) this.#asFloat(name);
   }
 
   /** Throws a RangeError for names that the network does not have. */
   #checkTable(): void {
-    const known = new Set(this.#graph.node.map((node) => node.name));
-    for (const name of this.#table.float) {
-      if (!known.has(name)) throw new RangeError(`the table names ${name}, which the network does not have`);
-    }
-    const inputs = new Set(this.#graph.input.map((value) => value.name));
-    for (const name of Object.keys(this.#table.tensors)) {
-      if (!inputs.has(name) && !this.#producers.has(name))
+    const { node, input } = this.#graph;
+    for (const name of this.#table.float)
+      if (!node.some((each) => each.name === name))
+        throw new RangeError(`the table names ${name}, which the network does not have`);
+    for (const name of Object.keys(this.#table.tensors))
+      if (!this.#producers.has(name) && !input.some((each) => each.name === name))
         throw new RangeError(`the table's tensor ${name} is none of the network's`);
-    }
   }
 
   #entry(name: string): TensorEntry {
@@ -114,8 +135,8 @@ class Quantiser<T> {
     return entry;
   }
 
-  #set(name: string, value: T, { scale, zeroPoint }: TensorEntry, scales: Float64Array): QuantisedTensor<T> {
-    const tensor = { value, scales, scale, zero: zeroPoint };
+  #set(name: string, value: T, { scale, zeroPoint }: Step, scales: Float64Array): QuantisedTensor<T> {
+    const tensor = { value, scales, scale, zeroPoint };
     this.#quantised.set(name, tensor);
     return tensor;
   }
@@ -125,82 +146,65 @@ class Quantiser<T> {
     const known = this.#quantised.get(name) ?? this.#movedAsQuantised(name);
     if (known) return known;
     const entry = this.#entry(name);
+    this.#asFloat(name);
     const scales = scalesOf(entry, this.#channels(name));
-    const value = this.#target.quantise(name, stepOf(entry), entry.channels && scales);
-    return this.#set(name, value, entry, scales);
+    return this.#set(name, this.#target.quantise(name, entry, entry.channels && scales), entry, scales);
   }
 
   /** Returns the 8-bit output of a node that works on 8-bit values unchanged; undefined for another one. */
   #movedAsQuantised(name: string): QuantisedTensor<T> | undefined {
     const producer = this.#producers.get(name);
     if (!producer || this.#table.tensors[name] || !MOVING.has(producer.opType)) return undefined;
-    for (const each of producer.opType === 'Concat' ? producer.input : producer.input.slice(0, 1))
-      this.#asQuantised(each);
-    const again = Object.assign(clone(NodeProtoSchema, producer), { name: '' });
-    return this.#pass(again) || this.#concat(again) ? this.#quantised.get(name) : undefined;
+    for (const each of movedOf(producer)) this.#asQuantised(each);
+    // The node may be needed on floats as well.
+    return this.#move(Object.assign(clone(NodeProtoSchema, producer), { name: '' }));
   }
 
   /** Returns the number of channels of the output of a convolution or an addition, or of the image. */
   #channels(name: string): number {
     const producer = this.#producers.get(name);
-    if (producer?.opType === 'Conv') {
-      return Number(this.#initializers.get(producer.input[1] ?? '')?.dims[0] ?? Number.NaN);
-    }
-    if (producer) return this.#channels(producer.input[0] ?? '');
-    const reader = this.#consumers.get(name)?.find(({ opType }) => opType === 'Conv');
-    return Number(this.#initializers.get(reader?.input[1] ?? '')?.dims[1] ?? Number.NaN);
+    if (producer && producer.opType !== 'Conv') return this.#channels(producer.input[0] ?? '');
+    const reader = this.#graph.node.find(({ opType, input }) => opType === 'Conv' && input[0] === name);
+    const dims = this.#initializers.get((producer ?? reader)?.input[1] ?? '')?.dims;
+    return Number(dims?.[producer ? 0 : 1] ?? Number.NaN);
   }
 
   /** Ensures that the tensor exists as floats, with its true values, under its own name. */
   #asFloat(name: string): void {
+    if (this.#float.has(name)) return;
+    const node = this.#waiting.get(name);
     const tensor = this.#quantised.get(name);
-    if (!tensor || this.#float.has(name)) return;
-    this.#float.add(name);
-    this.#target.dequantise(tensor, name);
+    for (const made of node?.output ?? [name]) this.#float.add(made);
+    if (node) {
+      for (const each of node.input) this.#asFloat(each);
+      this.#target.keep(node);
+    } else if (tensor) this.#target.dequantise(tensor, name);
   }
 
-  /** Keeps a node in floats; Shape reads whichever form exists. */
-  #keep(node: NodeProto): void {
-    const [first = ''] = node.input;
-    const shaped =
-      node.opType === 'Shape' && !this.#float.has(first) ? this.#quantised.get(first) : undefined;
-    if (!shaped) for (const name of node.input) this.#asFloat(name);
-    for (const name of node.output) this.#float.add(name);
-    this.#target.keep(node, shaped);
-  }
-
-  #pass(node: NodeProto): boolean {
-    const [first = ''] = node.input;
-    const [output = ''] = node.output;
-    const tensor = this.#quantised.get(first);
-    if (!tensor || !PASSING.has(node.opType)) return false;
-    // A ReLU that was not fused with its convolution: an 8-bit tensor with zero point 0 has no negative values.
-    if (node.opType === 'Relu' && tensor.zero !== 0) return false;
-    const value = node.opType === 'Relu' ? tensor.value : this.#target.move(node, [tensor]);
-    this.#quantised.set(output, { ...tensor, value });
-    return true;
-  }
-
-  /** Concatenates 8-bit maps unchanged; channels keep their scales. */
-  #concat(node: NodeProto): boolean {
-    const parts = node.input.flatMap((name) => this.#quantised.get(name) ?? []);
-    if (node.opType !== 'Concat' || attribute(node, 'axis')?.i !== 1n) return false;
+  /** Moves 8-bit values unchanged; concatenated channels keep their scales. Returns undefined for another node. */
+  #move(node: NodeProto): QuantisedTensor<T> | undefined {
+    const names = movedOf(node);
+    const parts = names.flatMap((name) => this.#quantised.get(name) ?? []);
     const [first] = parts;
-    if (!first || parts.length < node.input.length || parts.some(({ zero }) => zero !== first.zero))
-      return false;
-    const scales = Float64Array.from(parts.flatMap((part) => [...part.scales]));
-    const value = this.#target.move(node, parts);
+    if (!first || parts.length < names.length || !MOVING.has(node.opType)) return undefined;
+    const joins = node.opType === 'Concat';
+    if (joins && attribute(node, 'axis')?.i !== 1n) return undefined;
+    if (parts.some(({ zeroPoint }) => zeroPoint !== first.zeroPoint)) return undefined;
+    // A ReLU that was not fused with its convolution: an 8-bit tensor with zero point 0 has no negative values.
+    if (node.opType === 'Relu' && first.zeroPoint !== 0) return undefined;
+    for (const name of node.input.slice(names.length)) this.#asFloat(name);
+    const value = node.opType === 'Relu' ? first.value : this.#target.move(node, parts);
+    const scales = joins ? Float64Array.from(parts.flatMap((part) => [...part.scales])) : first.scales;
     const scale = Math.max(...parts.map((part) => part.scale));
-    this.#quantised.set(node.output[0] ?? '', { value, scales, scale, zero: first.zero });
-    return true;
+    return this.#set(node.output[0] ?? '', value, { ...first, scale }, scales);
   }
 
   /** Adds two maps whose per-channel scales are equal up to one factor. */
   #add(node: NodeProto): boolean {
     const [a, b] = node.input.map((name) => this.#quantised.get(name));
     const [output = ''] = node.output;
-    if (node.opType !== 'Add' || !a || !b || !this.#table.tensors[output]) return false;
-    const entry = this.#entry(output);
+    const entry = this.#table.tensors[output];
+    if (node.opType !== 'Add' || !a || !b || !entry) return false;
     const scales = scalesOf(entry, a.scales.length);
     const alike = (tensor: QuantisedTensor<T>) =>
       tensor.scales.every((scale, c) => {
@@ -209,22 +213,21 @@ class Quantiser<T> {
       });
     if (!alike(a) || !alike(b))
       throw new RangeError(`the channels that ${output} adds are scaled differently`);
-    this.#set(output, this.#target.add(a, b, stepOf(entry)), entry, scales);
+    this.#set(output, this.#target.add(a, b, entry), entry, scales);
     return true;
   }
 
-  /** Returns the weights of a convolution as floats, and its bias, zeros where it has none. */
-  #weights(node: NodeProto): { weights: Float32Array; bias: Float32Array; dims: readonly bigint[] } {
+  /** Returns the layer that a convolution computes, with zeros for a bias that it does not have. */
+  #layer(node: NodeProto): Layer {
     const [, weightName = '', biasName = ''] = node.input;
     const weight = this.#initializers.get(weightName);
     if (!weight) throw new RangeError(`the weights of ${node.name} are not constant`);
     if ((attribute(node, 'group')?.i ?? 1n) !== 1n) throw new RangeError(`${node.name} works in groups`);
-    const outputs = Number(weight.dims[0] ?? 0n);
     const bias = this.#initializers.get(biasName);
     return {
       weights: this.#floats(weight),
-      bias: bias ? this.#floats(bias) : new Float32Array(outputs),
       dims: weight.dims,
+      bias: bias ? this.#floats(bias) : new Float32Array(Number(weight.dims[0] ?? 0n)),
     };
   }
 
@@ -232,30 +235,29 @@ class Quantiser<T> {
    * Pads input and weights of a convolution with zero channels to a multiple of INPUT_CHANNELS: such a convolution reads
    * its input in place; others first copy the neighbourhood of every pixel and store all sums.
    */
-  #inWholeGroups(
-    input: QuantisedTensor<T>,
-    weights: Float32Array,
-    dims: readonly bigint[],
-  ): { input: QuantisedTensor<T>; weights: Float32Array; dims: readonly bigint[] } {
-    const [outputs = 0, inputs = 0] = dims.map(Number);
+  #inWholeGroups(input: QuantisedTensor<T>, layer: Layer): [input: QuantisedTensor<T>, layer: Layer] {
+    const { weights, dims } = layer;
+    const [outputs = 0, inputs = 0, height = 0, width = 0] = dims.map(Number);
     const whole = Math.ceil(inputs / INPUT_CHANNELS) * INPUT_CHANNELS;
-    if (whole === inputs) return { input, weights, dims };
+    if (whole === inputs) return [input, layer];
     const scales = new Float64Array(whole).fill(input.scale);
     scales.set(input.scales);
-    const row = weights.length / outputs;
-    const padded = new Float32Array((weights.length / inputs) * whole);
-    for (let output = 0; output < outputs; output++) {
-      padded.set(weights.subarray(output * row, (output + 1) * row), output * (row / inputs) * whole);
-    }
-    const value = this.#target.pad(input, whole);
-    return { input: { ...input, value, scales }, weights: padded, dims: dims.with(1, BigInt(whole)) };
+    const taps = height * width;
+    return [
+      { ...input, value: this.#target.pad(input, whole), scales },
+      {
+        ...layer,
+        weights: padded(weights, [outputs, inputs * taps], [outputs, whole * taps]),
+        dims: dims.with(1, BigInt(whole)),
+      },
+    ];
   }
 
   /** Fuses the ReLU that is all that reads a convolution, and returns the name of what is made. */
   #outputOf(node: NodeProto): string {
     const [output = ''] = node.output;
-    const [next, another] = this.#consumers.get(output) ?? [];
-    if (next?.opType !== 'Relu' || another) return output;
+    const next = this.#onlyConsumer(output);
+    if (next?.opType !== 'Relu') return output;
     this.#fused.add(next);
     const [name = ''] = next.output;
     // Quantisation clips values below zero point 0, which is the ReLU.
@@ -264,70 +266,48 @@ class Quantiser<T> {
     return name;
   }
 
-  #conv(node: NodeProto): void {
-    const { bias, ...made } = this.#weights(node);
-    const given = this.#asQuantised(node.input[0] ?? '');
-    const { input, weights, dims } = this.#inWholeGroups(given, made.weights, made.dims);
-    const output = this.#outputOf(node);
-    const entry = this.#entry(output);
-    if (entry.steps) {
-      this.#stepped(node, input, output, { ...entry, ...entry.steps }, { weights, bias, dims });
-      return;
-    }
-    const scales = scalesOf(entry, bias.length);
-    const shifts = this.#table.bias[node.name];
-    if (shifts && shifts.length !== bias.length) {
+  /** Corrects the bias of a convolution by what calibration found. */
+  #shift({ name }: NodeProto, bias: Float32Array, scales: Float64Array): void {
+    const shifts = this.#table.bias[name];
+    if (shifts && shifts.length !== bias.length)
       throw new RangeError(
-        `the table has ${shifts.length} shifts for the ${bias.length} channels of ${node.name}`,
+        `the table has ${shifts.length} shifts for the ${bias.length} channels of ${name}`,
       );
-    }
-    for (const [c, shift] of shifts?.entries() ?? []) {
+    for (const [c, shift] of shifts?.entries() ?? [])
       bias[c] = (bias[c] ?? Number.NaN) + (shift / BIAS_STEPS) * (scales[c] ?? Number.NaN);
-    }
-    const conv = quantiseConv(weights, bias, input.scales, scales, input.scale, entry.scale);
-    this.#set(output, this.#target.conv(node, input, conv, dims, stepOf(entry)), entry, scales);
   }
 
-  /**
-   * Makes a convolution with one output channel that needs a finer resolution than 8 bits. The channel is made `count`
-   * times; each copy holds one part of the range, clipped to it, and their sum is the value. With 16 copies it costs less
-   * than a single channel would (INPUT_CHANNELS).
-   */
-  #stepped(
-    node: NodeProto,
-    input: QuantisedTensor<T>,
-    output: string,
-    { count, low, ...entry }: TensorEntry & { readonly count: number; readonly low: number },
-    { weights, bias, dims }: { weights: Float32Array; bias: Float32Array; dims: readonly bigint[] },
-  ): void {
-    if (bias.length !== 1) throw new RangeError(`${node.name} has more than one output channel`);
-    const copies = new Float32Array(weights.length * count);
-    const shifted = new Float32Array(count);
-    for (let copy = 0; copy < count; copy++) {
-      copies.set(weights, copy * weights.length);
-      shifted[copy] = (bias[0] ?? Number.NaN) - low - copy * 255 * entry.scale;
-    }
-    const scales = new Float64Array(count).fill(entry.scale);
-    const conv = quantiseConv(copies, shifted, input.scales, scales, input.scale, entry.scale);
-    const value = this.#target.conv(node, input, conv, [BigInt(count), ...dims.slice(1)], stepOf(entry));
-    this.#target.sum(value, count, entry.scale, low, output);
-    this.#float.add(output);
+  #conv(node: NodeProto): void {
+    const given = this.#asQuantised(node.input[0] ?? '');
+    const [input, whole] = this.#inWholeGroups(given, this.#layer(node));
+    const output = this.#outputOf(node);
+    const entry = this.#entry(output);
+    const { steps, scale } = entry;
+    const layer = steps ? inSteps(node.name, whole, scale, steps) : whole;
+    const scales = scalesOf(entry, layer.bias.length);
+    if (!steps) this.#shift(node, layer.bias, scales);
+    const conv = quantiseConv(layer.weights, layer.bias, input.scales, scales, input.scale, scale);
+    const value = this.#target.conv(node, input, conv, layer.dims, entry);
+    if (steps) {
+      this.#float.add(output);
+      this.#target.sum(value, steps.count, scale, steps.low, output);
+    } else this.#set(output, value, entry, scales);
   }
 }
 
-const stepOf = ({ scale, zeroPoint }: TensorEntry): Step => ({ scale, zero: zeroPoint });
+/** Returns the inputs of a node that it moves. */
+const movedOf = ({ opType, input }: NodeProto): string[] => (opType === 'Concat' ? input : input.slice(0, 1));
 
 /**
  * Quantises the convolutions of a float32 network with the scales of `table` (decision 0204), and additions, pooling,
  * resizing and concatenation between them; a ReLU is the lower end of an 8-bit range. Inputs and outputs stay floats, and
  * `graph` as it is: `target` makes what the network becomes. Throws a RangeError if table and network do not match, or for
  * what the target does not support.
- * @param floats reads the values of a float tensor in any encoding into a new array
  */
 export function quantise<T>(
   graph: GraphProto,
   table: QuantisationTable,
-  floats: (tensor: TensorProto) => Float32Array,
+  floats: FloatsOf,
   target: Target<T>,
 ): void {
   new Quantiser(graph, table, floats, target).run();

@@ -1,5 +1,5 @@
 import { floatTensor } from '../onnx/build.ts';
-import { attribute, constants, FLOAT } from '../onnx/graph.ts';
+import { attribute, constants, FLOAT, floatValues } from '../onnx/graph.ts';
 import type { GraphProto, TensorProto, ValueInfoProto } from '../onnx/onnx_pb.ts';
 
 /** Pixels of the encoder's input for one of each input of the decoder. */
@@ -19,14 +19,6 @@ function setSides(value: ValueInfoProto, side: number): void {
 
 /** Side of the encoder's input that the decoder is published for. */
 const PUBLISHED_SIDE = 1024;
-
-/** Returns the only value of a float32 scalar. */
-function scalarOf(tensor: TensorProto | undefined): number | undefined {
-  if (tensor?.dataType !== FLOAT || tensor.dims.length > 0) return undefined;
-  const { rawData, floatData } = tensor;
-  if (rawData.length !== 4) return floatData[0];
-  return new DataView(rawData.buffer, rawData.byteOffset, 4).getFloat32(0, true);
-}
 
 /** Centres of a grid's cells from -1 to 1: [side, side, 2] of x and y. */
 function centres(name: string, side: number): TensorProto {
@@ -60,7 +52,7 @@ export function resizeDecoder(graph: GraphProto, side: number): void {
   let divided = 0;
   for (const node of graph.node) {
     const divisor = node.opType === 'Div' ? known.get(node.input[1] ?? '') : undefined;
-    if (!divisor || scalarOf(divisor) !== PUBLISHED_SIDE) continue;
+    if (divisor?.dims.length !== 0 || floatValues(divisor)?.[0] !== PUBLISHED_SIDE) continue;
     node.input[1] = `cutout/side_${divided++}`;
     graph.initializer.push(floatTensor(node.input[1], [], Float32Array.of(side)));
   }

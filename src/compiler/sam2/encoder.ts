@@ -107,27 +107,15 @@ class EncoderBuilder {
     const { graph } = this;
     const [grid, windows] = [this.#grid, this.#windows];
     const patch = `${TRUNK}patch_embed.proj`;
-    const patches = graph.op(
-      'Conv',
-      [
-        'image',
-        graph.constant(graph.weights(`${patch}.weight`, 96, 3, 7, 7), 96, 3, 7, 7),
-        graph.constant(graph.weights(`${patch}.bias`, 96), 96),
-      ],
-      { strides: [4, 4], pads: [3, 3, 3, 3], kernel_shape: [7, 7] },
-    );
+    const parameters = [
+      graph.parameter(`${patch}.weight`, 96, 3, 7, 7),
+      graph.parameter(`${patch}.bias`, 96),
+    ];
+    const window = { strides: [4, 4], pads: [3, 3, 3, 3], kernel_shape: [7, 7] };
+    const patches = graph.op('Conv', ['image', ...parameters], window);
     const embedding = graph.constant(resizePositions(positions, grid), 1, 96, grid, grid);
-    const split = graph.reshape(graph.op('Add', [patches, embedding]), [
-      96,
-      windows,
-      2,
-      2,
-      2,
-      windows,
-      2,
-      2,
-      2,
-    ]);
+    const side = [windows, 2, 2, 2];
+    const split = graph.reshape(graph.op('Add', [patches, embedding]), [96, ...side, ...side]);
     return graph.reshape(graph.transpose(split, [1, 5, 2, 6, 3, 7, 4, 8, 0]), [this.#tokens, 96]);
   }
 
@@ -144,8 +132,8 @@ class EncoderBuilder {
   #normalise(name: string): string {
     const { graph } = this;
     const channels = this.#channels;
-    const scale = graph.constant(graph.weights(`${name}.weight`, channels), channels);
-    const shift = graph.constant(graph.weights(`${name}.bias`, channels), channels);
+    const scale = graph.parameter(`${name}.weight`, channels);
+    const shift = graph.parameter(`${name}.bias`, channels);
     if (!this.#branch)
       return graph.op('LayerNormalization', [this.#value, scale, shift], { axis: -1, epsilon: EPSILON });
     const inputs = [this.#value, this.#branch.value, scale, shift, this.#branch.bias];
@@ -215,7 +203,7 @@ class EncoderBuilder {
     const together = graph.reshape(attention, [this.#tokens, width]);
     this.#branch = {
       value: graph.times(together, graph.matrix(folded('attn/proj'), width, width)),
-      bias: graph.constant(graph.weights(`${name}attn.proj.bias`, width), width),
+      bias: graph.parameter(`${name}attn.proj.bias`, width),
     };
   }
 
@@ -223,18 +211,12 @@ class EncoderBuilder {
     const { graph } = this;
     const channels = this.#channels;
     const second = this.#normalise(`${name}norm2`);
-    const hidden = graph.op(
-      'BiasGelu',
-      [
-        graph.times(second, graph.matrix(folded('mlp/layers.0'), channels, 4 * channels)),
-        graph.constant(graph.weights(`${name}mlp.layers.0.bias`, 4 * channels), 4 * channels),
-      ],
-      {},
-      MICROSOFT,
-    );
+    const wide = graph.times(second, graph.matrix(folded('mlp/layers.0'), channels, 4 * channels));
+    const wideBias = graph.parameter(`${name}mlp.layers.0.bias`, 4 * channels);
+    const hidden = graph.op('BiasGelu', [wide, wideBias], {}, MICROSOFT);
     this.#branch = {
       value: graph.times(hidden, graph.matrix(folded('mlp/layers.1'), 4 * channels, channels)),
-      bias: graph.constant(graph.weights(`${name}mlp.layers.1.bias`, channels), channels),
+      bias: graph.parameter(`${name}mlp.layers.1.bias`, channels),
     };
   }
 
@@ -258,17 +240,8 @@ class EncoderBuilder {
       graph.reshape(value, dims, name);
       return floatValue(name, dims);
     };
-    const fours = graph.reshape(this.#skipped(finest, 3, 0, 96, 32), [
-      windows,
-      windows,
-      2,
-      2,
-      2,
-      2,
-      2,
-      2,
-      32,
-    ]);
+    const halves = [2, 2, 2, 2, 2, 2];
+    const fours = graph.reshape(this.#skipped(finest, 3, 0, 96, 32), [windows, windows, ...halves, 32]);
     const large = graph.transpose(fours, [8, 0, 2, 4, 6, 1, 3, 5, 7]);
     const first = output(large, 'high_res_feats_0', [1, 32, grid, grid]);
     const pairs = graph.reshape(this.#skipped(fine, 2, 1, 192, 64), [windows, windows, 2, 2, 2, 2, 64]);

@@ -21,6 +21,11 @@ export class Graph {
     return found.values;
   }
 
+  /** Adds the published weights of this name as a constant. */
+  parameter(name: string, ...dims: readonly number[]): string {
+    return this.constant(this.weights(name, ...dims), ...dims);
+  }
+
   matrix(name: string, rows: number, columns: number): Matrix {
     return { rows, columns, values: this.weights(name, rows, columns) };
   }

@@ -13,5 +13,5 @@ export interface Resume {
   readonly validator?: string | undefined;
 }
 
-/** Opens a source. Rejects with ModelError `model_source` if it does not have the file. */
+/** Opens a source. Rejects with ModelError `MODEL_SOURCE` if it does not have the file. */
 export type OpenSource = (resume: Resume, signal: AbortSignal) => Promise<Delivery>;

@@ -5,7 +5,7 @@ const MAX_REDIRECTS = 5;
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
-const refuse = (message: string, cause?: unknown) => new ModelError('model_source', message, { cause });
+const refuse = (message: string, cause?: unknown) => new ModelError('MODEL_SOURCE', message, { cause });
 
 /** Follows redirects itself, because fetch would also follow one to plain http. */
 async function request(address: string, init: RequestInit, fetch: Fetch): Promise<Response> {

