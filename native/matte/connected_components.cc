@@ -107,15 +107,7 @@ void join_rows(const std::vector<Run>& runs, int radius, Sets& sets) {
   }
 }
 
-void add(const Component& part, const Run& run, Component& component) {
-  if (component.area == 0) {
-    component.box = {run.begin, run.y, run.end - run.begin, 1};
-  } else {
-    const int right = std::max(component.box.left + component.box.width, run.end);
-    component.box.left = std::min(component.box.left, run.begin);
-    component.box.width = right - component.box.left;
-    component.box.height = run.y + 1 - component.box.top;  // runs come row by row
-  }
+void add(const Component& part, Component& component) {
   component.area += part.area;
   component.foreground += part.foreground;
   component.low = std::min(component.low, part.low);
@@ -163,7 +155,7 @@ Components find_components(std::span<const float> p, int width, const Box& area,
     } else {
       run.component = result.runs[root].component;
     }
-    add(parts[i], run, result.components[static_cast<std::size_t>(run.component)]);
+    add(parts[i], result.components[static_cast<std::size_t>(run.component)]);
   }
   return result;
 }

@@ -23,7 +23,6 @@ struct Component {
   int foreground = 0;  // network pixels with p >= 1/2
   float low = 1;       // least and greatest p
   float high = 0;
-  Box box;
 
   bool operator==(const Component&) const = default;
 };
@@ -39,7 +38,7 @@ struct Components {
 enum class Connectivity { kFour, kEight };
 
 /// Connected components of the network pixels of `area` with least <= p <= most: run-length
-/// labelling, rows joined by union-find. `p` is a map of `width` columns; runs and boxes are in its
+/// labelling, rows joined by union-find. `p` is a map of `width` columns; runs are in its
 /// coordinates.
 ///
 /// | limit     |                                                                                        |

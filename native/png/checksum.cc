@@ -41,12 +41,6 @@ constexpr std::size_t kLanes = 32;
 
 }  // namespace
 
-std::uint32_t crc32_scalar(std::span<const std::uint8_t> bytes, std::uint32_t crc) {
-  crc = ~crc;
-  for (const std::uint8_t byte : bytes) crc = (crc >> 8) ^ kSlice[0][(crc ^ byte) & 0xFFu];
-  return ~crc;
-}
-
 std::uint32_t crc32(std::span<const std::uint8_t> bytes, std::uint32_t crc) {
   const std::uint8_t* p = bytes.data();
   std::size_t left = bytes.size();
@@ -59,17 +53,8 @@ std::uint32_t crc32(std::span<const std::uint8_t> bytes, std::uint32_t crc) {
     }
     crc = next;
   }
-  return crc32_scalar({p, left}, ~crc);
-}
-
-std::uint32_t adler32_scalar(std::span<const std::uint8_t> bytes, std::uint32_t adler) {
-  std::uint32_t a = adler & 0xFFFFu;
-  std::uint32_t b = adler >> 16;
-  for (const std::uint8_t byte : bytes) {
-    a = (a + byte) % kAdlerModulus;
-    b = (b + a) % kAdlerModulus;
-  }
-  return (b << 16) | a;
+  for (; left > 0; --left, ++p) crc = (crc >> 8) ^ kSlice[0][(crc ^ *p) & 0xFFu];
+  return ~crc;
 }
 
 CUTOUT_SIMD std::uint32_t adler32(std::span<const std::uint8_t> bytes, std::uint32_t adler) {
@@ -98,7 +83,11 @@ CUTOUT_SIMD std::uint32_t adler32(std::span<const std::uint8_t> bytes, std::uint
     p += run;
     left -= run;
   }
-  return adler32_scalar({p, left}, static_cast<std::uint32_t>((b << 16) | a));
+  for (; left > 0; --left, ++p) {
+    a += *p;
+    b += a;
+  }
+  return static_cast<std::uint32_t>((b % kAdlerModulus << 16) | a % kAdlerModulus);
 }
 
 std::uint32_t adler32_combine(std::uint32_t first, std::uint32_t second,

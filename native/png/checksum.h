@@ -5,21 +5,14 @@
 
 namespace cutout::png {
 
-/// | function | operands             | threads   | fast and scalar |
-/// |----------|----------------------|-----------|-----------------|
-/// | crc32    | any length, 0 too    | reentrant | bit-equal       |
-/// | adler32  | any length, 0 too    | reentrant | bit-equal       |
-///
-/// Both continue from the value of the preceding bytes; `crc32` starts with 0, `adler32` with 1.
+// Both continue from the value of the preceding bytes; `crc32` starts with 0, `adler32` with 1.
+// They take any length, are reentrant and bit-equal to the scalar versions.
 
 /// CRC of PNG chunks (ISO 3309, polynomial 0xEDB88320). PNG specification, annex D.
 [[nodiscard]] std::uint32_t crc32(std::span<const std::uint8_t> bytes, std::uint32_t crc);
-[[nodiscard]] std::uint32_t crc32_scalar(std::span<const std::uint8_t> bytes, std::uint32_t crc);
 
 /// Check value of a zlib stream, RFC 1950 section 8.2.
 [[nodiscard]] std::uint32_t adler32(std::span<const std::uint8_t> bytes, std::uint32_t adler);
-[[nodiscard]] std::uint32_t adler32_scalar(std::span<const std::uint8_t> bytes,
-                                           std::uint32_t adler);
 
 /// adler32 of the concatenation of two runs, from the values of both (each started with 1) and the
 /// number of bytes of the second.

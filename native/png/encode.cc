@@ -351,16 +351,6 @@ Status encode(ConstImageView rgba, const PngOptions& options, ThreadPool& pool,
 
 }  // namespace
 
-std::uint64_t png_bound(int width, int height, const PngOptions& options) {
-  const Strips strips = plan_strips(width, height, options.alpha_only);
-  const std::size_t rows = static_cast<std::size_t>(height);
-  // Signature, IHDR, IEND, pHYs, zlib's header and check value, and iCCP around its data.
-  std::uint64_t bound = 8 + 25 + 12 + 21 + 6 + 64 + png::deflate_bound(options.icc.size());
-  bound += (strips.count - 1) * (12 + png::deflate_bound(strips.per_strip * strips.row));
-  bound += 12 + png::deflate_bound((rows - (strips.count - 1) * strips.per_strip) * strips.row);
-  return bound;
-}
-
 Status encode_png(ConstImageView rgba, const PngOptions& options, ThreadPool& pool,
                   const std::function<bool()>& stop, std::vector<std::uint8_t>& out) {
   CUTOUT_RETURN_IF_ERROR(check(rgba, options));

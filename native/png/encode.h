@@ -31,14 +31,11 @@ struct PngOptions {
 /// | rgba              | any stride; may be larger than 4 GiB                                     |
 /// | effort            | 1 .. 9; else kBadInput                                                   |
 /// | icc               | at most 2^26 bytes; else kBadInput                                       |
-/// | largest file      | pixels and a byte a row, + 0.1 %, + 400 bytes, + the profile (png_bound) |
+/// | largest file      | pixels and a byte a row, + 0.1 %, + 400 bytes, + the profile             |
 /// | memory            | the file, + about 1.5 MB (or five of its rows) a thread                  |
 /// | threads           | reentrant; strips of rows run on `pool` and in the caller                |
 /// | `stop`            | polled before each strip from any thread; true → kCancelled              |
 Status encode_png(ConstImageView rgba, const PngOptions& options, ThreadPool& pool,
                   const std::function<bool()>& stop, std::vector<std::uint8_t>& out);
-
-/// Upper bound of the file's size in bytes.
-[[nodiscard]] std::uint64_t png_bound(int width, int height, const PngOptions& options);
 
 }  // namespace cutout

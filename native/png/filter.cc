@@ -11,19 +11,10 @@ namespace {
 
 using Byte = std::uint8_t;
 
-inline Byte paeth_scalar(int left, int above, int corner) {
-  const int estimate = left + above - corner;
-  const int to_left = std::abs(estimate - left);
-  const int to_above = std::abs(estimate - above);
-  const int to_corner = std::abs(estimate - corner);
-  if (to_left <= to_above && to_left <= to_corner) return static_cast<Byte>(left);
-  return static_cast<Byte>(to_above <= to_corner ? above : corner);
-}
-
-/// The same predictor in 8-bit operations. |estimate - left| is |above - corner|, |estimate -
-/// above| is
-/// |left - corner|; the third distance is their difference where the two have opposite signs, and their
-/// sum, which is never the smallest, where they have the same.
+/// Paeth's predictor in 8-bit operations, of the estimate left + above - corner. |estimate - left|
+/// is |above - corner|, |estimate - above| is |left - corner|; the third distance is their
+/// difference where the two have opposite signs, and their sum, which is never the smallest, where
+/// they have the same.
 inline Byte paeth(Byte left, Byte above, Byte corner) {
   const Byte to_left = static_cast<Byte>(std::max(above, corner) - std::min(above, corner));
   const Byte to_above = static_cast<Byte>(std::max(left, corner) - std::min(left, corner));
@@ -43,49 +34,41 @@ inline std::uint32_t weight(Byte residual) {
       std::abs(static_cast<int>(static_cast<Byte>(residual ^ 128u)) - 128));
 }
 
-// One function for each filter, compiled for every instruction set. `left` and `corner` are `row`
-// and `above` one pixel earlier; `size` is small enough for a 32-bit sum.
-
-CUTOUT_SIMD std::uint32_t none(const Byte* row, std::size_t size, Byte* out) {
+/// Writes the residuals of a row, `predicted(i)` subtracted, and returns the sum of their weights;
+/// `size` is small enough for 32 bits.
+template <typename Predicted>
+CUTOUT_INLINE std::uint32_t subtract(const Byte* row, std::size_t size, Byte* out,
+                                     const Predicted& predicted) {
   std::uint32_t sum = 0;
   for (std::size_t i = 0; i < size; ++i) {
-    out[i] = row[i];
-    sum += weight(row[i]);
+    const Byte residual = static_cast<Byte>(row[i] - predicted(i));
+    out[i] = residual;
+    sum += weight(residual);
   }
   return sum;
+}
+
+// One function for each filter, compiled for every instruction set. `left` and `corner` are `row`
+// and `above` one pixel earlier.
+
+CUTOUT_SIMD std::uint32_t none(const Byte* row, std::size_t size, Byte* out) {
+  return subtract(row, size, out, [](std::size_t) { return 0; });
 }
 
 CUTOUT_SIMD std::uint32_t difference(const Byte* row, const Byte* other, std::size_t size,
                                      Byte* out) {
-  std::uint32_t sum = 0;
-  for (std::size_t i = 0; i < size; ++i) {
-    const Byte residual = static_cast<Byte>(row[i] - other[i]);
-    out[i] = residual;
-    sum += weight(residual);
-  }
-  return sum;
+  return subtract(row, size, out, [other](std::size_t i) { return other[i]; });
 }
 
 CUTOUT_SIMD std::uint32_t minus_average(const Byte* row, const Byte* left, const Byte* above,
                                         std::size_t size, Byte* out) {
-  std::uint32_t sum = 0;
-  for (std::size_t i = 0; i < size; ++i) {
-    const Byte residual = static_cast<Byte>(row[i] - average(left[i], above[i]));
-    out[i] = residual;
-    sum += weight(residual);
-  }
-  return sum;
+  return subtract(row, size, out, [=](std::size_t i) { return average(left[i], above[i]); });
 }
 
 CUTOUT_SIMD std::uint32_t minus_paeth(const Byte* row, const Byte* left, const Byte* above,
                                       const Byte* corner, std::size_t size, Byte* out) {
-  std::uint32_t sum = 0;
-  for (std::size_t i = 0; i < size; ++i) {
-    const Byte residual = static_cast<Byte>(row[i] - paeth(left[i], above[i], corner[i]));
-    out[i] = residual;
-    sum += weight(residual);
-  }
-  return sum;
+  return subtract(row, size, out,
+                  [=](std::size_t i) { return paeth(left[i], above[i], corner[i]); });
 }
 
 std::uint32_t filter_span(Filter filter, const Byte* row, const Byte* left, const Byte* above,
@@ -116,39 +99,16 @@ CUTOUT_SIMD bool any_set(const Byte* row, const Byte* above) {
 
 }  // namespace
 
-std::uint64_t filter_row_scalar(Filter filter, const Byte* row, const Byte* above, std::size_t size,
-                                std::size_t pixel, Byte* out) {
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < size; ++i) {
-    const int left = i >= pixel ? row[i - pixel] : 0;
-    const int corner = i >= pixel ? above[i - pixel] : 0;
-    int predicted = 0;
-    switch (filter) {
-      case Filter::kNone:
-        break;
-      case Filter::kSub:
-        predicted = left;
-        break;
-      case Filter::kUp:
-        predicted = above[i];
-        break;
-      case Filter::kAverage:
-        predicted = (left + above[i]) / 2;
-        break;
-      case Filter::kPaeth:
-        predicted = paeth_scalar(left, above[i], corner);
-        break;
-    }
-    out[i] = static_cast<Byte>(row[i] - predicted);
-    sum += std::min<std::uint64_t>(out[i], 256u - out[i]);
-  }
-  return sum;
-}
-
 std::uint64_t filter_row(Filter filter, const Byte* row, const Byte* above, std::size_t size,
                          std::size_t pixel, Byte* out) {
   const std::size_t first = std::min(size, pixel);
-  std::uint64_t sum = filter_row_scalar(filter, row, above, first, pixel, out);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < first; ++i) {  // there is nothing to the left
+    const bool up = filter == Filter::kUp || filter == Filter::kPaeth;
+    const int predicted = up ? above[i] : filter == Filter::kAverage ? above[i] / 2 : 0;
+    out[i] = static_cast<Byte>(row[i] - predicted);
+    sum += weight(out[i]);
+  }
   for (std::size_t at = first; at < size; at += kSpan) {
     sum += filter_span(filter, row + at, row + at - pixel, above + at, above + at - pixel,
                        std::min(kSpan, size - at), out + at);

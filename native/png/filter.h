@@ -18,11 +18,9 @@ enum class Filter : std::uint8_t { kNone = 0, kSub = 1, kUp = 2, kAverage = 3, k
 /// | out        | `size` bytes, may not overlap row or above                                |
 /// | size       | any, 0 too                                                                |
 /// | threads    | reentrant                                                                 |
-/// | scalar     | bit-equal, sum too                                                        |
+/// | agreement  | bit-equal to the scalar version, sum too                                  |
 std::uint64_t filter_row(Filter filter, const std::uint8_t* row, const std::uint8_t* above,
                          std::size_t size, std::size_t pixel, std::uint8_t* out);
-std::uint64_t filter_row_scalar(Filter filter, const std::uint8_t* row, const std::uint8_t* above,
-                                std::size_t size, std::size_t pixel, std::uint8_t* out);
 
 /// Number of leading (trailing) bytes that are 0 in both rows. Reentrant, bit-equal to a plain
 /// loop.

@@ -32,7 +32,7 @@ Napi::Value filter_components_js(const Napi::CallbackInfo& info) {
 }
 
 /// findComponents(p, width, area, least, most, neighbours, threads): [{ area, foreground, low,
-/// high, box }].
+/// high }].
 Napi::Value find_components_js(const Napi::CallbackInfo& info) {
   const auto p = to_floats(info[0]);
   const int width = info[1].ToNumber().Int32Value();
@@ -57,7 +57,6 @@ Napi::Value find_components_js(const Napi::CallbackInfo& info) {
     entry.Set("foreground", component.foreground);
     entry.Set("low", component.low);
     entry.Set("high", component.high);
-    entry.Set("box", from_box(info.Env(), component.box));
     components.Set(i, entry);
   }
   auto runs = Napi::Array::New(info.Env(), found.runs.size());

@@ -38,7 +38,6 @@ export interface Component {
   readonly foreground: number;
   readonly low: number;
   readonly high: number;
-  readonly box: Box;
 }
 
 /** Input of a network: colour = plane * scale + offset in 0..1, planes r, g, b of width * height. */

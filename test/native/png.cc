@@ -1,5 +1,7 @@
 // Exports native/png to the test runner. Bytes come in as Uint8Array and are returned as Buffer
 // copies.
+#include "scalar/png.h"
+
 #include <atomic>
 #include <chrono>
 #include <string>
@@ -88,12 +90,6 @@ Napi::Value TimePng(const Napi::CallbackInfo& info) {
   return result;
 }
 
-Napi::Value PngBound(const Napi::CallbackInfo& info) {
-  const std::uint64_t bound =
-      png_bound(i32(info[0]), i32(info[1]), options_of(info[2].As<Napi::Object>()));
-  return Napi::Number::New(info.Env(), static_cast<double>(bound));
-}
-
 /// deflate(parts, effort, row, pixel): one stream of all the parts, by one Deflater.
 Napi::Value Deflate(const Napi::CallbackInfo& info) {
   const auto parts = info[0].As<Napi::Array>();
@@ -127,7 +123,7 @@ Napi::Value FilterRow(const Napi::CallbackInfo& info) {
   const auto row = bytes_of(info[1]);
   const auto above = bytes_of(info[2]);
   Bytes out(row.size());
-  const auto filter = flag(info[4]) ? png::filter_row_scalar : png::filter_row;
+  const auto filter = flag(info[4]) ? filter_row_scalar : png::filter_row;
   const std::uint64_t sum = filter(static_cast<png::Filter>(i32(info[0])), row.data(), above.data(),
                                    row.size(), u32(info[3]), out.data());
   auto result = Napi::Object::New(info.Env());
@@ -163,11 +159,10 @@ CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
   };
   add("encodePng", EncodePng);
   add("timePng", TimePng);
-  add("pngBound", PngBound);
   add("deflate", Deflate);
   add("deflateBound", DeflateBound);
-  add("crc32", Checksum<png::crc32, png::crc32_scalar>);
-  add("adler32", Checksum<png::adler32, png::adler32_scalar>);
+  add("crc32", Checksum<png::crc32, crc32_scalar>);
+  add("adler32", Checksum<png::adler32, adler32_scalar>);
   add("adler32Combine", AdlerCombine);
   add("filterRow", FilterRow);
   add("zeroMargins", ZeroMargins);

@@ -22,7 +22,6 @@ export interface PngAddon {
     threads: number,
     stopAfter: number,
   ): Buffer;
-  pngBound(width: number, height: number, options: PngOptions): number;
   deflate(parts: readonly Uint8Array[], effort: number, row: number, pixel: number): Buffer;
   deflateBound(size: number): number;
   crc32(bytes: Uint8Array, crc: number, scalar: boolean): number;

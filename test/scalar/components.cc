@@ -57,9 +57,6 @@ Components find_components_scalar(std::span<const float> p, int width, const Box
       if (!inside(x, y) || labels[at(x, y)] >= 0) continue;
       const auto label = static_cast<int>(result.components.size());
       Component& component = result.components.emplace_back();
-      int right = x;
-      int bottom = y;
-      component.box = {x, y, 1, 1};
       std::vector<std::pair<int, int>> waiting{{x, y}};
       labels[at(x, y)] = label;
       while (!waiting.empty()) {
@@ -70,9 +67,6 @@ Components find_components_scalar(std::span<const float> p, int width, const Box
         component.foreground += static_cast<int>(value >= kForegroundThreshold);
         component.low = std::min(component.low, value);
         component.high = std::max(component.high, value);
-        component.box.left = std::min(component.box.left, cx);
-        right = std::max(right, cx);
-        bottom = std::max(bottom, cy);
         for (int dy = -1; dy <= 1; ++dy) {
           for (int dx = -1; dx <= 1; ++dx) {
             if (connectivity == Connectivity::kFour && dx != 0 && dy != 0) continue;
@@ -82,8 +76,6 @@ Components find_components_scalar(std::span<const float> p, int width, const Box
           }
         }
       }
-      component.box.width = right - component.box.left + 1;
-      component.box.height = bottom - component.box.top + 1;
     }
   }
   for (int y = area.top; y < bottom_end; ++y) {

@@ -1,6 +1,8 @@
 // png_stress [rounds]: random images through the PNG encoder and a plain decoder, for builds with
 // sanitizers (address and undefined: every read and write; thread: the strips and `stop`). Not part
 // of the test runner: sanitizers want a process of their own. Ends with 1 at the first wrong pixel.
+#include "scalar/png.h"
+
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -238,7 +240,7 @@ void round(Random& random, cutout::ThreadPool& pool) {
       view, options, pool, [&] { return may_stop && polls.fetch_sub(1) == 0; }, file);
   if (status.code() == cutout::Code::kCancelled && may_stop) return;
   if (!status.ok()) fail(status.message());
-  if (file.size() > cutout::png_bound(width, height, options)) fail("larger than the bound");
+  if (file.size() > cutout::test::png_bound(width, height, options)) fail("larger than the bound");
 
   const std::size_t pixel = options.alpha_only ? 1 : 4;
   const std::size_t row = static_cast<std::size_t>(width) * pixel;

@@ -294,7 +294,7 @@ struct FillHoles {
 };
 
 template <typename Executor>
-void filter_components(Executor& on, float* p, int stride, const Box& box, int* scratch) {
+void filter_components(Executor& on, float* p, int stride, Box box, int* scratch) {
   const FilteredArea area = filtered_area(p, stride, box, scratch);
   const int width = area.width;
   const int height = area.height;

@@ -30,7 +30,7 @@ void deblur_matte(Executor& on, GuidePlanes guide, const float* p, SampledPlanes
     on.run(planes.tiles_across, planes.tiles_down, kernel);
   };
   each_pixel(BeginMatte{planes, samples.alpha, alpha, confidence});
-  on.run(ceil_div(kSlopes, ClearSlopes::kWidth), 1, ClearSlopes{planes.slopes});
+  over_plane(on, kSlopes, 1, ClearSlopes{planes.slopes});
   each_tile(FindTiles{planes, samples.alpha});
   on.run(1, 1, BeginSearch{planes, blurs});
   each_tile(FindFineness{planes});

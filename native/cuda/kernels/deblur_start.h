@@ -34,18 +34,9 @@ struct BeginMatte {
 };
 
 struct ClearSlopes {
-  static constexpr int kWidth = 256;
-  static constexpr int kHeight = 1;
-  static constexpr int kPhases = 1;
-  using Shared = NothingShared;
-
   std::uint32_t* slopes;
 
-  template <int kPhase>
-  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
-    const int i = at.block_x * kWidth + at.thread_x;
-    if (i < kSlopes) slopes[i] = 0;
-  }
+  CUTOUT_HD void operator()(int x, int) const { slopes[x] = 0; }
 };
 
 /// Tiles, and the number of the output's slopes in each bin, which is 0 before.

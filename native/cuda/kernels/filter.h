@@ -137,4 +137,18 @@ void filter(Executor& on, Pixels image, FilterTaps rows, FilterTaps columns, flo
              FilterColumns<Store>{filtered, image.width, columns, store});
 }
 
+template <typename Executor>
+void fill_input(Executor& on, Pixels image, FilterTaps rows, FilterTaps columns, Normalisation how,
+                float* scratch, float* out) {
+  const int width = columns.outputs;
+  filter(on, image, rows, columns, scratch,
+         StoreInput{how, out, width, index_of(0, rows.outputs, width)});
+}
+
+template <typename Executor>
+void reduce(Executor& on, Pixels image, FilterTaps rows, FilterTaps columns, float* scratch,
+            Pixels out) {
+  filter(on, image, rows, columns, scratch, StoreStraight{out});
+}
+
 }  // namespace cutout::cuda

@@ -76,4 +76,10 @@ struct LocalModels {
   }
 };
 
+template <typename Executor>
+void local_models(Executor& on, GuidePlanes guide, const float* alpha, float* models) {
+  on.run(ceil_div(guide.width, LocalModels::kWidth), ceil_div(guide.height, LocalModels::kHeight),
+         LocalModels{guide, alpha, models});
+}
+
 }  // namespace cutout::cuda

@@ -143,8 +143,8 @@ struct Constrain {
 };
 
 template <typename Executor>
-void constrain(Executor& on, float* p, const std::uint8_t* mask, int mask_width,
-               const MaskTaps& rows, const MaskTaps& columns, void* scratch, std::uint8_t* marked) {
+void constrain(Executor& on, float* p, const std::uint8_t* mask, int mask_width, MaskTaps rows,
+               MaskTaps columns, void* scratch, std::uint8_t* marked) {
   const int width = columns.outputs;
   const int height = rows.outputs;
   const MaskedOutput output = masked_output(p, width, height, scratch, marked);

@@ -107,16 +107,9 @@ struct Pull {
 
 /// Sums -> colours on the coarsest level, which has one pixel.
 struct FinishCoarsest {
-  static constexpr int kWidth = kSums;
-  static constexpr int kHeight = 1;
-  static constexpr int kPhases = 1;
-  using Shared = NothingShared;
-
   DeviceLevel level;
 
-  template <int kPhase>
-  CUTOUT_HD void run(const ThreadIndex& at, Shared&) const {
-    const int k = at.thread_x;
+  CUTOUT_HD void operator()(int k, int) const {
     if (k == weight_of(k)) return;
     const float weight = level.values[weight_of(k)];
     level.values[k] /= weight > 1e-9F ? weight : 1e-9F;
@@ -159,7 +152,7 @@ DeviceLevel spread_colours(Executor& on, GuidePlanes guide, const float* alpha, 
     levels[top] = level_above(fine.width, fine.height, fine.values + size_of(fine));
     over_plane(on, levels[top].width, levels[top].height, Pull<LevelSums>{{fine}, levels[top]});
   }
-  on.run(1, 1, FinishCoarsest{levels[top]});
+  over_plane(on, kSums, 1, FinishCoarsest{levels[top]});
   for (; top > 0; --top) {
     over_plane(on, levels[top - 1].width, levels[top - 1].height,
                Push{levels[top], levels[top - 1]});

@@ -16,17 +16,9 @@ namespace cutout::cuda {
 /// | nothing   | without a pixel of alpha > 0 the box is {INT_MAX, INT_MAX, -1, -1}                   |
 /// | agreement | equal to summarise_alpha                                                             |
 struct ClearSummary {
-  static constexpr int kWidth = 1;
-  static constexpr int kHeight = 1;
-  static constexpr int kPhases = 1;
-  using Shared = NothingShared;
-
   AlphaSummary* summary;
 
-  template <int kPhase>
-  CUTOUT_HD void run(const ThreadIndex&, Shared&) const {
-    *summary = {INT_MAX, INT_MAX, -1, -1, 0, 0};
-  }
+  CUTOUT_HD void operator()(int, int) const { *summary = {INT_MAX, INT_MAX, -1, -1, 0, 0}; }
 };
 
 struct Summarise {
@@ -74,7 +66,7 @@ struct Summarise {
 
 template <typename Executor>
 void summarise(Executor& on, Pixels image, Box region, AlphaSummary* summary) {
-  on.run(1, 1, ClearSummary{summary});
+  over_plane(on, 1, 1, ClearSummary{summary});
   on.run(ceil_div(region.width, Summarise::kWidth), ceil_div(region.height, Summarise::kHeight),
          Summarise{image, region, summary});
 }

@@ -62,4 +62,12 @@ struct SumUncertainty {
   }
 };
 
+template <typename Executor>
+void sum_uncertainty(Executor& on, const float* p, int width, Box area, int block,
+                     UncertaintySums* sums) {
+  on.run(ceil_div(area.width, block * SumUncertainty::kWidth),
+         ceil_div(area.height, block * SumUncertainty::kHeight),
+         SumUncertainty{p, width, area, block, sums});
+}
+
 }  // namespace cutout::cuda
