@@ -11,7 +11,7 @@ import { DurationEstimate } from '../../src/limits/durationEstimate.ts';
 import { FairScheduler } from '../../src/limits/fairScheduler.ts';
 import { InMemoryRateLimit } from '../../src/limits/inMemoryRate.ts';
 import { MemoryBudget } from '../../src/limits/memoryBudget.ts';
-import { RequestTelemetry } from '../../src/ops/telemetry.ts';
+import { type RequestAttributes, RequestTelemetry } from '../../src/ops/telemetry.ts';
 import { planInputs } from '../support/planInputs.ts';
 import { TestClock } from '../support/stores.ts';
 
@@ -74,9 +74,11 @@ function start({ release, insufficient = false, memory = new MemoryBudget() }: F
   const admit = async ({
     signal = new AbortController().signal,
     permit,
+    telemetry = new RequestTelemetry(),
   }: {
     signal?: AbortSignal;
     permit?: Permit;
+    telemetry?: RequestTelemetry;
   } = {}) => {
     const own = permit ?? permitFor(accountId);
     const over = async () => {
@@ -90,7 +92,7 @@ function start({ release, insufficient = false, memory = new MemoryBudget() }: F
         reserve: { requestId: 'r1', size: 'auto' },
         ready: async () => {},
         signal,
-        telemetry: new RequestTelemetry(),
+        telemetry,
       });
       const end = async () => {
         try {
@@ -147,6 +149,23 @@ test('work that is done leaves slot and place, and what it cost stays', async (t
   await holdsEverything(t, started);
   await admitted.end();
   t.deepEqual(await taken(), { ...nothingTaken, reserved: 1, megapixels: 3 });
+});
+
+test('an image that leaves a network in doubt does not make the jobs of others look longer', async (t) => {
+  const { admit, estimate } = start();
+  const work = { decoded: [], network: 1, result: 0.25, encoding: 'png' } as const;
+  const before = estimate.milliseconds(work);
+  const learn = async (attributes: RequestAttributes) => {
+    const telemetry = new RequestTelemetry();
+    telemetry.add(attributes);
+    const admitted = await admit({ telemetry });
+    admitted.done({ infer: 50_000 }, resultSize);
+    await admitted.end();
+    return estimate.milliseconds(work) > before;
+  };
+  t.false(await learn({ runs: 2, second: 'none' }));
+  t.false(await learn({ runs: 1, second: 'taken' }));
+  t.true(await learn({ runs: 1, second: 'none' }));
 });
 
 test('work that is not done gives everything back', async (t) => {
