@@ -97,7 +97,7 @@ const slowFactor = 2;
 /** Weight of its last job in that. */
 const lastJobWeight = 1 / 4;
 
-/** Milliseconds for which heavy jobs leave slots to an account that was seen. */
+/** Milliseconds for which an account without jobs is still taken to be there. */
 const seenMs = 5000;
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
@@ -237,10 +237,14 @@ export class FairScheduler {
     return own.length < Math.max(1, running - 2) || this.#isAlone(job.account);
   }
 
-  /** Whether no other account was seen lately. */
+  /** Whether the account has jobs, or had one lately. */
+  #isPresent(name: string, { queue, seen }: Account): boolean {
+    const running = [...this.#running].some(({ account }) => account === name);
+    return running || queue.length > 0 || seen >= this.#now() - seenMs;
+  }
+
   #isAlone(name: string): boolean {
-    const since = this.#now() - seenMs;
-    return [...this.#accounts].every(([other, { seen }]) => other === name || seen < since);
+    return ![...this.#accounts].some(([other, account]) => other !== name && this.#isPresent(other, account));
   }
 
   /** Whether there is a slot that no waiting job would take first. */
@@ -347,11 +351,11 @@ export class FairScheduler {
     return next;
   }
 
-  /** Removes accounts without queued jobs that were not seen lately and whose virtual time is not ahead of the others'. */
+  /** Removes accounts that are gone and whose virtual time is not ahead of the others'. */
   #dropIdleAccounts(): void {
-    const since = this.#now() - seenMs;
-    for (const [name, { queue, virtualTime, seen }] of this.#accounts)
-      if (queue.length === 0 && seen < since && virtualTime <= this.#virtualTime) this.#accounts.delete(name);
+    for (const [name, account] of this.#accounts)
+      if (account.virtualTime <= this.#virtualTime && !this.#isPresent(name, account))
+        this.#accounts.delete(name);
   }
 
   /** Measures throughput: between two ends of jobs under load, the machine has completed the job that ended. */
