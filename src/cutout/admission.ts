@@ -50,8 +50,8 @@ export interface Admitted {
    * whatever its outcome.
    */
   readonly watch: JobWatch;
-  /** The plan was executed, in these stages, with a result of this size, and the reservation settled: `end` releases no credits. */
-  done(stages: Stages, size: Dimensions): void;
+  /** The plan was executed, with a result of this size, and the reservation settled: `end` releases no credits. */
+  done(size: Dimensions): void;
   /** Releases the slot; without `done` before, also what is reserved, and the rate if no work with pixels began. */
   end(): Promise<void>;
 }
@@ -159,10 +159,11 @@ export class Admission {
         progress = { ...progress, begun: true };
         return watch(ms);
       },
-      done: (stages, size) => {
+      done: (size) => {
         // Networks that find a subject take a time of their own, and images in doubt take further runs, which their account
         // pays: neither makes others' jobs look longer.
-        const { runs = 1, second = 'none' } = call.telemetry.attributes;
+        const { stages, attributes } = call.telemetry;
+        const { runs = 1, second = 'none' } = attributes;
         if (!plan.prompt && runs === 1 && second === 'none')
           this.#parts.estimate.learn(finishedWork(plan, resources, size), timesOf(stages));
         progress = { begun: true, done: true };

@@ -95,7 +95,7 @@ const decay = 15 / 16;
 const slowFactor = 2;
 
 /** Weight of its last job in that. */
-const lastJobWeight = 1 / 4;
+const lastJobWeight = 1 / 2;
 
 /** Milliseconds for which an account without jobs is still taken to be there. */
 const seenMs = 5000;

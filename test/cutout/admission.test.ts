@@ -131,7 +131,8 @@ async function holdsEverything(t: ExecutionContext, { taken }: ReturnType<typeof
 test('work that is done leaves slot and place, and what it cost stays', async (t) => {
   const started = start();
   const { admit, taken, estimate } = started;
-  const admitted = await admit();
+  const telemetry = new RequestTelemetry();
+  const admitted = await admit({ telemetry });
   t.is((await taken()).reserved, 0, 'nothing is written before the image is decoded');
   await admitted.reserve();
   await admitted.reserve();
@@ -144,7 +145,8 @@ test('work that is done leaves slot and place, and what it cost stays', async (t
     encoding: 'png',
   } as const;
   const before = estimate.milliseconds(work);
-  admitted.done({ decode: 5000, infer: 50_000, matte: 5000 }, resultSize);
+  telemetry.ended({ decode: 5000, infer: 50_000, matte: 5000 });
+  admitted.done(resultSize);
   t.true(estimate.milliseconds(work) > before, 'the estimate has learnt');
   await holdsEverything(t, started);
   await admitted.end();
@@ -159,7 +161,8 @@ test('an image that leaves a network in doubt does not make the jobs of others l
     const telemetry = new RequestTelemetry();
     telemetry.add(attributes);
     const admitted = await admit({ telemetry });
-    admitted.done({ infer: 50_000 }, resultSize);
+    telemetry.ended({ infer: 50_000 });
+    admitted.done(resultSize);
     await admitted.end();
     return estimate.milliseconds(work) > before;
   };
@@ -180,7 +183,7 @@ test('work that is not done gives everything back', async (t) => {
   await undecoded.end();
   t.deepEqual(await taken(), { ...nothingTaken, reserved: 1, released: 1 });
   const again = await admit();
-  again.done({}, resultSize);
+  again.done(resultSize);
   await again.end();
 });
 
@@ -216,11 +219,11 @@ test('the rate is not asked without a place, nor the ledger without the rate', a
   const first = await admit();
   const refused = await t.throwsAsync(admit(), { code: 'rate_limit_exceeded' });
   t.like(refused, { reason: 'concurrency', window: { remaining: 7 } });
-  first.done({}, resultSize);
+  first.done(resultSize);
   await first.end();
   for (let i = 0; i < 2; i++) {
     const next = await admit();
-    next.done({}, resultSize);
+    next.done(resultSize);
     await next.end();
   }
   const late = await t.throwsAsync(admit(), { code: 'rate_limit_exceeded' });
