@@ -50,8 +50,8 @@ export interface Admitted {
    * whatever its outcome.
    */
   readonly watch: JobWatch;
-  /** The plan was executed, in these stages, with a result of this size, and the reservation settled: `end` releases no credits. */
-  done(stages: Stages, size: Dimensions): void;
+  /** The plan was executed, with a result of this size, and the reservation settled: `end` releases no credits. */
+  done(size: Dimensions): void;
   /** Releases the slot; without `done` before, also what is reserved, and the rate if no work with pixels began. */
   end(): Promise<void>;
 }
@@ -60,7 +60,7 @@ export interface Admitted {
 interface Acquired {
   ticket?: RateTicket;
   reservation?: Reservation;
-  releaseSlot?: (done: boolean) => void;
+  releaseSlot?: (done: boolean, waited?: number) => void;
 }
 
 /** How far the work came. */
@@ -68,14 +68,16 @@ interface Progress {
   /** A library began with the pixels. */
   readonly begun: boolean;
   readonly done: boolean;
+  /** Milliseconds for which it waited for a worker of the engine. */
+  readonly waited?: number | undefined;
 }
 
 /** Releases what was acquired, last first: the slot always, the others as `Admitted.end` says. */
 async function release(
   { ticket, reservation, releaseSlot }: Acquired,
-  { begun, done }: Progress,
+  { begun, done, waited }: Progress,
 ): Promise<void> {
-  releaseSlot?.(done);
+  releaseSlot?.(done, waited);
   try {
     if (!done) await reservation?.release();
   } finally {
@@ -157,12 +159,16 @@ export class Admission {
         progress = { ...progress, begun: true };
         return watch(ms);
       },
-      done: (stages, size) => {
-        // Networks that find a subject take a time of their own.
-        if (!plan.prompt) this.#parts.estimate.learn(finishedWork(plan, resources, size), timesOf(stages));
+      done: (size) => {
+        // Networks that find a subject take a time of their own, and images in doubt take further runs, which their account
+        // pays: neither makes others' jobs look longer.
+        const { stages, attributes } = call.telemetry;
+        const { runs = 1, second = 'none' } = attributes;
+        if (!plan.prompt && runs === 1 && second === 'none')
+          this.#parts.estimate.learn(finishedWork(plan, resources, size), timesOf(stages));
         progress = { begun: true, done: true };
       },
-      end: () => release(acquired, progress),
+      end: () => release(acquired, { ...progress, waited: call.telemetry.stages.queue }),
     };
   }
 
@@ -197,7 +203,10 @@ export class Admission {
   }
 
   /** Waits for a slot of the scheduler, and returns the function that releases it. */
-  async #takeSlot(call: AdmissionCall, resources: ResourceEstimate): Promise<(done: boolean) => void> {
+  async #takeSlot(
+    call: AdmissionCall,
+    resources: ResourceEstimate,
+  ): Promise<(done: boolean, waited?: number) => void> {
     const { estimate, scheduler } = this.#parts;
     const { accountId: account, deadline = Number.POSITIVE_INFINITY, signal, telemetry } = call;
     const ms = estimate.milliseconds(resources);

@@ -137,7 +137,7 @@ export function createMakeResult(parts: ResultParts): MakeResult {
       const result = await pipeline.cutOut(plan, decoded, work);
       // 6. Settle: only now is anything charged.
       const charged = await charge(reservation, plan, result, { signal, telemetry, onCharge });
-      admitted.done(telemetry.stages, result);
+      admitted.done(result);
       return charged;
     } finally {
       await admitted.end();

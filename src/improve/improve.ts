@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ImproveQuery, ImproveRow, ImproveTable } from '../store/improveTable.ts';
 import type { TimedPage } from '../store/page.ts';
 import type { Bucket } from './bucket.ts';
@@ -69,7 +70,7 @@ export class Improve {
       bytes: image.bytes.length,
       width: image.width,
       height: image.height,
-      sha256: createHash('sha256').update(image.bytes).digest('hex'),
+      sha256: await sha256Of(image.bytes),
       filename: label(image.filename?.split(/[/\\]/).at(-1)),
       tag: label(image.tag),
     };
@@ -131,6 +132,18 @@ export class Improve {
     for (const image of lost) await this.remove(image);
     return lost.length;
   }
+}
+
+/** Bytes that are hashed without yielding to the event loop, in 3 ms without SHA instructions. */
+const piece = 2 ** 20;
+
+async function sha256Of(bytes: Uint8Array): Promise<string> {
+  const hash = createHash('sha256');
+  for (let at = 0; at < bytes.length; at += piece) {
+    hash.update(bytes.subarray(at, at + piece));
+    await nextTurn();
+  }
+  return hash.digest('hex');
 }
 
 /** Returns a text without control characters, truncated; null if nothing is left. */

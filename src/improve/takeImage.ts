@@ -53,13 +53,11 @@ const usedUp = (retryAfter: number) =>
 export const createTakeImage =
   ({ improve, downloadsFor, limits }: TakeImageParts): TakeImage =>
   async ({ source, filename, tag }, { accountId, signal, telemetry }) => {
-    // An account whose quota is used up causes no download.
-    const precheck = async () => {
+    const downloads = downloadsFor({ accountId, telemetry, precheck: async () => {} });
+    try {
+      // An account whose quota is used up causes no download, and nothing of its image is read.
       const wait = await improve.wait(accountId);
       if (wait > 0) throw usedUp(wait);
-    };
-    const downloads = downloadsFor({ accountId, telemetry, precheck });
-    try {
       const bytes = await readSource(source, { downloads, maxBytes: limits.maxBytes, signal });
       const { format, width, height } = await probe(bytes, limits);
       signal.throwIfAborted();

@@ -36,8 +36,11 @@ export type FairSchedulerOutcome =
   | { readonly outcome: 'too_large' }
   | {
       readonly outcome: 'admitted';
-      /** Frees slot and memory; may be called repeatedly. `done`: the job was completed. */
-      readonly release: (done: boolean) => void;
+      /**
+       * Frees slot and memory; may be called repeatedly. `done`: the job was completed; `waited`: milliseconds for which it
+       * waited for others while it had the slot.
+       */
+      readonly release: (done: boolean, waited?: number) => void;
     };
 
 interface FairSchedulerStats {
@@ -71,6 +74,10 @@ interface Account {
    * once it ended, so that work whose length no estimate sees is paid for by those who come with it.
    */
   virtualTime: number;
+  /** How many times their estimates its jobs took: a decaying mean. */
+  excess: number;
+  /** When it last asked for a slot or left one. */
+  seen: number;
   /** Its waiting jobs by virtual deadline, the first one first. */
   readonly queue: WaitingJob[];
 }
@@ -84,6 +91,15 @@ const ageingFactor = 4;
 /** Weight of earlier measurements of the service rate after one more completed job. */
 const decay = 15 / 16;
 
+/** The jobs of an account that lately took more than this many times what was estimated count as heavy. */
+const slowFactor = 2;
+
+/** Weight of its last job in that. */
+const lastJobWeight = 1 / 2;
+
+/** Milliseconds for which an account without jobs is still taken to be there. */
+const seenMs = 5000;
+
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
 const lengthOf = (queue: readonly WaitingJob[]): number => sum(queue.map(({ job }) => job.ms));
 
@@ -93,8 +109,9 @@ const lengthOf = (queue: readonly WaitingJob[]): number => sum(queue.map(({ job 
  *
  * - account: the account with the lowest virtual time goes first (start-time fair queueing), so that no
  *   account waits for the backlog of another;
- * - length: within an account, a shorter job goes before longer ones that came a little earlier, and heavy
- *   jobs leave one slot to others. Ageing guarantees that every job runs.
+ * - length: within an account, a shorter job goes before longer ones that came a little earlier. Ageing guarantees
+ *   that every job runs. Heavy jobs, and those of an account whose jobs take much longer than was estimated, leave one
+ *   slot to others, and those of one account two while there is another account.
  *
  * The wait is predicted from the work ahead and the measured service rate of the machine: a job that would wait too
  * long, or beyond its deadline, is refused at once. Where the prediction was wrong, it is refused when it has waited for
@@ -205,19 +222,39 @@ export class FairScheduler {
     return Math.max(0, running - overdue()) / running;
   }
 
-  /** Whether one more heavy job may run. */
-  get #heavyAllowed(): boolean {
-    const heavy = [...this.#running].filter((job) => job.heavy).length;
-    return heavy < Math.max(1, this.#options.running - 1);
+  /** Whether the job leaves slots to others: its size says so, or what its account's jobs took lately. */
+  #isHeavy({ heavy, account }: Job): boolean {
+    return heavy || (this.#accounts.get(account)?.excess ?? 1) > slowFactor;
+  }
+
+  /** Whether the job may have one of the free slots. */
+  #mayRun(job: Job): boolean {
+    if (!this.#isHeavy(job)) return true;
+    const { running } = this.#options;
+    const heavy = [...this.#running].filter((other) => this.#isHeavy(other));
+    if (heavy.length >= Math.max(1, running - 1)) return false;
+    const own = heavy.filter(({ account }) => account === job.account);
+    return own.length < Math.max(1, running - 2) || this.#isAlone(job.account);
+  }
+
+  /** Whether the account has jobs, or had one lately. */
+  #isPresent(name: string, { queue, seen }: Account): boolean {
+    const running = [...this.#running].some(({ account }) => account === name);
+    return running || queue.length > 0 || seen >= this.#now() - seenMs;
+  }
+
+  #isAlone(name: string): boolean {
+    return ![...this.#accounts].some(([other, account]) => other !== name && this.#isPresent(other, account));
   }
 
   /** Whether there is a slot that no waiting job would take first. */
-  #isFreeFor({ heavy }: Job): boolean {
+  #isFreeFor(job: Job): boolean {
     if (this.#running.size >= this.#options.running) return false;
     if (!this.#backlogged) return true;
-    // The slot that heavy jobs leave to others, while all that wait are heavy.
+    // A slot that heavy jobs leave to others, while all that wait are heavy.
     return (
-      !heavy && !this.#heavyAllowed && this.#queues().every((queue) => queue.every(({ job }) => job.heavy))
+      this.#mayRun(job) &&
+      this.#queues().every((queue) => queue.every((waiting) => !this.#mayRun(waiting.job)))
     );
   }
 
@@ -265,7 +302,8 @@ export class FairScheduler {
 
   #accountOf(name: string): Account {
     const known = this.#accounts.get(name);
-    const account = known ?? { virtualTime: this.#virtualTime, queue: [] };
+    const account = known ?? { virtualTime: this.#virtualTime, excess: 1, seen: 0, queue: [] };
+    account.seen = this.#now();
     // Idle accounts accrue no credit.
     if (account.queue.length === 0) account.virtualTime = Math.max(account.virtualTime, this.#virtualTime);
     if (!known) this.#accounts.set(name, account);
@@ -305,19 +343,19 @@ export class FairScheduler {
 
   /** The job to run next, and its account. */
   #select(): readonly [Account, WaitingJob] | undefined {
-    const heavyAllowed = this.#heavyAllowed;
     let next: readonly [Account, WaitingJob] | undefined;
     for (const account of this.#accounts.values()) {
-      const first = account.queue.find(({ job }) => heavyAllowed || !job.heavy);
+      const first = account.queue.find(({ job }) => this.#mayRun(job));
       if (first && (!next || account.virtualTime < next[0].virtualTime)) next = [account, first];
     }
     return next;
   }
 
-  /** Removes accounts without queued jobs whose virtual time is not ahead of the others'. */
+  /** Removes accounts that are gone and whose virtual time is not ahead of the others'. */
   #dropIdleAccounts(): void {
-    for (const [name, { queue, virtualTime }] of this.#accounts)
-      if (queue.length === 0 && virtualTime <= this.#virtualTime) this.#accounts.delete(name);
+    for (const [name, account] of this.#accounts)
+      if (account.virtualTime <= this.#virtualTime && !this.#isPresent(name, account))
+        this.#accounts.delete(name);
   }
 
   /** Measures throughput: between two ends of jobs under load, the machine has completed the job that ended. */
@@ -328,16 +366,19 @@ export class FairScheduler {
   }
 
   /** The `release` of an admitted job. */
-  #releaseOnce(job: Job, free: () => void): (done: boolean) => void {
+  #releaseOnce(job: Job, free: () => void): (done: boolean, waited?: number) => void {
     const started = this.#now();
     let released = false;
-    return (done) => {
+    return (done, waited = 0) => {
       if (released) return;
       released = true;
       this.#running.delete(job);
       if (done) this.#measureSpeed(job.ms);
       if (this.#backlogged) this.#lastEnd = this.#now();
-      this.#accountOf(job.account).virtualTime += Math.max(0, this.#now() - started - job.ms);
+      const account = this.#accountOf(job.account);
+      const took = this.#now() - started - waited;
+      account.virtualTime += Math.max(0, took - job.ms);
+      account.excess += (took / Math.max(1, job.ms) - account.excess) * lastJobWeight;
       free();
       this.#dispatch();
       if (this.#running.size === 0 && !this.#backlogged) {

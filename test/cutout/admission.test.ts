@@ -11,7 +11,7 @@ import { DurationEstimate } from '../../src/limits/durationEstimate.ts';
 import { FairScheduler } from '../../src/limits/fairScheduler.ts';
 import { InMemoryRateLimit } from '../../src/limits/inMemoryRate.ts';
 import { MemoryBudget } from '../../src/limits/memoryBudget.ts';
-import { RequestTelemetry } from '../../src/ops/telemetry.ts';
+import { type RequestAttributes, RequestTelemetry } from '../../src/ops/telemetry.ts';
 import { planInputs } from '../support/planInputs.ts';
 import { TestClock } from '../support/stores.ts';
 
@@ -74,9 +74,11 @@ function start({ release, insufficient = false, memory = new MemoryBudget() }: F
   const admit = async ({
     signal = new AbortController().signal,
     permit,
+    telemetry = new RequestTelemetry(),
   }: {
     signal?: AbortSignal;
     permit?: Permit;
+    telemetry?: RequestTelemetry;
   } = {}) => {
     const own = permit ?? permitFor(accountId);
     const over = async () => {
@@ -90,7 +92,7 @@ function start({ release, insufficient = false, memory = new MemoryBudget() }: F
         reserve: { requestId: 'r1', size: 'auto' },
         ready: async () => {},
         signal,
-        telemetry: new RequestTelemetry(),
+        telemetry,
       });
       const end = async () => {
         try {
@@ -129,7 +131,8 @@ async function holdsEverything(t: ExecutionContext, { taken }: ReturnType<typeof
 test('work that is done leaves slot and place, and what it cost stays', async (t) => {
   const started = start();
   const { admit, taken, estimate } = started;
-  const admitted = await admit();
+  const telemetry = new RequestTelemetry();
+  const admitted = await admit({ telemetry });
   t.is((await taken()).reserved, 0, 'nothing is written before the image is decoded');
   await admitted.reserve();
   await admitted.reserve();
@@ -142,11 +145,30 @@ test('work that is done leaves slot and place, and what it cost stays', async (t
     encoding: 'png',
   } as const;
   const before = estimate.milliseconds(work);
-  admitted.done({ decode: 5000, infer: 50_000, matte: 5000 }, resultSize);
+  telemetry.ended({ decode: 5000, infer: 50_000, matte: 5000 });
+  admitted.done(resultSize);
   t.true(estimate.milliseconds(work) > before, 'the estimate has learnt');
   await holdsEverything(t, started);
   await admitted.end();
   t.deepEqual(await taken(), { ...nothingTaken, reserved: 1, megapixels: 3 });
+});
+
+test('an image that leaves a network in doubt does not make the jobs of others look longer', async (t) => {
+  const { admit, estimate } = start();
+  const work = { decoded: [], network: 1, result: 0.25, encoding: 'png' } as const;
+  const before = estimate.milliseconds(work);
+  const learn = async (attributes: RequestAttributes) => {
+    const telemetry = new RequestTelemetry();
+    telemetry.add(attributes);
+    const admitted = await admit({ telemetry });
+    telemetry.ended({ infer: 50_000 });
+    admitted.done(resultSize);
+    await admitted.end();
+    return estimate.milliseconds(work) > before;
+  };
+  t.false(await learn({ runs: 2, second: 'none' }));
+  t.false(await learn({ runs: 1, second: 'taken' }));
+  t.true(await learn({ runs: 1, second: 'none' }));
 });
 
 test('work that is not done gives everything back', async (t) => {
@@ -161,7 +183,7 @@ test('work that is not done gives everything back', async (t) => {
   await undecoded.end();
   t.deepEqual(await taken(), { ...nothingTaken, reserved: 1, released: 1 });
   const again = await admit();
-  again.done({}, resultSize);
+  again.done(resultSize);
   await again.end();
 });
 
@@ -197,11 +219,11 @@ test('the rate is not asked without a place, nor the ledger without the rate', a
   const first = await admit();
   const refused = await t.throwsAsync(admit(), { code: 'rate_limit_exceeded' });
   t.like(refused, { reason: 'concurrency', window: { remaining: 7 } });
-  first.done({}, resultSize);
+  first.done(resultSize);
   await first.end();
   for (let i = 0; i < 2; i++) {
     const next = await admit();
-    next.done({}, resultSize);
+    next.done(resultSize);
     await next.end();
   }
   const late = await t.throwsAsync(admit(), { code: 'rate_limit_exceeded' });

@@ -76,6 +76,7 @@ test('the daily quota, then 429 with the time to wait', async (t) => {
   const wait = Number(refused.headers.get('retry-after'));
   t.true(wait >= 1 && wait <= 86_400);
   t.is((await errorOf(t, refused)).code, 'rate_limit_exceeded');
+  t.is((await handIn(service, form({ image_file: Buffer.from('text') }))).status, 429, 'it is not looked at');
   t.is((await service.balance()).credits, 100);
   // It is independent of the other limits.
   t.is((await service.post(form({ image_file: await scene() }))).headers.get('x-ratelimit-remaining'), '499');

@@ -70,6 +70,23 @@ test('100 per UTC day and account, also when they are concurrent', async (t) => 
   t.is((await improve.handIn(image)).outcome, 'kept');
 });
 
+test('others are served while a large image is hashed', async (t) => {
+  const { improve, image } = await make(t);
+  let [turns, done] = [0, false];
+  const count = () => {
+    turns += 1;
+    if (!done) setImmediate(count);
+  };
+  count();
+  // Its quota is used up: nothing else takes a turn.
+  const table = { insertPending: async () => 'full' } as unknown as ImproveTable;
+  const full = new Improve({ table, bucket: {} as Bucket, perDay: 1, now: () => 0 });
+  await full.handIn({ ...image, bytes: Buffer.alloc(8 * 2 ** 20) });
+  done = true;
+  t.true(turns > 7, `${turns}`);
+  t.is((await improve.handIn(image)).outcome, 'kept');
+});
+
 test('a quota of 0 is no limit', async (t) => {
   const { improve, image } = await make(t, 0);
   for (let i = 0; i < 3; i++) t.is((await improve.handIn(image)).outcome, 'kept');

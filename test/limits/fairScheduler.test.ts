@@ -181,7 +181,7 @@ test('a job whose deadline passed while it waited is dropped, not started', asyn
   const { scheduler, clock } = open({ running: 2 });
   const first = await scheduler.acquire(work(), forever());
   await scheduler.acquire(work(), forever());
-  const late = scheduler.acquire(work({ deadline: 3000 }), forever());
+  const late = scheduler.acquire(work({ account: 'b', deadline: 3000 }), forever());
   clock.at = 2500;
   leave(first);
   t.like(await late, { outcome: 'busy', why: 'deadline' });
@@ -299,7 +299,8 @@ async function simulate({
         void scheduler.acquire(work({ account, ms, heavy, deadline }), forever()).then((outcome) => {
           if (outcome.outcome !== 'admitted') return;
           const left = ms * (0.7 + 0.6 * next());
-          working.set(request, { left, leave: () => outcome.release(true) });
+          const done = clock.at + left;
+          working.set(request, { left, leave: () => outcome.release(true, clock.at - done) });
         });
     }
     await turn();
@@ -392,4 +393,51 @@ test('an account whose jobs take longer than was estimated has fewer of them', a
   await Promise.all(all);
   // Four plain jobs take as long as one that was thought to be as short.
   t.is(order.join(' '), 'slow plain plain plain plain slow slow slow');
+});
+
+test('jobs of one account that take much longer than was estimated leave slots to others', async (t) => {
+  const { scheduler, clock } = open({ running: 3 });
+  const ask = (account: string, more: Partial<Job> = {}) =>
+    scheduler.acquire(work({ account, ms: 300, ...more }), forever());
+  const [first, second] = [await ask('slow'), await ask('slow')];
+  clock.at += 1200;
+  const all = Array.from({ length: 6 }, () => ask('slow'));
+  t.like(scheduler.stats, { running: 3, waiting: 5 });
+  leave(first);
+  leave(second);
+  t.like(scheduler.stats, { running: 2, waiting: 4 }, 'as heavy ones');
+  // Another account is served at once, and from then on one of the slow account's jobs runs at a time.
+  const other = await ask('other');
+  t.like(scheduler.stats, { running: 3, waiting: 4 });
+  clock.at += 12_000;
+  for (const job of all.slice(0, 2)) leave(await job);
+  t.like(scheduler.stats, { running: 2, waiting: 3 });
+  leave(other);
+  t.like(scheduler.stats, { running: 1, waiting: 3 });
+  // Until the other one has not been seen for a while.
+  clock.at += 6000;
+  leave((await all[2]) ?? t.fail());
+  t.like(scheduler.stats, { running: 2, waiting: 1 });
+});
+
+test('what a job waited for others is not charged to its account', async (t) => {
+  const order = async (took: number, waited: number) => {
+    const { scheduler, clock } = open();
+    const names: string[] = [];
+    const first = await scheduler.acquire(work({ account: 'first', ms: 1 }), forever());
+    const ask = async (account: string, ms: number, waits: number) => {
+      const outcome = await scheduler.acquire(work({ account }), forever());
+      names.push(account);
+      clock.at += ms;
+      if (outcome.outcome === 'admitted') outcome.release(true, waits);
+    };
+    const all = [0, 1].flatMap(() => [ask('a', took, waited), ask('b', 1000, 0)]);
+    all.push(ask('a', took, waited));
+    leave(first);
+    await Promise.all(all);
+    return names.join('');
+  };
+  t.is(await order(1000, 0), 'ababa');
+  t.is(await order(4000, 3000), 'ababa');
+  t.is(await order(4000, 0), 'abbaa');
 });
