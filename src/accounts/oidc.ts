@@ -139,9 +139,9 @@ export class Provider {
 
   /** The provider's metadata, at most a minute old, so that frequent sign-ins do not load the provider. */
   #described(): Promise<openid.Configuration> {
-    if (!this.#known || Date.now() - this.#known.at > keepMs) {
+    if (!this.#known || performance.now() - this.#known.at > keepMs) {
       const configuration = this.#discover();
-      this.#known = { at: Date.now(), configuration };
+      this.#known = { at: performance.now(), configuration };
       // The next sign-in tries again.
       configuration.catch(() => {
         this.#known = undefined;

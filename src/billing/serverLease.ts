@@ -21,7 +21,7 @@ export class ServerLease {
   async renew(): Promise<void> {
     const unbroken = await this.#nodes.renew(this.#id, this.#leaseMs);
     if (!unbroken) this.#mayRemoveOthersFrom = performance.now() + this.#leaseMs;
-    if (performance.now() >= this.#mayRemoveOthersFrom) await this.#nodes.removeExpired();
+    if (performance.now() >= this.#mayRemoveOthersFrom) await this.#nodes.removeExpired(this.#leaseMs);
   }
 
   /** Removes the lease at shutdown. */

@@ -74,6 +74,9 @@ type ReserveTransition =
 
 const zero = quarters(0);
 
+/** Milliseconds that a charge may be ahead of the clock; beyond that the clock was set back, and its age is unknown. */
+const aheadMs = 60_000;
+
 /** What the work costs, and the valid charge for the same content, if there is one. */
 async function priceOf(transaction: LedgerTransaction, request: ReserveRequest, options: BillingOptions) {
   const { repeat, size } = request;
@@ -393,7 +396,8 @@ async function chargeFor(
   const id = await findCharge(sql, accountId, repeat, at);
   if (id === undefined || (await isRefunded(sql, id))) return undefined;
   const charge = await reserveEntry(sql, accountId, id);
-  return charge && { id, tier: tierOf(charge.payment) };
+  if (!charge || charge.at > at + aheadMs) return undefined;
+  return { id, tier: tierOf(charge.payment) };
 }
 
 /** How a reservation ended: 'settle' or 'release'; undefined while it is open. */

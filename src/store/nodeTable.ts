@@ -26,9 +26,14 @@ export class NodeTable {
     });
   }
 
-  /** Removes nodes whose lease has expired. */
-  async removeExpired(): Promise<void> {
-    await this.#sql.run(`DELETE FROM node WHERE expires_at <= ${this.#sql.dialect.clock}`);
+  /** Removes nodes whose lease has expired. One that ends later than `leaseMs` from now, as before the clock was set back, ends then. */
+  async removeExpired(leaseMs: number): Promise<void> {
+    const { clock } = this.#sql.dialect;
+    await this.#sql.run(`DELETE FROM node WHERE expires_at <= ${clock}`);
+    await this.#sql.run(
+      `UPDATE node SET expires_at = ${clock} + @leaseMs WHERE expires_at > ${clock} + @leaseMs`,
+      { leaseMs },
+    );
   }
 
   async remove(id: string): Promise<void> {

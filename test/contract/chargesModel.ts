@@ -25,6 +25,8 @@ import { type NewPlace, noFreePreviews, TestClock, withDisk } from '../support/s
 const nodeCount = 3;
 const keptMs = 600_000;
 const lifeMs = 900_000;
+/** A charge that is further ahead of the clock does not carry over. */
+const aheadMs = 60_000;
 /** Quarter credits. */
 const prices = { full: 4, preview: 1 } as const;
 
@@ -57,12 +59,14 @@ interface Holder {
 /** The charge for one content: valid after an answer with it was sent, and while one may still be. */
 class Charge {
   readonly price: number;
+  readonly reservedAt: number;
   readonly at: number;
   sent = false;
   readonly holders = new Set<Holder>();
 
-  constructor(price: number, at: number) {
+  constructor(price: number, reservedAt: number, at: number) {
     this.price = price;
+    this.reservedAt = reservedAt;
     this.at = at;
   }
 
@@ -173,7 +177,9 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
     const remembered = new Map<string, Charge>();
     const standing = (content: string) => {
       const charge = remembered.get(content);
-      return charge?.stands && charge.at + keptMs > clock.at ? charge : undefined;
+      // From a time to come: the clock was set back since.
+      const isAhead = charge && charge.reservedAt > clock.at + aheadMs;
+      return charge?.stands && charge.at + keptMs > clock.at && !isAhead ? charge : undefined;
     };
     const held = () => runs.filter(({ state }) => state === 'held');
     const paying = () => held().filter(({ charge }) => charge === undefined);
@@ -204,6 +210,8 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
       settled(run: Run): boolean {
         const late = run.state !== 'held';
         const repeat = run.charge?.stands === true;
+        // Reserved again, for its own reservation, or that of a refunded charge's repeat, pays for nothing.
+        const reservedAt = late || run.charge ? clock.at : run.holder.expiresAt - lifeMs;
         if (!repeat) run.charge = standing(run.content);
         if (late && !run.charge && balance() < run.price) {
           count('settle in vain');
@@ -216,7 +224,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
         run.state = 'over';
         if (late) run.holder.expiresAt = clock.at + lifeMs;
         if (!run.charge) {
-          run.charge = new Charge(run.price, clock.at);
+          run.charge = new Charge(run.price, reservedAt, clock.at);
           charges.push(run.charge);
           remembered.set(run.content, run.charge);
           run.charge.holders.add(run.holder);

@@ -18,6 +18,8 @@ import { type NewPlace, TestClock, withDisk } from '../support/stores.ts';
 const nodes = 3;
 const forMs = 600_000;
 const lifeMs = 900_000;
+/** A charge that is further ahead of the clock does not carry over. */
+const aheadMs = 60_000;
 
 interface Call {
   readonly node: string;
@@ -27,6 +29,7 @@ interface Call {
   readonly auto: boolean;
   readonly day: string;
   readonly content: string | undefined;
+  readonly reservedAt: number;
   readonly expiresAt: number;
   /** The call whose charge it repeats, from its reservation on. */
   repeatOf: Call | undefined;
@@ -60,7 +63,8 @@ class Oracle {
 
   standing(content: string | undefined, now: number): Call | undefined {
     const known = content === undefined ? undefined : this.charged.get(content);
-    return known && known.until > now && known.call.state === 'charged' ? known.call : undefined;
+    if (!known || known.until <= now || known.call.reservedAt > now + aheadMs) return undefined;
+    return known.call.state === 'charged' ? known.call : undefined;
   }
 
   isUndelivered(call: Call): boolean {
@@ -79,7 +83,11 @@ class Oracle {
     const expiresAt = now + lifeMs;
     const day = new Date(now).toISOString().slice(0, 10);
     const auto = request.size === 'auto';
-    const call: Call = { node, free, price, tier, auto, day, content, expiresAt, repeatOf, state: 'held' };
+    const call: Call = {
+      ...{ node, free, price, tier, auto, day, content, expiresAt, repeatOf },
+      reservedAt: now,
+      state: 'held',
+    };
     this.calls.push(call);
     const charge = repeatOf && this.isUndelivered(repeatOf) ? repeatOf : undefined;
     const open: Open = { call, node, expiresAt, held: true, charge };
@@ -116,7 +124,7 @@ class Oracle {
       if (held) this.giveBack(call, 'released');
       this.balance -= price;
       const day = new Date(now).toISOString().slice(0, 10);
-      charged = { ...call, free, price, day, repeatOf: undefined };
+      charged = { ...call, free, price, day, reservedAt: now, repeatOf: undefined };
       this.calls.push(charged);
     }
     charged.state = 'charged';

@@ -236,6 +236,21 @@ export function testRepeatedChargesContract(test: TestFn, newPlace: NewPlace): v
     t.deepEqual(await stores.ledger.verify(), []);
   });
 
+  test('repeats: a charge from a time to come, as after the clock was set back, carries over to no other work', async (t) => {
+    const { stores, reserve, balance, cost } = await start(t);
+    const first = await reserve(named('a'));
+    await first.settle();
+    await first.deliver();
+    stores.clock.forward(-60_000);
+    t.is(await cost(named('a')), quarters(0), 'clocks that are set by a minute are no matter');
+    stores.clock.forward(-1);
+    t.is(await cost(named('a')), credits(1));
+    stores.clock.forward(-2 * 86_400_000);
+    t.is(await cost(named('a')), credits(1));
+    t.is(await balance(), credits(7));
+    t.deepEqual(await stores.ledger.verify(), []);
+  });
+
   test('repeats: charges are remembered over a restart', async (t) => {
     const { stores, account, reserve } = await start(t);
     const first = await reserve(named('a'));

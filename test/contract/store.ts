@@ -2,6 +2,7 @@ import type { ExecutionContext, TestFn } from 'ava';
 import type { Database } from '../../src/store/database.ts';
 import { migrate } from '../../src/store/migrate.ts';
 import { migrations } from '../../src/store/migrations.ts';
+import { NodeTable } from '../../src/store/nodeTable.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { NewPlace, Place } from '../support/stores.ts';
 
@@ -134,6 +135,23 @@ export function testStoreContract(test: TestFn, newPlace: NewPlace): void {
       t.is((await sql.all('SELECT id FROM account')).length, 0);
     });
     t.is((await names(reader)).length, 1);
+  });
+
+  test('nodes: a lease from before the clock was set back lasts one lease from now', async (t) => {
+    const database = await open(t);
+    const nodes = new NodeTable(database);
+    const ids = async () => (await database.all<{ id: string }>('SELECT id FROM node')).map(({ id }) => id);
+    await nodes.renew('dead', 2 * 86_400_000);
+    await nodes.removeExpired(60_000);
+    t.deepEqual(await ids(), ['dead'], 'a living one has time to renew it');
+    const [row] = await database.all<{ left: number }>(
+      `SELECT expires_at - ${database.dialect.clock} AS left FROM node`,
+    );
+    t.true((row?.left ?? Number.NaN) <= 60_000, `${row?.left} ms`);
+    // A lease of no time, which is over.
+    await nodes.removeExpired(0);
+    await nodes.removeExpired(0);
+    t.deepEqual(await ids(), []);
   });
 
   test('store: its clock is in Unix milliseconds', async (t) => {
