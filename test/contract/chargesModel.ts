@@ -30,7 +30,7 @@ const aheadMs = 60_000;
 /** Quarter credits. */
 const prices = { full: 4, preview: 1 } as const;
 
-/** What happens to a transaction that the test delayed. */
+/** What happens to the transactions that the test delayed, in turn: at random, a run might have too few of one of them. */
 const outcomes = ['done', 'away', 'in doubt'] as const;
 type Outcome = (typeof outcomes)[number];
 
@@ -318,9 +318,7 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
         });
       };
 
-    /** Delayed transactions that could fail. */
-    let mayFail = 0;
-    let serial = 0;
+    let [serial, mayFail] = [0, 0];
     async function startNode(): Promise<Node> {
       const id = `node ${serial++}`;
       await table.renew(id, 1e12);
@@ -504,7 +502,6 @@ export function testChargesModel(test: TestFn, newPlace: NewPlace, steps: number
           if (held?.gate.proceed) {
             const { deferred } = held;
             const { proceed } = held.gate;
-            // In turn, so that each happens often enough with every seed.
             const outcome = deferred?.mayFail ? (outcomes[mayFail++ % outcomes.length] ?? 'done') : 'done';
             held.gate.proceed = undefined;
             held.deferred = undefined;
