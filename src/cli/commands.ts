@@ -34,9 +34,7 @@ async function models(config: Config): Promise<Command> {
       const { device, precision: requested, operators: requestedOperators } = config.engine;
       return { device, requested, requestedOperators, instructionSets, operators };
     },
-    stdin,
     out: stdout,
-    err: stderr,
   });
 }
 
@@ -176,7 +174,7 @@ function doctorCommand(config: Config): Command {
 /** The commands on networks and on libraries for a GPU; the modules of a group are loaded only if it is asked for. */
 async function groupCommands(config: Config): Promise<Command[]> {
   const groups = [
-    ['models', 'networks: list, pull, verify, prepare, compare, add, remove', models],
+    ['models', 'networks: list, pull, verify, prepare, add, remove', models],
     ['runtime', 'libraries for a GPU: install', runtime],
   ] as const;
   return Promise.all(
