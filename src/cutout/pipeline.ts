@@ -60,7 +60,6 @@ export interface PipelineResult extends Dimensions {
 export interface Decoded {
   readonly image: Raster;
   readonly mask: SubjectMask | undefined;
-  readonly stages: Stages;
 }
 
 /** A matte, in whose buffer the pixels of the result stand, and the type of its subject. */
@@ -123,34 +122,6 @@ const matteTimes = (
 const namedSubject = ({ subject }: Plan): SubjectType | undefined =>
   subject === 'classify' || subject === 'unused' ? undefined : subject;
 
-/** Times the stages of one job, and reports each to the telemetry of its request as it ends. */
-class StageTimes {
-  readonly #telemetry: RequestTelemetry;
-  #stages: Stages;
-
-  constructor(telemetry: RequestTelemetry, before: Stages = {}) {
-    this.#telemetry = telemetry;
-    this.#stages = before;
-  }
-
-  get all(): Stages {
-    return this.#stages;
-  }
-
-  add(more: Stages): void {
-    this.#stages = { ...this.#stages, ...more };
-    this.#telemetry.ended(more);
-  }
-
-  /** Adds the time that `work` takes, unless it fails. */
-  async timed<T>(stage: keyof Stages, work: () => Promise<T>): Promise<T> {
-    const started = performance.now();
-    const done = await work();
-    this.add({ [stage]: performance.now() - started });
-    return done;
-  }
-}
-
 /** The masks that say which subject is meant, and the key under which outputs of the networks for the image are cached. */
 interface Selected {
   readonly mask?: SubjectMask | undefined;
@@ -171,30 +142,28 @@ export class Pipeline {
     // All sizes but that of a crop are known before decoding. A crop can only be refused once its subject is known: a
     // small subject fits every format, even with the widest margins.
     if (!plan.geometry.crop) assertFits(plan.format, plan.result);
-    const times = new StageTimes(call.telemetry);
     const jobLimits = this.#jobLimits(call);
     const { image: sent, mask: sentMask } = plan;
-    const decoded = await times.timed('decode', async () => ({
+    return call.telemetry.timed('decode', async () => ({
       image: await decode(sent.bytes, sent.probe, plan.decode, jobLimits),
       mask:
         sentMask &&
         (await withMaskErrors(decodeMask(sentMask.bytes, sentMask.probe, sentMask.size, jobLimits))),
     }));
-    return { ...decoded, stages: times.all };
   }
 
   /** Makes the result of a decoded image, whose buffer it uses. Rejects with `unknown_foreground` without a subject. */
   async cutOut(plan: Plan, decoded: Decoded, call: PipelineCall): Promise<PipelineResult> {
-    const times = new StageTimes(call.telemetry, decoded.stages);
-    const selected = await this.#select(plan, decoded, call, times);
-    const matted = await this.#matte(plan, decoded.image, selected, call, times);
-    const composed = await this.#compose(plan, matted, call, times);
-    const encoded = await times.timed('encode', () => this.#encode(plan, composed, call));
+    const { telemetry } = call;
+    const selected = await this.#select(plan, decoded, call);
+    const matted = await this.#matte(plan, decoded.image, selected, call);
+    const composed = await this.#compose(plan, matted, call);
+    const encoded = await telemetry.timed('encode', () => this.#encode(plan, composed, call));
     const { width, height } = composed.image;
     const type = typeLabel(matted.subject, plan.typeLevel);
     const uncertainty = uncertaintyScore(this.#parts.curve, matted.matte.uncertainty);
-    call.telemetry.add(resultAttributes({ ...encoded, width, height, uncertainty }));
-    return { encoded, width, height, foreground: composed.box, type, uncertainty, stages: times.all };
+    telemetry.add(resultAttributes({ ...encoded, width, height, uncertainty }));
+    return { encoded, width, height, foreground: composed.box, type, uncertainty, stages: telemetry.stages };
   }
 
   #jobLimits({ signal, watch }: PipelineCall): JobLimits {
@@ -206,11 +175,10 @@ export class Pipeline {
     { prompt }: Plan,
     { image: pixels, mask }: Decoded,
     { accountId, imageId, signal, telemetry }: PipelineCall,
-    times: StageTimes,
   ): Promise<Selected> {
     const { selection } = this.#parts;
     if (!prompt || !selection) return { mask };
-    const found = await times.timed('select', () =>
+    const found = await telemetry.timed('select', () =>
       selection.find({ accountId, imageId, pixels, prompt, signal }),
     );
     telemetry.add({ encodings: found.embedded ? 1 : 0 });
@@ -223,7 +191,6 @@ export class Pipeline {
     decoded: Raster,
     { mask, firstMask, imageKey }: Selected,
     { signal, telemetry }: PipelineCall,
-    times: StageTimes,
   ): Promise<Matted> {
     const { engine, network, second, subjectTypes, selection } = this.#parts;
     const { result, hiddenColour, input, roi } = plan;
@@ -250,7 +217,7 @@ export class Pipeline {
       { signal },
     );
     if (imageKey !== undefined && matte.output) outputs?.set(imageKey, outputSettings, matte.output);
-    times.add(matteTimes(matte, classify));
+    telemetry.ended(matteTimes(matte, classify));
     const subject = namedSubject(plan) ?? matte.subject?.type ?? 'other';
     telemetry.add({ runs: matte.runs, second: matte.secondLook, ...(matte.subject && { type: subject }) });
     const area = roi ?? result;
@@ -259,19 +226,14 @@ export class Pipeline {
   }
 
   /** Composes the canvas: crop, scale and position, shadow, background. */
-  async #compose(
-    plan: Plan,
-    { image, matte, subject }: Matted,
-    call: PipelineCall,
-    times: StageTimes,
-  ): Promise<Composed> {
+  async #compose(plan: Plan, { image, matte, subject }: Matted, call: PipelineCall): Promise<Composed> {
     const shadowOpacity = plan.shadowOpacity[subject];
     const composed = composition(plan.result, matte.box, { ...plan.geometry, shadowOpacity });
     const { width, height } = composed;
     assertFits(plan.format, composed);
     if (plan.background.kind === 'none' && isIdentity(plan.result, composed))
       return { image, box: matte.box, opaque: matte.opaque };
-    return times.timed('compose', async () => {
+    return call.telemetry.timed('compose', async () => {
       const { subject: _, ...composePlan } = composed;
       const layers = await backgroundLayer(plan, composed, this.#jobLimits(call));
       const canvas = withCapacity(composed, image);
