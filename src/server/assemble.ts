@@ -9,8 +9,7 @@ import { createApp } from '../http/app.ts';
 import type { Devices } from '../http/route/health/route.ts';
 import { listen } from '../http/server.ts';
 import type { ProbeLimits } from '../image/types.ts';
-import type { Improve } from '../improve/improve.ts';
-import { keepSwept, openImprove } from '../improve/open.ts';
+import { type Improve, keepSwept, openImprove } from '../improve/improve.ts';
 import { createTakeImage } from '../improve/takeImage.ts';
 import type { Logger } from '../ops/log.ts';
 import { assertImageThreads, configureImages } from './images.ts';
@@ -73,11 +72,11 @@ interface Foundation {
 
 /** Opens the shop, if packs are for sale. Stripe's library is large and loaded only then. */
 async function openPurchases(
-  { billing }: Pick<Config, 'billing'>,
+  { billing, http }: Pick<Config, 'billing' | 'http'>,
   stores: Parameters<typeof bookPurchase>[0],
   api: Overrides['stripe'],
 ) {
-  const selling = purchasesOf(billing);
+  const selling = purchasesOf(billing, http.publicUrl);
   if (!selling) return undefined;
   const { Purchases } = await import('../billing/stripeCheckout.ts');
   return new Purchases({ ...selling, ...(api && { api }) }, (purchase) => bookPurchase(stores, purchase));
@@ -130,37 +129,25 @@ const countDevices = ({ devices }: Pick<EngineStats, 'devices'>): Devices => {
   return { ready: devices.length - lost, lost };
 };
 
-/** The use case of a server, which exists once its network is loaded. */
-class Work {
+/** The use case of a server, and what is known of its network. */
+interface Work {
   /** Rejects with the error of the network, or with a UserError. */
   readonly cutout: Promise<Cutout>;
-  #networkUsable = () => true;
-  #devices: () => Devices = () => ({ ready: 0, lost: 0 });
-
-  constructor(config: Config, options: AssembleOptions, foundation: Foundation, closers: Closers) {
-    this.cutout = options.opening.then((network) =>
-      this.#open(network, config, options, foundation, closers),
-    );
-    // `Server.ready` rejects with the same error.
-    this.cutout.catch(() => {});
-  }
-
   /** False while an unloaded network cannot be loaded again. */
-  networkUsable(): boolean {
-    return this.#networkUsable();
-  }
+  readonly networkUsable: () => boolean;
+  readonly devices: () => Devices;
+}
 
-  devices(): Devices {
-    return this.#devices();
-  }
-
-  async #open(
-    opened: OpenedEngine,
-    config: Config,
-    options: AssembleOptions,
-    { stores, shared, images, ...foundation }: Foundation,
-    closers: Closers,
-  ): Promise<Cutout> {
+/** Opens the use case once the network is loaded. */
+function openWork(
+  config: Config,
+  options: AssembleOptions,
+  { stores, shared, images, ...foundation }: Foundation,
+  closers: Closers,
+): Work {
+  let usable = () => true;
+  let devices = (): Devices => ({ ready: 0, lost: 0 });
+  const open = async (opened: OpenedEngine): Promise<Cutout> => {
     await assertImageThreads();
     const { logger } = options.log;
     const { metrics } = foundation.observation;
@@ -178,12 +165,16 @@ class Work {
     const { estimate } = options;
     const parts = { ...limits, logger, metrics, ledger, shared, limits: images, estimate };
     const { cutout, networkUsable, stop } = openMeteredCutout(opened, config, parts);
-    this.#networkUsable = networkUsable;
-    this.#devices = () => countDevices(opened.engine.stats());
+    usable = networkUsable;
+    devices = () => countDevices(opened.engine.stats());
     closers.add(stop);
     closers.add(() => opened.second?.stop());
     return options.wrapCutout ? options.wrapCutout(cutout) : cutout;
-  }
+  };
+  const cutout = options.opening.then(open);
+  // `Server.ready` rejects with the same error.
+  cutout.catch(() => {});
+  return { cutout, networkUsable: () => usable(), devices: () => devices() };
 }
 
 /** Creates the application over what was opened. */
@@ -199,8 +190,8 @@ function openApp(config: Config, options: AssembleOptions, foundation: Foundatio
     logger: options.log.logger,
     health: options.health,
     storesReachable: () => stores.isReachable() && shared.isReachable(),
-    networkUsable: () => work.networkUsable(),
-    devices: () => work.devices(),
+    networkUsable: work.networkUsable,
+    devices: work.devices,
     opening: () => options.openingSteps().map(openingSince),
     recorders: [...(options.recorders ?? []), ...observation.recorders],
     timeout: config.http.timeout,
@@ -249,7 +240,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
   const closers = new Closers(log.logger);
   try {
     const foundation = await openFoundation(config, options, closers);
-    const work = new Work(config, options, foundation, closers);
+    const work = openWork(config, options, foundation, closers);
     watchStart(options, foundation, work);
     const app = openApp(config, options, foundation, work);
     closers.add(options.closeEngine);
