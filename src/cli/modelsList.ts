@@ -19,7 +19,7 @@ export async function preparedIn(modelsDir: string, { manifest }: CatalogueEntry
 }
 
 /** Judged by the existence of files. */
-export type NetworkState = 'ready' | 'pulled' | 'absent';
+type NetworkState = 'ready' | 'pulled' | 'absent';
 
 async function stateOf(
   modelsDir: string,
@@ -31,7 +31,7 @@ async function stateOf(
 }
 
 /** A network of `cutout models list --json`. */
-export interface ListedNetwork {
+interface ListedNetwork {
   readonly name: string;
   readonly title: string;
   readonly role: Manifest['role'];
@@ -52,7 +52,7 @@ export interface ListedNetwork {
   readonly quality: NonNullable<Manifest['quality']> | null;
 }
 
-export interface ListOptions {
+interface ListOptions {
   readonly catalogue: Catalogue;
   readonly modelsDir: string;
   readonly device: Provider;
