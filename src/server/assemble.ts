@@ -6,7 +6,7 @@ import type { Cutout } from '../cutout/cutout.ts';
 import { openingSince } from '../engine/opening.ts';
 import type { EngineStats, OpeningStep } from '../engine/types.ts';
 import { createApp } from '../http/app.ts';
-import type { Devices } from '../http/route/health/route.ts';
+import { type Devices, type ReadinessParts, whyNotReady } from '../http/route/health/route.ts';
 import { listen } from '../http/server.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import { type Improve, keepSwept, openImprove } from '../improve/improve.ts';
@@ -130,12 +130,9 @@ const countDevices = ({ devices }: Pick<EngineStats, 'devices'>): Devices => {
 };
 
 /** The use case of a server, and what is known of its network. */
-interface Work {
+interface Work extends ReadinessParts {
   /** Rejects with the error of the network, or with a UserError. */
   readonly cutout: Promise<Cutout>;
-  /** False while an unloaded network cannot be loaded again. */
-  readonly networkUsable: () => boolean;
-  readonly devices: () => Devices;
 }
 
 /** Opens the use case once the network is loaded. */
@@ -174,11 +171,23 @@ function openWork(
   const cutout = options.opening.then(open);
   // `Server.ready` rejects with the same error.
   cutout.catch(() => {});
-  return { cutout, networkUsable: () => usable(), devices: () => devices() };
+  return {
+    cutout,
+    health: options.health,
+    storesReachable: () => stores.isReachable() && shared.isReachable(),
+    networkUsable: () => usable(),
+    devices: () => devices(),
+    opening: () => options.openingSteps().map(openingSince),
+  };
 }
 
 /** Creates the application over what was opened. */
-function openApp(config: Config, options: AssembleOptions, foundation: Foundation, work: Work) {
+function openApp(
+  config: Config,
+  options: AssembleOptions,
+  foundation: Foundation,
+  { cutout, ...readiness }: Work,
+) {
   const { stores, improve, shared, observation, purchases, console: people, images, limits } = foundation;
   const { accounts, ledger } = stores;
   const { metrics } = observation;
@@ -188,11 +197,7 @@ function openApp(config: Config, options: AssembleOptions, foundation: Foundatio
   return createApp({
     version: version(),
     logger: options.log.logger,
-    health: options.health,
-    storesReachable: () => stores.isReachable() && shared.isReachable(),
-    networkUsable: work.networkUsable,
-    devices: work.devices,
-    opening: () => options.openingSteps().map(openingSince),
+    ...readiness,
     recorders: [...(options.recorders ?? []), ...observation.recorders],
     timeout: config.http.timeout,
     authenticate: (hash) => accounts.authenticate(hash),
@@ -201,7 +206,7 @@ function openApp(config: Config, options: AssembleOptions, foundation: Foundatio
     scheduler,
     memory,
     // The route answers 503 until `health` is ready, which requires a network.
-    cutout: async (request, call) => (await work.cutout)(request, call),
+    cutout: async (request, call) => (await cutout)(request, call),
     takeImage: createTakeImage({ improve, downloadsFor, limits: images }),
     ...(adminToken && { admin: { ...stores, token: adminToken } }),
     ...(metrics && metricsToken && { metrics: { metrics, token: metricsToken } }),
@@ -215,7 +220,7 @@ function openApp(config: Config, options: AssembleOptions, foundation: Foundatio
 
 /** Watches what has metrics before the network is loaded. */
 function watchStart(
-  { log, health, openingSteps }: AssembleOptions,
+  { log, openingSteps }: AssembleOptions,
   { stores, shared, observation: { metrics } }: Foundation,
   work: Work,
 ): void {
@@ -225,11 +230,7 @@ function watchStart(
     idempotency: shared.idempotency,
     droppedLines: () => log.dropped(),
     opening: openingSteps,
-    isReady: () => {
-      const { ready, lost } = work.devices();
-      const reachable = stores.isReachable() && shared.isReachable();
-      return health.phase === 'ready' && reachable && work.networkUsable() && (lost === 0 || ready > 0);
-    },
+    isReady: () => whyNotReady(work) === undefined,
   });
 }
 
