@@ -118,7 +118,7 @@ async function networkArguments({ network, device, provider }: Options): Promise
 function libraryArguments({ device }: Options): string[] {
   if (device === 'host') return ['--runtime', defaultRuntimePath()];
   const data = process.env['CUTOUT_DATA_DIR'] ?? path.join(root, 'data');
-  const installed = findRuntime(process.env['CUTOUT_RUNTIMES_DIR'] ?? path.join(data, 'runtimes'));
+  const installed = findRuntime(path.join(data, 'runtimes'));
   const named = process.env['CUTOUT_RUNTIME'] ?? installed?.runtimePath ?? defaultRuntimePath();
   const libraries = named === installed?.runtimePath ? installed.libraries : [];
   return ['--runtime', named, ...libraries.flatMap((file) => ['--library', file])];

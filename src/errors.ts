@@ -18,129 +18,81 @@ interface Row {
   readonly console?: true;
 }
 
-const row = (code: string, status: number, title: string, detail: string, reported = false): Row => ({
-  code,
-  status,
+type Entry = readonly [status: number, title: string, detail: string, more?: Partial<Row>];
+
+const invalid = (field: string, title = `Invalid ${field} parameter given`): Entry => [
+  400,
   title,
-  detail,
-  reported,
-});
-
-const consoleRow = (code: string, status: number, title: string, detail: string): Row => ({
-  ...row(code, status, title, detail),
-  console: true,
-});
-
-const invalid = (field: string, title = `Invalid ${field} parameter given`): Row =>
-  row(`invalid_${field}`, 400, title, `The value of ${field} is not valid.`);
+  `The value of ${field} is not valid.`,
+];
 
 const urlDetail = 'Only absolute http and https URLs of public hosts are accepted.';
 
-export const catalogue = {
-  missing_source: row(
-    'missing_source',
+const entries = {
+  missing_source: [
     400,
     'No image given',
     'Please provide the source image in the image_url, image_file or image_file_b64 parameter.',
-  ),
-  multiple_sources: row(
-    'multiple_sources',
+  ],
+  multiple_sources: [
     400,
     'Multiple image sources given: Please provide either the image_url, image_file or image_file_b64 parameter.',
     'More than one of image_url, image_file and image_file_b64 was received.',
-  ),
-  multiple_bg_sources: row(
-    'multiple_bg_sources',
+  ],
+  multiple_bg_sources: [
     400,
     'Multiple background sources given: Please provide either the bg_color, the bg_image_url or the bg_image_file parameter.',
     'More than one of bg_color, bg_image_url and bg_image_file was received.',
-  ),
-  multiple_masks: row(
-    'multiple_masks',
+  ],
+  multiple_masks: [
     400,
     'Multiple masks given: Please provide either the mask_file or the mask_file_b64 parameter.',
     'Both mask_file and mask_file_b64 were received.',
-  ),
-  multiple_subject_sources: row(
-    'multiple_subject_sources',
+  ],
+  multiple_subject_sources: [
     400,
     'Multiple ways to choose the subject given: Please provide either a mask or subject_points and subject_box.',
     'A mask was received together with subject_points or subject_box.',
-  ),
-  invalid_image_url: row(
-    'invalid_image_url',
-    400,
-    'Invalid image_url: Please provide a valid URL.',
-    urlDetail,
-  ),
-  invalid_bg_image_url: row(
-    'invalid_bg_image_url',
-    400,
-    'Invalid bg_image_url: Please provide a valid URL.',
-    urlDetail,
-  ),
-  failed_image_download: row(
-    'failed_image_download',
+  ],
+  invalid_image_url: [400, 'Invalid image_url: Please provide a valid URL.', urlDetail],
+  invalid_bg_image_url: [400, 'Invalid bg_image_url: Please provide a valid URL.', urlDetail],
+  failed_image_download: [
     400,
     'Failed to download image from given image_url: {url}',
     'The URL could not be downloaded.',
-  ),
+  ],
   // This title names the parameter as the published API does.
-  failed_bg_download: row(
-    'failed_bg_download',
+  failed_bg_download: [
     400,
     'Failed to download background image from given image_url: {url}',
     'The URL could not be downloaded.',
-  ),
-  failed_to_read_image: row(
-    'failed_to_read_image',
-    400,
-    'There was an error reading the image.',
-    'The image is damaged or incomplete.',
-  ),
-  invalid_dimensions: row(
-    'invalid_dimensions',
+  ],
+  failed_to_read_image: [400, 'There was an error reading the image.', 'The image is damaged or incomplete.'],
+  invalid_dimensions: [
     400,
     'Failed to read image dimensions',
     'The dimensions of the given image could not be read.',
-  ),
-  invalid_file_type: row(
-    'invalid_file_type',
-    400,
-    'Invalid file type',
-    'Expected jpg/png/webp, received an unknown type',
-  ),
-  file_too_large: row('file_too_large', 400, 'File too large', `File exceeds limit of ${maxFileMebibytes}MB`),
-  resolution_too_high: row(
-    'resolution_too_high',
+  ],
+  invalid_file_type: [400, 'Invalid file type', 'Expected jpg/png/webp, received an unknown type'],
+  file_too_large: [400, 'File too large', `File exceeds limit of ${maxFileMebibytes}MB`],
+  resolution_too_high: [
     400,
     'Image resolution too high',
     `Maximum supported input resolution is ${maxMegapixels} megapixels, a side may have at most ${maxImageSide} pixels`,
-  ),
-  unknown_foreground: row(
-    'unknown_foreground',
-    400,
-    'Could not identify foreground in image.',
-    'No subject was found.',
-  ),
+  ],
+  unknown_foreground: [400, 'Could not identify foreground in image.', 'No subject was found.'],
   invalid_size: invalid('size', "Invalid value for parameter 'size'"),
   invalid_type: invalid('type'),
   invalid_type_level: invalid('type_level'),
   invalid_format: invalid('format'),
   invalid_channels: invalid('channels', "Invalid value for parameter 'channels'"),
   invalid_roi: invalid('roi'),
-  roi_exceeds_bounds: row(
-    'roi_exceeds_bounds',
+  roi_exceeds_bounds: [
     400,
     'ROI exceeds image bounds',
     'The given roi parameter defines a region that exceeds the image bounds',
-  ),
-  roi_region_empty: row(
-    'roi_region_empty',
-    400,
-    'ROI region is empty',
-    'The given roi parameter defines an empty region',
-  ),
+  ],
+  roi_region_empty: [400, 'ROI region is empty', 'The given roi parameter defines an empty region'],
   invalid_crop: invalid('crop'),
   invalid_crop_margin: invalid('crop_margin'),
   invalid_scale: invalid('scale'),
@@ -152,93 +104,79 @@ export const catalogue = {
   invalid_semitransparency: invalid('semitransparency'),
   invalid_bg_color: invalid('bg_color'),
   invalid_mask_file: invalid('mask_file'),
-  mask_shape_mismatch: row(
-    'mask_shape_mismatch',
+  mask_shape_mismatch: [
     400,
     'Mask does not have the shape of the image',
     'The mask has to have the proportions of the upright image.',
-  ),
+  ],
   invalid_subject_points: invalid('subject_points'),
   invalid_subject_box: invalid('subject_box'),
-  subject_selection_unavailable: row(
-    'subject_selection_unavailable',
+  subject_selection_unavailable: [
     400,
     'Points and boxes are not available',
     'This installation does not choose the subject by subject_points and subject_box. Use mask_file instead.',
-  ),
-  malformed_request: row(
-    'malformed_request',
-    400,
-    'Malformed request',
-    'The body of the request could not be read.',
-  ),
-  insufficient_credits: row(
-    'insufficient_credits',
+  ],
+  malformed_request: [400, 'Malformed request', 'The body of the request could not be read.'],
+  insufficient_credits: [
     402,
     'Insufficient credits',
     'The balance of the account is too low for this request.',
-  ),
-  auth_missing: row('auth_failed', 403, 'Missing API Key', 'Send your key in the X-Api-Key header.'),
-  auth_invalid: row(
-    'auth_failed',
+  ],
+  auth_missing: [403, 'Missing API Key', 'Send your key in the X-Api-Key header.', { code: 'auth_failed' }],
+  auth_invalid: [
     403,
     'API Key invalid',
     'The given API key does not exist or was revoked.',
-  ),
-  not_signed_in: consoleRow('not_signed_in', 401, 'Not signed in', 'Sign in at /console first.'),
-  operators_only: consoleRow('operators_only', 403, 'For operators only', 'This account is not an operator.'),
-  forged_request: consoleRow(
-    'forged_request',
+    { code: 'auth_failed' },
+  ],
+  not_signed_in: [401, 'Not signed in', 'Sign in at /console first.', { console: true }],
+  operators_only: [403, 'For operators only', 'This account is not an operator.', { console: true }],
+  forged_request: [
     403,
     'Request from elsewhere',
     'The request did not come from the console of this service. Reload the page and try again.',
-  ),
-  not_found: row('not_found', 404, 'Not found', 'No such path.'),
-  method_not_allowed: row(
-    'method_not_allowed',
-    405,
-    'Method not allowed',
-    'This path does not support this method.',
-  ),
-  unsupported_content_type: row(
-    'unsupported_content_type',
+    { console: true },
+  ],
+  not_found: [404, 'Not found', 'No such path.'],
+  method_not_allowed: [405, 'Method not allowed', 'This path does not support this method.'],
+  unsupported_content_type: [
     415,
     'Unsupported content type',
     'Expected multipart/form-data, application/x-www-form-urlencoded or application/json.',
-  ),
-  rate_limit_exceeded: row(
-    'rate_limit_exceeded',
+  ],
+  rate_limit_exceeded: [
     429,
     'Rate limit exceeded',
     'Too many requests. Wait for the time given in Retry-After.',
-  ),
+  ],
   /** The client disconnected: only the log sees it. */
-  client_closed: row('client_closed', 499, 'Client closed request', 'The client closed the connection.'),
-  internal_error: row(
-    'internal_error',
-    500,
-    'Internal server error',
-    'The request could not be completed.',
-    true,
-  ),
-  service_unavailable: row(
-    'service_unavailable',
+  client_closed: [499, 'Client closed request', 'The client closed the connection.'],
+  internal_error: [500, 'Internal server error', 'The request could not be completed.', { reported: true }],
+  service_unavailable: [
     503,
     'Service unavailable',
     'The service is busy. Try again after the time given in Retry-After.',
-  ),
-  timeout: row(
-    'timeout',
+  ],
+  timeout: [
     504,
     'Request timed out',
     'The request took longer than this service allows. Ask for a smaller size, for PNG or JPG, or try again.',
-  ),
-} as const satisfies Record<string, Row>;
+  ],
+} satisfies Record<string, Entry>;
+
+export type ErrorId = keyof typeof entries;
+
+/** Every error by its id, which is its code unless the table says another. */
+export const catalogue = Object.fromEntries(
+  Object.entries<Entry>(entries).map(([code, [status, title, detail, more]]): [string, Row] => [
+    code,
+    { code, status, title, detail, reported: false, ...more },
+  ]),
+) as Readonly<Record<ErrorId, Row>>;
 
 /** Errors of the API, without those of the console. */
 export const apiErrors: readonly Row[] = Object.values<Row>(catalogue).filter((each) => !each.console);
 
-export type ErrorId = keyof typeof catalogue;
 /** Options with an error of their own for an invalid value. */
 export type InvalidOption = Extract<ErrorId, `invalid_${string}`>;
 

@@ -72,7 +72,7 @@ async function placeNew(temporary: string, file: string): Promise<void> {
 }
 
 /** What happens to a file of the same name; a `durable` one survives a power failure. */
-export type Placement = 'new' | 'replace' | 'replaceDurably';
+type Placement = 'new' | 'replace' | 'replaceDurably';
 
 const placements: Readonly<Record<Placement, (temporary: string, file: string) => Promise<void>>> = {
   new: placeNew,

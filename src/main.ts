@@ -1,22 +1,11 @@
 import { Command } from 'commander';
-import { printSafely, showConfig } from './cli/output.ts';
+import { isForPeople, printSafely, showConfig } from './cli/output.ts';
 import { type Config, InvalidSettings, loadConfig, withModel } from './config/readConfig.ts';
-import { EngineError } from './engine/types.ts';
-import { UserError } from './errors.ts';
 import { accessSentence } from './folder.ts';
-import { ModelError } from './models/error.ts';
 import { release, version } from './server/installation.ts';
-import { StoreError } from './store/error.ts';
 
 const { argv, stderr, stdout } = process;
 for (const stream of [stdout, stderr]) printSafely(stream);
-
-/** Errors whose message is a sentence for the user; all others are bugs and are printed with their stack. */
-const isForPeople = (error: unknown): error is Error =>
-  error instanceof UserError ||
-  error instanceof ModelError ||
-  error instanceof StoreError ||
-  (error instanceof EngineError && error.code !== 'ENGINE_INTERNAL');
 
 /** `cutout config` lists all settings before it fails for those that are wrong. */
 function readConfig(): Config {

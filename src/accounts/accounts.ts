@@ -1,14 +1,23 @@
-import { createHmac } from 'node:crypto';
-import { type AccountRow, AccountTable, type KeyRow, maxKeys } from '../store/accountTable.ts';
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { type AccountRow, accountColumns, holdLiving } from '../store/accountRow.ts';
 import type { Sql } from '../store/database.ts';
-import { StoreError } from '../store/error.ts';
+import { StoreError, unknownAccount } from '../store/error.ts';
 import { QueryCache } from '../store/queryCache.ts';
 import { sharedSecret } from '../store/secretTable.ts';
 import { bucketOf, hashKey, newKey, randomText, shownPrefix } from './keyFormat.ts';
-import { findKey, type KeyMatch } from './keyLookup.ts';
 
 export type Account = AccountRow;
-export type ApiKey = KeyRow;
+
+export interface ApiKey {
+  readonly id: string;
+  readonly accountId: string;
+  /** The beginning of the key, safe to show. */
+  readonly prefix: string;
+  readonly label: string;
+  readonly createdAt: number;
+  readonly lastUsedAt: number | null;
+  readonly revokedAt: number | null;
+}
 
 export interface CreatedKey {
   readonly id: string;
@@ -17,10 +26,43 @@ export interface CreatedKey {
   readonly prefix: string;
 }
 
+interface KeyMatch {
+  readonly keyId: string;
+  readonly account: Account;
+}
+
+interface KeyCandidate extends Account {
+  readonly keyId: string;
+  readonly hash: Buffer;
+  readonly revokedAt: number | null;
+}
+
+/** Keys of an account, so that its lists and its export are bounded. */
+const maxKeys = 1000;
+
+const keyColumns = `id, account_id AS "accountId", prefix, label, created_at AS "createdAt",
+  last_used_at AS "lastUsedAt", revoked_at AS "revokedAt"`;
+
+/**
+ * Runs for every request. SQLite plans a join anew for every value of a parameter that its planner sees, which takes ten
+ * times as long as the look-up; it does not look into a subquery.
+ */
+const candidatesQuery = `SELECT api_key.id AS "keyId", api_key.hash, api_key.revoked_at AS "revokedAt", ${accountColumns}
+  FROM api_key JOIN account ON account.id = api_key.account_id
+  WHERE api_key.bucket = (SELECT CAST(@bucket AS BIGINT))`;
+
+const countKeys = `SELECT count(*) AS "all", count(revoked_at) AS revoked FROM api_key WHERE account_id = @accountId`;
+const forgetKeys = `DELETE FROM api_key WHERE id IN (
+  SELECT id FROM api_key WHERE account_id = @accountId AND revoked_at IS NOT NULL
+  ORDER BY revoked_at, id LIMIT @excess)`;
+
+/** Compared if there is no candidate, so that unknown keys take the same path as known ones. */
+const noHash = Buffer.alloc(32);
+
+/** Accounts and their keys: the tables `account` and `api_key`. */
 export class Accounts {
-  readonly #table: AccountTable;
+  readonly #sql: Sql;
   readonly #now: () => number;
-  readonly #pseudonymise: () => Promise<Pseudonymise>;
   /** Last uses, by key, that are not written yet. */
   readonly #used = new Map<string, number>();
   /** Matches of keys, by the hash of the key. */
@@ -28,10 +70,9 @@ export class Accounts {
 
   /** `now` returns Unix milliseconds. */
   constructor(sql: Sql, now: () => number) {
-    this.#table = new AccountTable(sql);
+    this.#sql = sql;
     this.#matches = new QueryCache(sql);
     this.#now = now;
-    this.#pseudonymise = () => createPseudonymise(sql);
   }
 
   /** If `id` exists, returns that account unchanged. */
@@ -45,31 +86,42 @@ export class Accounts {
     id: string,
     email: string | null = null,
   ): Promise<{ account: Account; created: boolean }> {
-    const created = await this.#table.insertAccount({ id, name, email, createdAt: this.#now() });
-    return { account: await this.get(id), created };
+    const inserted = await this.#sql.run(
+      `INSERT INTO account (id, name, email, created_at) VALUES (@id, @name, @email, @createdAt)
+       ON CONFLICT DO NOTHING`,
+      { id, name, email, createdAt: this.#now() },
+    );
+    return { account: await this.get(id), created: inserted === 1 };
   }
 
   /** Throws STORE_UNKNOWN_ACCOUNT. */
   async get(id: string): Promise<Account> {
-    const account = await this.#table.account(id);
-    if (!account) throw new StoreError('STORE_UNKNOWN_ACCOUNT', `There is no account ${id}.`);
+    const account = await this.find(id);
+    if (!account) throw unknownAccount(id);
     return account;
   }
 
   /** `get`, and locks the account until the transaction ends. */
   async lock(id: string): Promise<Account> {
-    const account = await this.#table.lockedAccount(id);
-    if (!account) throw new StoreError('STORE_UNKNOWN_ACCOUNT', `There is no account ${id}.`);
+    const { forUpdate } = this.#sql.dialect;
+    const account = await this.#sql.get<Account>(
+      `SELECT ${accountColumns} FROM account WHERE id = @id${forUpdate}`,
+      { id },
+    );
+    if (!account) throw unknownAccount(id);
     return account;
   }
 
   find(id: string): Promise<Account | undefined> {
-    return this.#table.account(id);
+    return this.#sql.get(`SELECT ${accountColumns} FROM account WHERE id = @id`, { id });
   }
 
   /** Finds an account by its id, or by its name if that is unique. Rejects with STORE_UNKNOWN_ACCOUNT. */
   async resolve(idOrName: string): Promise<Account> {
-    const named = await this.#table.accountsNamed(idOrName);
+    const named = await this.#sql.all<Account>(
+      `SELECT ${accountColumns} FROM account WHERE name = @name ORDER BY created_at, id`,
+      { name: idOrName },
+    );
     const found = await this.find(idOrName);
     if (named.length > 1 && !found) {
       const message = `${named.length} accounts are named ${idOrName}: give the id of one.`;
@@ -87,8 +139,10 @@ export class Accounts {
       prefix: shownPrefix(key),
       label,
       createdAt: this.#now(),
+      bucket: bucketOf(hash),
+      hash,
     };
-    const inserted = await this.#table.insertKey(row, bucketOf(hash), hash);
+    const inserted = await this.#insertKey(row);
     if (inserted === 'no account') {
       await this.get(accountId);
       throw new StoreError('STORE_UNKNOWN_ACCOUNT', `The account ${accountId} was deleted by its owner.`);
@@ -111,26 +165,58 @@ export class Accounts {
 
   async keys(accountId: string): Promise<ApiKey[]> {
     await this.flush();
-    return this.#table.keys(accountId);
+    return this.#sql.all(
+      `SELECT ${keyColumns} FROM api_key WHERE account_id = @accountId ORDER BY created_at, id`,
+      { accountId },
+    );
   }
 
   /** False if there is no such key or it was revoked before. Effective from the next call on. */
-  revokeKey(id: string): Promise<boolean> {
-    return this.#table.revokeKey(id, this.#now());
+  async revokeKey(id: string): Promise<boolean> {
+    const revoked = await this.#sql.run(
+      'UPDATE api_key SET revoked_at = @at WHERE id = @id AND revoked_at IS NULL',
+      { id, at: this.#now() },
+    );
+    return revoked === 1;
   }
 
-  /** Updates name and e-mail address to the provider's current ones; false if the account is deleted. */
-  rename(id: string, name: string, email: string | null): Promise<boolean> {
-    return this.#table.updatePerson(id, name, email);
+  /** Updates name and e-mail address to the provider's current ones; false, and nothing is written, if the account is deleted. */
+  async rename(id: string, name: string, email: string | null): Promise<boolean> {
+    const updated = await this.#sql.run(
+      'UPDATE account SET name = @name, email = @email WHERE id = @id AND deleted_at IS NULL',
+      { id, name, email },
+    );
+    return updated === 1;
   }
 
   /**
-   * Revokes all keys and erases name, e-mail address, labels of keys and sign-ins. The ledger stays, and a
+   * Revokes all keys and erases name, e-mail address, labels of keys and sign-ins, in one step. The ledger stays, and a
    * keyed digest of the owner, so that what is given once per person is not given again.
    */
   async erase(id: string): Promise<void> {
-    const person = await this.#pseudonymise();
-    await this.#table.erase(id, { name: 'deleted account', at: this.#now(), person });
+    const person = await createPseudonymise(this.#sql);
+    const at = this.#now();
+    await this.#sql.transaction(async (sql) => {
+      await sql.run(
+        `UPDATE account SET name = 'deleted account', email = NULL, deleted_at = coalesce(deleted_at, @at)
+         WHERE id = @id`,
+        { id, at },
+      );
+      await sql.run(
+        `UPDATE api_key SET revoked_at = coalesce(revoked_at, @at), label = '' WHERE account_id = @id`,
+        { id, at },
+      );
+      const people = await sql.all<{ issuer: string; subject: string }>(
+        'DELETE FROM identity WHERE account_id = @id RETURNING issuer, subject',
+        { id },
+      );
+      for (const { issuer, subject } of people)
+        await sql.run(
+          'INSERT INTO deleted_account (person, account_id) VALUES (@person, @id) ON CONFLICT DO NOTHING',
+          { person: person(issuer, subject), id },
+        );
+      await sql.run('DELETE FROM console_link WHERE account_id = @id', { id });
+    });
   }
 
   /**
@@ -150,21 +236,64 @@ export class Accounts {
     return match.account;
   }
 
-  #match(hash: Buffer): Promise<KeyMatch | undefined> {
-    return this.#matches.get(hash.toString('latin1'), () => findKey(this.#table, hash));
-  }
-
-  /** Writes the recorded times of use; called periodically and at shutdown. */
+  /** Writes the recorded times of use; called periodically and at shutdown. A recorded time never decreases. */
   async flush(): Promise<void> {
     if (this.#used.size === 0) return;
-    const uses = new Map(this.#used);
+    // Rows are locked in the same order on all nodes, so that there are no deadlocks.
+    const uses = [...this.#used].toSorted(([a], [b]) => (a < b ? -1 : 1));
     this.#used.clear();
     try {
-      await this.#table.writeUse(uses);
+      await this.#sql.transaction(async (sql) => {
+        for (const [id, at] of uses)
+          await sql.run(
+            `UPDATE api_key SET last_used_at = @at
+             WHERE id = @id AND (last_used_at IS NULL OR last_used_at < @at)`,
+            { id, at },
+          );
+      });
     } catch (error) {
       for (const [key, at] of uses) this.#used.set(key, Math.max(at, this.#used.get(key) ?? 0));
       throw error;
     }
+  }
+
+  #match(hash: Buffer): Promise<KeyMatch | undefined> {
+    return this.#matches.get(hash.toString('latin1'), () => this.#findKey(hash));
+  }
+
+  /** No early exit: every candidate is compared completely, and there is always at least one comparison. */
+  async #findKey(hash: Buffer): Promise<KeyMatch | undefined> {
+    let found: KeyCandidate | undefined;
+    timingSafeEqual(hash, noHash);
+    const candidates = await this.#sql.all<KeyCandidate>(candidatesQuery, { bucket: bucketOf(hash) });
+    for (const candidate of candidates) if (timingSafeEqual(hash, candidate.hash)) found = candidate;
+    if (!found || found.revokedAt !== null || found.deletedAt !== null) return undefined;
+    const { keyId, id, name, email, createdAt, deletedAt } = found;
+    return { keyId, account: { id, name, email, createdAt, deletedAt } };
+  }
+
+  /**
+   * 'known': this very key exists already, for any account. 'no account': unknown or deleted. 'full': the account has
+   * `maxKeys` keys that are not revoked. Of revoked ones the oldest are forgotten beyond as many keys in all.
+   */
+  #insertKey(
+    row: Omit<ApiKey, 'lastUsedAt' | 'revokedAt'> & { readonly bucket: number; readonly hash: Buffer },
+  ): Promise<'inserted' | 'known' | 'no account' | 'full'> {
+    return this.#sql.transaction(async (sql) => {
+      const { accountId } = row;
+      if (!(await holdLiving(sql, accountId))) return 'no account';
+      const counted = await sql.get<{ all: number; revoked: number }>(countKeys, { accountId });
+      const { all, revoked } = counted ?? { all: 0, revoked: 0 };
+      if (all - revoked >= maxKeys) return 'full';
+      const inserted = await sql.run(
+        `INSERT INTO api_key (id, account_id, bucket, hash, prefix, label, created_at)
+         VALUES (@id, @accountId, @bucket, @hash, @prefix, @label, @createdAt) ON CONFLICT (hash) DO NOTHING`,
+        { ...row },
+      );
+      if (inserted === 0) return 'known';
+      if (all >= maxKeys) await sql.run(forgetKeys, { accountId, excess: all + 1 - maxKeys });
+      return 'inserted';
+    });
   }
 }
 

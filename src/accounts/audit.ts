@@ -1,4 +1,4 @@
-import type { AuditRow, AuditTable } from '../store/auditTable.ts';
+import type { Sql } from '../store/database.ts';
 
 type AuditAction =
   | 'sign-in'
@@ -27,30 +27,56 @@ export interface AuditEvent {
   readonly address?: string | undefined;
 }
 
+/** An event as it is stored. */
+export interface AuditRow {
+  readonly id: number;
+  /** Unix milliseconds. */
+  readonly at: number;
+  readonly actor: string | null;
+  readonly action: string;
+  readonly subject: string | null;
+  readonly detail: string | null;
+  readonly address: string | null;
+}
+
 /** Who changed accounts, keys and credits: append-only, enforced by the database. */
 export class AuditLog {
-  readonly #table: AuditTable;
+  readonly #sql: Sql;
   readonly #now: () => number;
 
   /** `now` returns Unix milliseconds. */
-  constructor(table: AuditTable, now: () => number) {
-    this.#table = table;
+  constructor(sql: Sql, now: () => number) {
+    this.#sql = sql;
     this.#now = now;
   }
 
-  write({ action, actor, subject, detail, address }: AuditEvent): Promise<void> {
-    return this.#table.insert({
-      at: this.#now(),
-      action,
-      actor: actor ?? null,
-      subject: subject ?? null,
-      detail: detail ?? null,
-      address: address ?? null,
-    });
+  async write({ action, actor, subject, detail, address }: AuditEvent): Promise<void> {
+    await this.#sql.run(
+      `INSERT INTO audit (at, actor, action, subject, detail, address)
+       VALUES (@at, @actor, @action, @subject, @detail, @address)`,
+      {
+        at: this.#now(),
+        action,
+        actor: actor ?? null,
+        subject: subject ?? null,
+        detail: detail ?? null,
+        address: address ?? null,
+      },
+    );
   }
 
   /** Newest first. `before` is the id of the oldest entry already known. */
-  list(page: { readonly before?: number | undefined; readonly limit: number }): Promise<AuditRow[]> {
-    return this.#table.list(page.before ?? Number.MAX_SAFE_INTEGER, page.limit);
+  list({
+    before = Number.MAX_SAFE_INTEGER,
+    limit,
+  }: {
+    readonly before?: number | undefined;
+    readonly limit: number;
+  }): Promise<AuditRow[]> {
+    return this.#sql.all(
+      `SELECT id, at, actor, action, subject, detail, address FROM audit WHERE id < @before
+       ORDER BY id DESC LIMIT @limit`,
+      { before, limit },
+    );
   }
 }

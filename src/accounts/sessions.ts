@@ -24,6 +24,9 @@ interface SessionRules {
   readonly absoluteMs: number;
 }
 
+/** Two hours without a request, and twelve in any case: what rights a provider vouched for is as old as the session. */
+export const sessionRules: SessionRules = { idleMs: 7_200_000, absoluteMs: 43_200_000 };
+
 /** Milliseconds that a session may be ahead of this machine's clock; beyond that, a clock has been set back. */
 const aheadMs = 60_000;
 /** The minimum number of milliseconds between two updates of the time of the last request. */

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { AccountTable, holdLiving } from '../store/accountTable.ts';
+import { holdLiving } from '../store/accountRow.ts';
 import { type Now, readClock } from '../store/clock.ts';
 import type { Sql } from '../store/database.ts';
 import { unknownAccount } from '../store/error.ts';
-import { SignInTable } from '../store/signInTable.ts';
 import { type Account, Accounts, createPseudonymise } from './accounts.ts';
 import { randomText } from './keyFormat.ts';
 
@@ -55,17 +54,27 @@ export class SignIns {
     const person = await createPseudonymise(this.#sql);
     // If two nodes see the same person for the first time, the second finds the account of the first.
     return this.#sql.transaction(async (sql) => {
-      const table = new SignInTable(sql);
       const now = this.#now ?? Date.now;
       const accounts = new Accounts(sql, now);
-      const known = await table.accountOf(issuer, subject);
+      const known = await sql.get<{ id: string }>(
+        'SELECT account_id AS id FROM identity WHERE issuer = @issuer AND subject = @subject',
+        { issuer, subject },
+      );
       // A concurrent deletion takes precedence: its account stays deleted, and the person gets a new one.
-      if (known !== undefined && (await accounts.rename(known, name, email))) {
-        return { account: await accounts.get(known), created: false };
-      }
+      if (known && (await accounts.rename(known.id, name, email)))
+        return { account: await accounts.get(known.id), created: false };
       const account = await accounts.create(name, undefined, email);
-      await table.insertIdentity(issuer, subject, account.id, now());
-      await table.insertFormer(account.id, person(issuer, subject));
+      const { id: accountId } = account;
+      await sql.run(
+        `INSERT INTO identity (issuer, subject, account_id, created_at)
+         VALUES (@issuer, @subject, @accountId, @at)`,
+        { issuer, subject, accountId, at: now() },
+      );
+      await sql.run(
+        `INSERT INTO former_account (account_id, former_id)
+         SELECT @accountId, account_id FROM deleted_account WHERE person = @person ON CONFLICT DO NOTHING`,
+        { accountId, person: person(issuer, subject) },
+      );
       return { account, created: true };
     });
   }
@@ -79,23 +88,37 @@ export class SignIns {
     await this.#sql.transaction(async (sql) => {
       if (!(await holdLiving(sql, accountId))) throw unknownAccount(accountId);
       const expiresAt = (await readClock(sql, this.#now)) + linkMs;
-      await new SignInTable(sql).insertLink(hashOf(token), accountId, expiresAt);
+      await sql.run(
+        'INSERT INTO console_link (hash, account_id, expires_at) VALUES (@hash, @accountId, @expiresAt)',
+        { hash: hashOf(token), accountId, expiresAt },
+      );
     });
     return token;
   }
 
   /** Whether `takeLink` would return an account now. */
   async isGood(token: string): Promise<boolean> {
-    const at = await readClock(this.#sql, this.#now);
-    return new SignInTable(this.#sql).hasLink(hashOf(token), at, at + longestMs);
+    const from = await readClock(this.#sql, this.#now);
+    const found = await this.#sql.get(
+      'SELECT 1 AS found FROM console_link WHERE hash = @hash AND expires_at > @from AND expires_at <= @to',
+      { hash: hashOf(token), from, to: from + longestMs },
+    );
+    return found !== undefined;
   }
 
   /** The account of an unused link; undefined if it is unknown, used or expired. */
   takeLink(token: string): Promise<Account | undefined> {
     return this.#sql.transaction(async (sql) => {
-      const at = await readClock(sql, this.#now);
-      const id = await new SignInTable(sql).takeLink(hashOf(token), at, at + longestMs);
-      return id === undefined ? undefined : new AccountTable(sql).account(id);
+      const from = await readClock(sql, this.#now);
+      await sql.run('DELETE FROM console_link WHERE expires_at <= @from OR expires_at > @to', {
+        from,
+        to: from + longestMs,
+      });
+      const taken = await sql.get<{ id: string }>(
+        'DELETE FROM console_link WHERE hash = @hash RETURNING account_id AS id',
+        { hash: hashOf(token) },
+      );
+      return taken && new Accounts(sql, this.#now ?? Date.now).find(taken.id);
     });
   }
 }

@@ -1,5 +1,5 @@
 import type { Account } from '../accounts/accounts.ts';
-import { accountColumns } from '../store/accountTable.ts';
+import { accountColumns } from '../store/accountRow.ts';
 import type { Sql } from '../store/database.ts';
 import { cursorValues, type TimedPage } from '../store/page.ts';
 import { usedInMonth } from './freePreviews.ts';

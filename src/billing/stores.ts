@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Accounts } from '../accounts/accounts.ts';
 import { AuditLog } from '../accounts/audit.ts';
-import { AuditTable } from '../store/auditTable.ts';
 import type { Database } from '../store/database.ts';
 import { NodeTable } from '../store/nodeTable.ts';
 import { openStore, type StoreOptions, watchDatabase } from '../store/open.ts';
@@ -55,7 +54,7 @@ function storesOn(
   return {
     accounts,
     ledger: new Ledger(database, { billing, now, ...server }),
-    audit: new AuditLog(new AuditTable(database), now ?? Date.now),
+    audit: new AuditLog(database, now ?? Date.now),
     database,
     transaction: (work) => transaction(database, now, work),
     close: async () => {

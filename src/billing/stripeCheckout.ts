@@ -7,9 +7,8 @@ export interface PurchaseOptions {
   readonly secretKey: string;
   /** Secret of the webhook endpoint, 'whsec_…'. */
   readonly webhookSecret: string;
-  /** Page to which the buyer returns. */
-  readonly successUrl: string;
-  readonly cancelUrl: string;
+  /** Page to which the buyer returns, having paid or not. */
+  readonly returnUrl: string;
   /** Replaces Stripe's server. */
   readonly api?: { readonly host: string; readonly port: number; readonly protocol: 'http' | 'https' };
 }
@@ -86,8 +85,8 @@ export class Purchases {
           },
         },
       ],
-      success_url: this.#options.successUrl,
-      cancel_url: this.#options.cancelUrl,
+      success_url: this.#options.returnUrl,
+      cancel_url: this.#options.returnUrl,
     });
     if (!session.url) throw new Error(`Stripe gave no address for session ${session.id}.`);
     return session.url;

@@ -1,6 +1,5 @@
 import { Accounts } from '../accounts/accounts.ts';
 import { AuditLog } from '../accounts/audit.ts';
-import { AuditTable } from '../store/auditTable.ts';
 import type { Now } from '../store/clock.ts';
 import type { Database, Sql } from '../store/database.ts';
 import { StoreError } from '../store/error.ts';
@@ -33,7 +32,7 @@ export async function transaction<T>(
   let unrecorded: unknown;
   try {
     return await database.transaction((sql) => {
-      const log = new AuditLog(new AuditTable(sql), now ?? Date.now);
+      const log = new AuditLog(sql, now ?? Date.now);
       const stores: StoresTransaction = {
         accounts: new Accounts(sql, now ?? Date.now),
         ledger: new Postings(sql, now),

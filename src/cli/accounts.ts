@@ -7,7 +7,7 @@ import { createAccountWithKey, createKey, revokeKey } from '../commands/accounts
 import type { CommandContext } from '../commands/command.ts';
 import { postCredits, refundCharge } from '../commands/credits.ts';
 import { StoreError } from '../store/error.ts';
-import { dayArgument, type Form, formOption, render } from './options.ts';
+import { dayArgument, formatOption, type ListFormat, render, using } from './listing.ts';
 
 interface AccountsCommandDependencies {
   /** Opens the stores for one command; they are closed when the command ends. */
@@ -25,13 +25,8 @@ class StoreAccess {
     this.#open = open;
   }
 
-  async using<T>(work: (stores: Stores) => T | Promise<T>): Promise<T> {
-    const stores = await this.#open();
-    try {
-      return await work(stores);
-    } finally {
-      await stores.close();
-    }
+  using<T>(work: (stores: Stores) => T | Promise<T>): Promise<T> {
+    return using(this.#open(), work);
   }
 
   post(idOrName: string, request: PostRequest): Promise<void> {
@@ -67,8 +62,8 @@ function accountsCommand(access: StoreAccess): Command {
   accounts
     .command('list')
     .description('list all accounts with their balances')
-    .addOption(formOption())
-    .action(({ format }: { format: Form }) =>
+    .addOption(formatOption())
+    .action(({ format }: { format: ListFormat }) =>
       access.using(async (stores) => {
         const newestFirst = await stores.ledger.listBalances();
         const rows = newestFirst.toReversed().map((row) => accountRow(row, row.credits, row.freeCalls));
@@ -97,8 +92,8 @@ function keysCommand(access: StoreAccess): Command {
     .command('list')
     .description('list the keys of an account; only their first characters are shown')
     .argument('<account>')
-    .addOption(formOption())
-    .action((account: string, { format }: { format: Form }) =>
+    .addOption(formatOption())
+    .action((account: string, { format }: { format: ListFormat }) =>
       access.using(async (stores) => {
         const { id } = await stores.accounts.resolve(account);
         access.out.write(render((await stores.accounts.keys(id)).map(keyRow), format));
@@ -183,8 +178,8 @@ function statementCommand(access: StoreAccess): Command {
     .argument('<account>')
     .option('--from <day>', 'first UTC day', dayArgument)
     .option('--to <day>', 'UTC day at which the period ends, exclusive', dayArgument)
-    .addOption(formOption())
-    .action((account: string, options: { from?: number; to?: number; format: Form }) =>
+    .addOption(formatOption())
+    .action((account: string, options: { from?: number; to?: number; format: ListFormat }) =>
       access.using(async (stores) => {
         const { id } = await stores.accounts.resolve(account);
         const entries = await stores.ledger.statement(id, options);
@@ -216,8 +211,8 @@ function usageCommand(access: StoreAccess): Command {
     .argument('[account]', 'one account (default: all)')
     .option('--from <day>', 'first UTC day', dayArgument)
     .option('--to <day>', 'UTC day at which the period ends, exclusive', dayArgument)
-    .addOption(formOption())
-    .action((account: string | undefined, options: { from?: number; to?: number; format: Form }) =>
+    .addOption(formatOption())
+    .action((account: string | undefined, options: { from?: number; to?: number; format: ListFormat }) =>
       access.using(async (stores) => {
         const owner = account === undefined ? undefined : await stores.accounts.resolve(account);
         const rows = await stores.ledger.usage(options, owner?.id);

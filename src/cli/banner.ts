@@ -113,7 +113,7 @@ function keyLines({ key, created, givenKeyIgnored }: LocalAccount, place: Greeti
  * other outputs may be logs that others can read, and get the names of files in the data folder that only
  * their owner can read. A key is shown once, when it is created.
  */
-export const greeting = ({ local, link }: Secrets, place: GreetingPlace): readonly string[] => [
+const greeting = ({ local, link }: Secrets, place: GreetingPlace): readonly string[] => [
   addressLine(link, place),
   ...keyLines(local, place),
 ];

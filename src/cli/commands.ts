@@ -8,6 +8,7 @@ import { billingOf, improveOf } from '../server/options.ts';
 import { accountsCommands } from './accounts.ts';
 import type { CheckOptions } from './check/check.ts';
 import { improveCommand } from './improve.ts';
+import { using } from './listing.ts';
 import { showConfig } from './output.ts';
 import { runFormats } from './run/results.ts';
 import type { RunOptions } from './run/run.ts';
@@ -34,9 +35,7 @@ async function models(config: Config): Promise<Command> {
       const { device, precision: requested, operators: requestedOperators } = config.engine;
       return { device, requested, requestedOperators, instructionSets, operators };
     },
-    stdin,
     out: stdout,
-    err: stderr,
   });
 }
 
@@ -150,8 +149,17 @@ function consoleCommand({ http }: Config, open: () => Promise<Stores>): Command 
   return new Command('console')
     .description('print a link to the console that works once and expires after an hour')
     .action(async () => {
-      const { printLink } = await import('./link.ts');
-      await printLink(http, open, stdout);
+      const [{ linkMinutes, SignIns }, { localAccountId }] = await Promise.all([
+        import('../accounts/signIns.ts'),
+        import('../commands/ensureLocalAccount.ts'),
+      ]);
+      await using(open(), async ({ accounts, database }) => {
+        if (!(await accounts.find(localAccountId)))
+          throw new UserError('There is no local account yet: `cutout serve` creates it at its first start.');
+        const token = await new SignIns(database).createLink(localAccountId);
+        const url = http.publicUrl ?? `http://127.0.0.1:${http.port}`;
+        stdout.write(`${url}/console#${token}\nIt works once and expires after ${linkMinutes} minutes.\n`);
+      });
     });
 }
 
@@ -176,7 +184,7 @@ function doctorCommand(config: Config): Command {
 /** The commands on networks and on libraries for a GPU; the modules of a group are loaded only if it is asked for. */
 async function groupCommands(config: Config): Promise<Command[]> {
   const groups = [
-    ['models', 'networks: list, pull, verify, prepare, compare, add, remove', models],
+    ['models', 'networks: list, pull, verify, prepare, add, remove', models],
     ['runtime', 'libraries for a GPU: install', runtime],
   ] as const;
   return Promise.all(
@@ -194,7 +202,7 @@ export async function addCommands(program: Command, config: Config, shared: Shar
     return openStores({ ...config.store, billing: billingOf(config.billing, config.http.timeout) });
   };
   const openImages = async () => {
-    const { openImprove } = await import('../improve/open.ts');
+    const { openImprove } = await import('../improve/improve.ts');
     const stores = await open();
     return { improve: openImprove(improveOf(config.improve, stores.database)), stores, close: stores.close };
   };

@@ -7,7 +7,7 @@ import { deleteImage } from '../commands/erase.ts';
 import { UserError } from '../errors.ts';
 import { makeFolder } from '../folder.ts';
 import type { HandedIn, Improve } from '../improve/improve.ts';
-import { dayArgument, type Form, formOption, render } from './options.ts';
+import { dayArgument, formatOption, type ListFormat, render, using } from './listing.ts';
 
 interface OpenImages {
   readonly improve: Improve;
@@ -68,14 +68,6 @@ async function exportImages(
 
 /** `cutout improve list | export | delete`: images that customers handed in. */
 export function improveCommand({ open, out }: ImproveCommandDependencies): Command {
-  const using = async (work: (improve: Improve, stores: Transactional) => Promise<void>): Promise<void> => {
-    const opened = await open();
-    try {
-      await work(opened.improve, opened.stores);
-    } finally {
-      await opened.close();
-    }
-  };
   const filtered = (command: Command) =>
     command
       .option('--account <id>', 'only of this account')
@@ -86,9 +78,9 @@ export function improveCommand({ open, out }: ImproveCommandDependencies): Comma
 
   const command = new Command('improve').description('submitted images: list, export, delete');
   filtered(
-    command.command('list').description('list the images, oldest first').addOption(formOption()),
-  ).action(({ format, ...filter }: Filter & { format: Form }) =>
-    using(async (improve) => {
+    command.command('list').description('list the images, oldest first').addOption(formatOption()),
+  ).action(({ format, ...filter }: Filter & { format: ListFormat }) =>
+    using(open(), async ({ improve }) => {
       out.write(render((await improve.list(query(filter))).map(imageRow), format));
     }),
   );
@@ -98,14 +90,14 @@ export function improveCommand({ open, out }: ImproveCommandDependencies): Comma
       .description('copy the images and images.jsonl, one line of metadata for each, into a folder')
       .argument('<folder>'),
   ).action((folder: string, filter: Filter) =>
-    using((improve) => exportImages(improve, folder, query(filter), out)),
+    using(open(), ({ improve }) => exportImages(improve, folder, query(filter), out)),
   );
   command
     .command('delete')
     .description('delete images for good')
     .argument('<id...>')
     .action((ids: string[]) =>
-      using(async (improve, stores) => {
+      using(open(), async ({ improve, stores }) => {
         const unknown: string[] = [];
         for (const id of ids)
           if (!(await deleteImage({ stores, improve, actor: { id: null } }, id))) unknown.push(id);

@@ -30,11 +30,10 @@ import {
 import type { PreparedRecord } from '../models/record.ts';
 import { verifyPrepared, verifySource } from '../models/verify.ts';
 import { onStopSignal } from '../ops/stop.ts';
-import { type AddOptions, addNetwork, askOnTerminal, parseSize } from './modelsAdd.ts';
-import { compareNetworks } from './modelsCompare.ts';
+import { type AddOptions, addNetwork } from './modelsAdd.ts';
 import { listNetworks, listTable, preparedIn } from './modelsList.ts';
 import { type Open, openOnDevice } from './modelsOnDevice.ts';
-import { type Output, progressOn } from './modelsProgress.ts';
+import { progressOn } from './modelsProgress.ts';
 import { megabytes, table } from './output.ts';
 
 interface ModelsCommandDependencies {
@@ -46,10 +45,7 @@ interface ModelsCommandDependencies {
   readonly target: () => PrecisionQuestion;
   /** Opens the engine that `prepare` runs on a GPU. */
   readonly open?: Open;
-  readonly stdin: NodeJS.ReadStream;
   readonly out: NodeJS.WriteStream;
-  /** Progress of `compare`. */
-  readonly err: Output;
   readonly pull?: PullDependencies;
 }
 
@@ -60,11 +56,12 @@ interface FormOptions {
   readonly device?: Provider;
 }
 
-function sizeArgument(text: string) {
-  const size = parseSize(text);
-  if (size === undefined)
+/** `640x480`, or `320` for a square. */
+function sizeArgument(text: string): NonNullable<AddOptions['size']> {
+  const [, width, height = width] = /^(\d{2,4})(?:x(\d{2,4}))?$/.exec(text) ?? [];
+  if (width === undefined)
     throw new InvalidArgumentError('It must be WIDTHxHEIGHT in pixels, e.g. 1024x1024.');
-  return size;
+  return { width: Number(width), height: Number(height) };
 }
 
 function channelsArgument(text: string): [number, number, number] {
@@ -232,26 +229,9 @@ function verifyCommand(networks: Networks): Command {
     });
 }
 
-function compareCommand({ given: { config, out, err } }: Networks): Command {
-  return new Command('compare')
-    .description('run all installed networks on photos, and write one page with their results')
-    .argument('<photos...>', 'images')
-    .option('-o, --out <file>', 'the page', 'cutout-compare.html')
-    .option('--force', 'replace an existing page', false)
-    .option('--networks <list>', 'only these, separated by commas', (text: string) => text.split(','))
-    .action(
-      async (photos: string[], options: { out: string; force: boolean; networks?: readonly string[] }) => {
-        const streams = { out, err, signal: stopSignal() };
-        if (!(await compareNetworks(photos, options, config, streams))) process.exitCode = 1;
-      },
-    );
-}
-
-function addCommand({ given: { config, stdin, out } }: Networks): Command {
+function addCommand({ given: { config, out } }: Networks): Command {
   return new Command('add')
-    .description(
-      'add a network of your own: reads its file, guesses the rest, asks where unsure, checks it on an image',
-    )
+    .description('add a network of your own: reads its file, guesses the rest, checks it on an image')
     .argument('<file>', 'ONNX file: one image [1, 3, height, width] in, one matte out')
     .option('--name <name>', "name for CUTOUT_MODEL (default: the file's)")
     .option('--title <title>', "title for lists (default: the file's name)")
@@ -276,9 +256,7 @@ function addCommand({ given: { config, stdin, out } }: Networks): Command {
     .option('--photo <file>', 'image to check it on (default: a built-in one)')
     .option('-y, --yes', 'accept uncertain guesses', false)
     .action(async (file: string, options: AddOptions) => {
-      const signal = stopSignal();
-      const ask = askOnTerminal(stdin, out, signal);
-      await addNetwork(file, options, config, { out, signal, ...(ask && { ask }) });
+      await addNetwork(file, options, config, { out, signal: stopSignal() });
     });
 }
 
@@ -295,15 +273,7 @@ function removeCommand(networks: Networks): Command {
     });
 }
 
-const commands = [
-  listCommand,
-  pullCommand,
-  prepareCommand,
-  verifyCommand,
-  compareCommand,
-  addCommand,
-  removeCommand,
-];
+const commands = [listCommand, pullCommand, prepareCommand, verifyCommand, addCommand, removeCommand];
 
 /** `cutout models …`. Actions reject with ModelError, whose message is one sentence for the operator. */
 export function modelsCommand(dependencies: ModelsCommandDependencies): Command {

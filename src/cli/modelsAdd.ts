@@ -1,12 +1,11 @@
 import path from 'node:path';
-import { createInterface } from 'node:readline/promises';
 import type { Config } from '../config/readConfig.ts';
 import { plainRequest } from '../cutout/request.ts';
 import { loadAddon } from '../engine/addon.ts';
 import { createEngine } from '../engine/engine.ts';
 import { EngineError, type Pixels } from '../engine/types.ts';
 import { UserError } from '../errors.ts';
-import { writeAtomically } from '../files.ts';
+import { codeOf, writeAtomically } from '../files.ts';
 import { decode } from '../image/decode.ts';
 import { probe } from '../image/probe.ts';
 import { sampleImage } from '../image/sampleImage.ts';
@@ -28,8 +27,8 @@ import { configureLocalImages } from '../server/images.ts';
 import { openCutout } from '../server/openCutout.ts';
 import { deviceIdsOf, librariesOf, threadsOf } from '../server/openEngine.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
-import { photoFault } from './photoFault.ts';
 import { readInput } from './run/files.ts';
+import { reasonOf } from './run/report.ts';
 
 type Size = Readonly<{ width: number; height: number }>;
 type Channels = Manifest['input']['mean'];
@@ -51,65 +50,19 @@ export interface AddOptions {
   readonly yes: boolean;
 }
 
-/** Asks a person; '' takes what was suggested. */
-export type Ask = (question: string) => Promise<string>;
-
 interface AddStreams {
   readonly out: Output;
   readonly signal: AbortSignal;
-  /** Absent where nobody can answer. */
-  readonly ask?: Ask;
 }
-
-/**
- * Asks on the terminal; undefined where standard input or output is none. A question that is interrupted (Ctrl-C) or
- * left without an answer (Ctrl-D) rejects with UserError.
- */
-export function askOnTerminal(
-  stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean },
-  stdout: Output,
-  signal: AbortSignal,
-): Ask | undefined {
-  if (!stdin.isTTY || !stdout.isTTY) return undefined;
-  return async (question) => {
-    const lines = createInterface({ input: stdin, output: stdout });
-    const stopped = new UserError('Stopped: no network was added.');
-    let end = () => {};
-    const ended = new Promise<never>((_, reject) => {
-      end = () => {
-        stdout.write('\n');
-        reject(stopped);
-      };
-    });
-    lines.once('close', end);
-    try {
-      return (await Promise.race([lines.question(question, { signal }), ended])).trim();
-    } catch {
-      signal.throwIfAborted();
-      throw stopped;
-    } finally {
-      lines.off('close', end);
-      lines.close();
-    }
-  };
-}
-
-/** `640x480`, or `320` for a square. */
-export function parseSize(text: string): Size | undefined {
-  const [, width, height = width] = /^(\d{2,4})(?:x(\d{2,4}))?$/.exec(text) ?? [];
-  return width === undefined ? undefined : { width: Number(width), height: Number(height) };
-}
-
-const isNormalisation = (text: string): text is Normalisation => Object.hasOwn(NORMALISATIONS, text);
 
 const sizeText = ({ width, height }: Size) => `${width}x${height}`;
 
+/** What a person has to say where the file leaves it open. */
 interface Question<T> {
   readonly title: string;
   readonly option: string;
   readonly choices: string;
   readonly text: (value: T) => string;
-  readonly parse: (text: string) => T | undefined;
 }
 
 const sizeQuestion: Question<Size> = {
@@ -117,7 +70,6 @@ const sizeQuestion: Question<Size> = {
   option: '--size',
   choices: 'WIDTHxHEIGHT',
   text: sizeText,
-  parse: parseSize,
 };
 
 const normalisationQuestion: Question<Normalisation> = {
@@ -125,7 +77,6 @@ const normalisationQuestion: Question<Normalisation> = {
   option: '--normalise',
   choices: Object.keys(NORMALISATIONS).join(', '),
   text: (value) => value,
-  parse: (text) => (isNormalisation(text) ? text : undefined),
 };
 
 interface Decided<T> {
@@ -135,26 +86,25 @@ interface Decided<T> {
 
 type Inspected = Awaited<ReturnType<typeof inspectFile>>;
 
-/** What was given, else a certain guess, else an answer. Rejects with ModelError `MODEL_UNDECIDED`. */
-async function decide<T>(
+/** What was given, else a guess that is certain or accepted. Throws ModelError `MODEL_UNDECIDED`. */
+function decide<T>(
   given: T | undefined,
   { value, sure, because }: Guess<T>,
-  { title, option, choices, text, parse }: Question<T>,
-  { yes, ask }: { readonly yes: boolean; readonly ask: Ask | undefined },
-): Promise<Decided<T>> {
+  { title, option, choices, text }: Question<T>,
+  yes: boolean,
+): Decided<T> {
   if (given !== undefined) return { value: given, because: 'given' };
   if (sure || yes) return { value, because };
-  if (!ask) {
-    throw new ModelError(
-      'MODEL_UNDECIDED',
-      `The file does not say the ${title}; probably ${text(value)}, because ${because}. Pass ${option} (${choices}), or --yes to accept the guess.`,
-    );
-  }
-  for (;;) {
-    const answer = await ask(`The ${title} (${choices}) [${text(value)}, because ${because}]: `);
-    const parsed = answer === '' ? value : parse(answer);
-    if (parsed !== undefined) return { value: parsed, because: 'given' };
-  }
+  throw new ModelError(
+    'MODEL_UNDECIDED',
+    `The file does not say the ${title}; probably ${text(value)}, because ${because}. Pass ${option} (${choices}), or --yes to accept the guess.`,
+  );
+}
+
+/** The error for a photo that cannot be read or decoded. */
+function photoFault(file: string, error: unknown): UserError {
+  const reason = codeOf(error) === 'ENOENT' ? 'there is no such file' : reasonOf(error).replace(/\.$/, '');
+  return new UserError(`The photo ${file} cannot be read: ${reason}.`, { cause: error });
 }
 
 /** The image to check a network on, as a file and decoded. */
@@ -236,22 +186,18 @@ interface Answers {
   };
 }
 
-/** What the options, the file or a person say about the input. Rejects with ModelError `MODEL_UNDECIDED`. */
-async function decideInput(
+/** What the options or the file say about the input. Throws ModelError `MODEL_UNDECIDED`. */
+function decideInput(
   { size: givenSize, mean, std, normalise, yes }: AddOptions,
   guesses: Inspected['guesses'],
-  ask: Ask | undefined,
-): Promise<Answers> {
-  const size = await decide(givenSize, guesses.size, sizeQuestion, { yes, ask });
+): Answers {
+  const size = decide(givenSize, guesses.size, sizeQuestion, yes);
   if (mean && std) {
     const title = `mean ${mean.join(', ')}, deviation ${std.join(', ')}`;
     return { size, normalisation: { value: { mean, std }, title, because: 'given' } };
   }
-  const named = await decide(normalise, guesses.normalisation, normalisationQuestion, { yes, ask });
-  return {
-    size,
-    normalisation: { value: NORMALISATIONS[named.value], title: named.value, because: named.because },
-  };
+  const { value, because } = decide(normalise, guesses.normalisation, normalisationQuestion, yes);
+  return { size, normalisation: { value: NORMALISATIONS[value], title: value, because } };
 }
 
 /** Throws UserError for options that contradict each other. */
@@ -278,7 +224,7 @@ export async function addNetwork(
   config: Config,
   streams: AddStreams,
 ): Promise<void> {
-  const { out, signal, ask } = streams;
+  const { out, signal } = streams;
   const { modelsDir } = config.engine;
   const name = options.name ?? nameFrom(given);
   await checkName(modelsDir, name);
@@ -286,7 +232,7 @@ export async function addNetwork(
   const limits = configureLocalImages();
   const image = await readCheckImage(options.photo, limits);
   const inspected = await inspectFile(given);
-  const { size, normalisation } = await decideInput(options, inspected.guesses, ask);
+  const { size, normalisation } = decideInput(options, inspected.guesses);
   const { title = path.basename(given), trainedOn, licence } = options;
   const input = { ...size.value, ...normalisation.value };
   const describe = (output: Manifest['output']) =>

@@ -19,7 +19,7 @@ export async function preparedIn(modelsDir: string, { manifest }: CatalogueEntry
 }
 
 /** Judged by the existence of files. */
-export type NetworkState = 'ready' | 'pulled' | 'absent';
+type NetworkState = 'ready' | 'pulled' | 'absent';
 
 async function stateOf(
   modelsDir: string,
@@ -31,7 +31,7 @@ async function stateOf(
 }
 
 /** A network of `cutout models list --json`. */
-export interface ListedNetwork {
+interface ListedNetwork {
   readonly name: string;
   readonly title: string;
   readonly role: Manifest['role'];
@@ -52,7 +52,7 @@ export interface ListedNetwork {
   readonly quality: NonNullable<Manifest['quality']> | null;
 }
 
-export interface ListOptions {
+interface ListOptions {
   readonly catalogue: Catalogue;
   readonly modelsDir: string;
   readonly device: Provider;
@@ -102,8 +102,8 @@ const share = (value: number) => value.toFixed(2).replace(/^0/, '');
 const notes = [
   '* in use (CUTOUT_MODEL), + the second one (CUTOUT_SECOND_MODEL), # added by you.',
   '! restricted: read models/<name>/CARD.md first.',
-  'RUN HERE: one run of the network, kept by `cutout models compare` and by',
-  '`doctor --measure`; – where it was not measured.',
+  'RUN HERE: one run of the network, kept by `doctor --measure` and `models add`;',
+  '– where it was not measured.',
   'QUALITY: median correlation with masks by people of the same 33 photos, and its',
   '95 % interval: where intervals overlap, no difference is shown.',
   'Best with hair: isnet. Apache-2.0, 0.39 of its time: u2net (models/README.md).',

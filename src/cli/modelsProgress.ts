@@ -1,6 +1,6 @@
 import type { SingleBar } from 'cli-progress';
 import { openingText } from '../engine/opening.ts';
-import type { Observer, Phase, Progress } from '../models/observer.ts';
+import type { Observer, Phase } from '../models/observer.ts';
 import { newProgressBar } from './output.ts';
 
 /** Where progress is shown: a terminal gets a bar, anything else a line per phase and tenth. */
@@ -17,53 +17,37 @@ const titles: Record<Phase, string> = {
 
 const inMegabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
 
-/** Prints a line per phase and tenth, where there is no terminal. */
-function linePrinter(out: Output) {
-  /** The tenths of each network's phase that were printed. */
-  const tenths = new Map<string, number>();
-  return {
-    print({ bytes, total }: Progress, about: string, title: string, changed: boolean) {
-      if (changed) tenths.delete(about);
-      if (bytes === undefined || total === undefined) {
-        if (changed) out.write(`${title} …\n`);
-        return;
-      }
-      const now = Math.floor((bytes / total) * 10);
-      if (now > (tenths.get(about) ?? -1))
-        out.write(`${title}: ${inMegabytes(bytes)} of ${inMegabytes(total)} MB\n`);
-      tenths.set(about, now);
-    },
-  };
-}
-
 /**
- * An observer that draws on `out`; `name` is what progress is about that names no network. There is one bar, of what
- * changed its phase last. `done` removes it and must be called at the end.
+ * An observer that draws on `out`: a bar on a terminal, of what changed its phase last; elsewhere a line per phase and
+ * tenth. `name` is what progress is about that names no network. `done` removes the bar and must be called at the end.
  */
 export function progressOn(out: Output, name: string): Observer & { done(): void } {
   let bar: SingleBar | undefined;
   /** What the bar is about. */
   let drawn = '';
   const phases = new Map<string, Phase>();
-  const lines = linePrinter(out);
+  /** The tenths of each network's phase that were printed. */
+  const tenths = new Map<string, number>();
   const stop = () => {
     bar?.stop();
     bar = undefined;
   };
 
-  const draw = ({ bytes, total }: Progress, about: string, title: string, changed: boolean) => {
-    if (bytes === undefined || total === undefined) {
-      if (changed) out.write(`${title} …\n`);
-      return;
-    }
+  const draw = (bytes: number, total: number, about: string, title: string) => {
     if (bar && about !== drawn) return;
+    const shown = { done: inMegabytes(bytes), all: inMegabytes(total) };
     if (!bar) {
-      const format = `${title} {bar} {percentage}% | {done} of {all} MB | {eta_formatted} left`;
-      bar = newProgressBar(out, format);
-      bar.start(total, bytes, { done: inMegabytes(bytes), all: inMegabytes(total) });
+      bar = newProgressBar(out, `${title} {bar} {percentage}% | {done} of {all} MB | {eta_formatted} left`);
+      bar.start(total, bytes, shown);
       drawn = about;
     }
-    bar.update(bytes, { done: inMegabytes(bytes), all: inMegabytes(total) });
+    bar.update(bytes, shown);
+  };
+  const print = (bytes: number, total: number, about: string, title: string) => {
+    const tenth = Math.floor((bytes / total) * 10);
+    if (tenth > (tenths.get(about) ?? -1))
+      out.write(`${title}: ${inMegabytes(bytes)} of ${inMegabytes(total)} MB\n`);
+    tenths.set(about, tenth);
   };
 
   return {
@@ -71,19 +55,21 @@ export function progressOn(out: Output, name: string): Observer & { done(): void
       stop();
       out.write(`${text}\n`);
     },
-    progress(progress) {
-      const { phase, network: about = name, step } = progress;
+    progress({ phase, network: about = name, step, bytes, total }) {
       if (step) {
         stop();
         out.write(`Opening ${openingText(step)} …\n`);
         return;
       }
       const changed = phases.get(about) !== phase;
-      if (changed) stop();
+      if (changed) {
+        stop();
+        tenths.delete(about);
+      }
       phases.set(about, phase);
       const title = `${about}: ${titles[phase]}`;
-      if (out.isTTY) draw(progress, about, title, changed);
-      else lines.print(progress, about, title, changed);
+      if (bytes !== undefined && total !== undefined) (out.isTTY ? draw : print)(bytes, total, about, title);
+      else if (changed) out.write(`${title} …\n`);
     },
     done: stop,
   };

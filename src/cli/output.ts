@@ -1,6 +1,15 @@
 import { createRequire } from 'node:module';
 import type { SingleBar } from 'cli-progress';
 import type { ConfigLine } from '../config/readConfig.ts';
+import { EngineError } from '../engine/types.ts';
+import { UserError } from '../errors.ts';
+import { ModelError } from '../models/error.ts';
+
+/** Errors whose message is a sentence for the user; all others are bugs, whose stack is printed. */
+export const isForPeople = (error: unknown): error is Error =>
+  error instanceof UserError ||
+  error instanceof ModelError ||
+  (error instanceof EngineError && error.code !== 'ENGINE_INTERNAL');
 
 /** Aligned columns, two spaces apart. */
 export function table(rows: readonly (readonly string[])[]): string {
@@ -18,10 +27,6 @@ export function table(rows: readonly (readonly string[])[]): string {
 
 /** Bytes in megabytes (10⁶), below 10 MB with a tenth. */
 export const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
-
-/** The upper of the two middle values; undefined where there are none. */
-export const median = (values: readonly number[]): number | undefined =>
-  [...values].sort((a, b) => a - b)[values.length >> 1];
 
 /** What a terminal obeys instead of showing it: control characters but for tab and ends of lines, and changes of direction. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for

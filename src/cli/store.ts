@@ -10,6 +10,7 @@ import { StoreError } from '../store/error.ts';
 import { migrate } from '../store/migrate.ts';
 import { openDatabase, openStore, type StoreOptions } from '../store/open.ts';
 import { type FolderLock, lockFolder, openSqlite } from '../store/sqlite.ts';
+import { using } from './listing.ts';
 
 interface StoreCommandDependencies {
   readonly options: StoreOptions;
@@ -18,15 +19,6 @@ interface StoreCommandDependencies {
 
 const describe = ({ accounts, entries, balance }: Sums) =>
   `${accounts} accounts, ${entries} entries, ${formatCredits(quarters(balance))} credits`;
-
-async function using<T>(opening: Promise<Database>, work: (database: Database) => Promise<T>): Promise<T> {
-  const database = await opening;
-  try {
-    return await work(database);
-  } finally {
-    await database.close();
-  }
-}
 
 /** Writes a snapshot of the database to a file, atomically. */
 async function backup(file: string, options: StoreOptions): Promise<Sums> {

@@ -1,6 +1,7 @@
 import { formatPacks, parsePacks } from '../billing/packs.ts';
 import { formatCredits } from '../billing/price.ts';
-import { integer, optional, price, token, webAddress } from './parsers.ts';
+import { UserError } from '../errors.ts';
+import { integer, optional, price, token } from './parsers.ts';
 import { requireTogether, type Settings, setting, type Values } from './types.ts';
 
 const packs = (text: string) => {
@@ -12,19 +13,22 @@ const packs = (text: string) => {
 };
 
 export const billingSettings = {
-  pricePreview: {
-    ...setting('CUTOUT_PRICE_PREVIEW', '0.25', price, 'Credits for a preview when no free one is left.'),
-    show: formatCredits,
-  },
-  priceFull: {
-    ...setting(
-      'CUTOUT_PRICE_FULL',
-      '1',
-      price,
-      'Credits for any larger result. 0 with 0 for previews: no billing.',
-    ),
-    show: formatCredits,
-  },
+  pricePreview: setting(
+    'CUTOUT_PRICE_PREVIEW',
+    '0.25',
+    price,
+    'Credits for a preview when no free one is left.',
+    {
+      show: formatCredits,
+    },
+  ),
+  priceFull: setting(
+    'CUTOUT_PRICE_FULL',
+    '1',
+    price,
+    'Credits for any larger result. 0 with 0 for previews: no billing.',
+    { show: formatCredits },
+  ),
   freePreviewsMonth: setting(
     'CUTOUT_FREE_PREVIEWS_MONTH',
     '50',
@@ -37,52 +41,36 @@ export const billingSettings = {
     integer(0, 1_000_000),
     'Free previews of an account on one day (UTC), within those of the month. 0 is no daily limit.',
   ),
-  packs: {
-    ...setting(
-      'CUTOUT_PACKS',
-      '',
-      optional(packs),
-      'Packs of credits to sell through Stripe, e.g. 50=9.00 EUR, 500=49 EUR. Not set: nothing is sold.',
-    ),
-    show: formatPacks,
-  },
-  stripeSecretKey: {
-    ...setting('CUTOUT_STRIPE_SECRET_KEY', '', optional(token), "Stripe's secret key (sk_… or rk_…)."),
-    secret: true,
-  },
-  stripeWebhookSecret: {
-    ...setting(
-      'CUTOUT_STRIPE_WEBHOOK_SECRET',
-      '',
-      optional(token),
-      'Secret of the webhook that points at /billing/stripe (whsec_…).',
-    ),
-    secret: true,
-  },
-  stripeSuccessUrl: setting(
-    'CUTOUT_STRIPE_SUCCESS_URL',
+  packs: setting(
+    'CUTOUT_PACKS',
     '',
-    optional(webAddress),
-    'Page to which a buyer returns after paying.',
+    optional(packs),
+    'Packs of credits to sell through Stripe, e.g. 50=9.00 EUR, 500=49 EUR. Not set: nothing is sold.',
+    { show: formatPacks },
   ),
-  stripeCancelUrl: setting(
-    'CUTOUT_STRIPE_CANCEL_URL',
+  stripeSecretKey: setting(
+    'CUTOUT_STRIPE_SECRET_KEY',
     '',
-    optional(webAddress),
-    'Page to which a buyer returns without having paid.',
+    optional(token),
+    "Stripe's secret key (sk_… or rk_…).",
+    {
+      secret: true,
+    },
+  ),
+  stripeWebhookSecret: setting(
+    'CUTOUT_STRIPE_WEBHOOK_SECRET',
+    '',
+    optional(token),
+    'Secret of the webhook that points at /billing/stripe (whsec_…).',
+    { secret: true },
   ),
 } as const satisfies Settings;
 
 export type BillingConfig = Values<typeof billingSettings>;
 
-/** Throws UserError. */
-export function checkBilling(values: BillingConfig): void {
-  const selling = [
-    'packs',
-    'stripeSecretKey',
-    'stripeWebhookSecret',
-    'stripeSuccessUrl',
-    'stripeCancelUrl',
-  ] as const;
-  requireTogether(billingSettings, values, selling);
+/** Buyers return to the console, which needs a public address. Throws UserError. */
+export function checkBilling(values: BillingConfig, publicUrl: string | undefined): void {
+  requireTogether(billingSettings, values, ['packs', 'stripeSecretKey', 'stripeWebhookSecret']);
+  if (values.packs && !publicUrl)
+    throw new UserError('CUTOUT_PACKS requires CUTOUT_PUBLIC_URL, which is not set.');
 }

@@ -56,15 +56,13 @@ export const engineSettings = {
     devices,
     'Numbers of the GPUs, for example 0 or 0,1; all: every GPU that the driver shows. Each gets a copy of the networks, and images go to the one with the fewest in progress.',
   ),
-  deviceMemory: {
-    ...setting(
-      'CUTOUT_DEVICE_MEMORY',
-      'auto',
-      auto(bytes),
-      'Memory of each GPU that the networks and the images in progress may take, for example 20G; sizes of batches that do not fit are left out, and a network that does not fit ends the start. auto: nine tenths of the GPU.',
-    ),
-    show: showBytes,
-  },
+  deviceMemory: setting(
+    'CUTOUT_DEVICE_MEMORY',
+    'auto',
+    auto(bytes),
+    'Memory of each GPU that the networks and the images in progress may take, for example 20G; sizes of batches that do not fit are left out, and a network that does not fit ends the start. auto: nine tenths of the GPU.',
+    { show: showBytes },
+  ),
   precision: setting(
     'CUTOUT_PRECISION',
     'auto',
@@ -95,12 +93,6 @@ export const engineSettings = {
     optional(absolutePath),
     'File of the ONNX Runtime library (default: for a GPU the installed runtime, otherwise the library in the npm package onnxruntime-node).',
   ),
-  runtimesDir: setting(
-    'CUTOUT_RUNTIMES_DIR',
-    '',
-    optional(absolutePath),
-    'Folder of installed GPU runtimes, cutout runtime install (default: "runtimes" in the data folder).',
-  ),
   workers: setting('CUTOUT_WORKERS', 'auto', auto(integer(1, 64)), 'Number of concurrent network runs.'),
   threads: setting('CUTOUT_THREADS', 'auto', auto(integer(1, 256)), 'Threads of one network run.'),
   batchMax: setting(
@@ -123,8 +115,9 @@ export const engineSettings = {
   ),
 } as const satisfies Settings;
 
-export type EngineConfig = Omit<Values<typeof engineSettings>, 'modelsDir' | 'runtimesDir'> & {
+export type EngineConfig = Omit<Values<typeof engineSettings>, 'modelsDir'> & {
   readonly modelsDir: string;
+  /** Folder of installed GPU runtimes (`cutout runtime install`), inside the data folder. */
   readonly runtimesDir: string;
 };
 

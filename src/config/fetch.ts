@@ -49,7 +49,7 @@ export const fetchSettings = {
   ),
 } as const satisfies Settings;
 
-export type FetchConfig = Values<typeof fetchSettings>;
+type FetchConfig = Values<typeof fetchSettings>;
 
 /** Throws UserError. */
 export function checkFetch({ mode, allow }: FetchConfig): void {

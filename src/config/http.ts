@@ -1,5 +1,5 @@
 import { integer, listenHost, optional } from './parsers.ts';
-import { type Settings, setting, type Values } from './types.ts';
+import { type Settings, setting } from './types.ts';
 
 /** Scheme, host and port, as browsers write them. */
 const origin = (text: string): string => {
@@ -60,5 +60,3 @@ export const httpSettings = {
     'Seconds within which the process ends after SIGTERM, at least 5. Running requests are cut off 5 s before.',
   ),
 } as const satisfies Settings;
-
-export type HttpConfig = Values<typeof httpSettings>;

@@ -16,10 +16,13 @@ export const improveSettings = {
   ),
   s3Region: setting('CUTOUT_S3_REGION', 'us-east-1', token, 'Region of the S3 bucket.'),
   s3AccessKeyId: setting('CUTOUT_S3_ACCESS_KEY_ID', '', optional(token), 'Access key id of the S3 bucket.'),
-  s3SecretAccessKey: {
-    ...setting('CUTOUT_S3_SECRET_ACCESS_KEY', '', optional(token), 'Secret access key of the S3 bucket.'),
-    secret: true,
-  },
+  s3SecretAccessKey: setting(
+    'CUTOUT_S3_SECRET_ACCESS_KEY',
+    '',
+    optional(token),
+    'Secret access key of the S3 bucket.',
+    { secret: true },
+  ),
 } as const satisfies Settings;
 
 export type ImproveConfig = Values<typeof improveSettings> & {

@@ -8,15 +8,13 @@ export const limitsSettings = {
     integer(0, 3600),
     'Longest expected wait for admission in seconds; a request that would wait longer is answered with 503 at once. 0 is no limit.',
   ),
-  memory: {
-    ...setting(
-      'CUTOUT_MEMORY_LIMIT',
-      'auto',
-      auto(bytes),
-      'Memory that the process may use, for example 4G or 1500M; requests that do not fit at the moment are answered with 503, images that never can with 400. auto: the limit of its control group, else three quarters of the machine.',
-    ),
-    show: showBytes,
-  },
+  memory: setting(
+    'CUTOUT_MEMORY_LIMIT',
+    'auto',
+    auto(bytes),
+    'Memory that the process may use, for example 4G or 1500M; requests that do not fit at the moment are answered with 503, images that never can with 400. auto: the limit of its control group, else three quarters of the machine.',
+    { show: showBytes },
+  ),
   accountConcurrency: setting(
     'CUTOUT_ACCOUNT_CONCURRENCY',
     '0',

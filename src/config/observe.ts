@@ -36,30 +36,26 @@ export const observeSettings = {
     listenHost,
     'Address on which CUTOUT_METRICS_PORT listens. 0.0.0.0 or :: accepts connections from other machines.',
   ),
-  metricsToken: {
-    ...setting(
-      'CUTOUT_METRICS_TOKEN',
-      '',
-      optional(apiKey),
-      'Token for GET /metrics. If set, metrics are also on CUTOUT_PORT, and both ports require Authorization: Bearer <token>.',
-    ),
-    secret: true,
-  },
+  metricsToken: setting(
+    'CUTOUT_METRICS_TOKEN',
+    '',
+    optional(apiKey),
+    'Token for GET /metrics. If set, metrics are also on CUTOUT_PORT, and both ports require Authorization: Bearer <token>.',
+    { secret: true },
+  ),
   otlpUrl: setting(
     'CUTOUT_OTLP_URL',
     '',
     optional(collector),
     'OpenTelemetry collector (OTLP over HTTP) that traces are sent to, for example http://localhost:4318. Not set: no traces.',
   ),
-  otlpHeaders: {
-    ...setting(
-      'CUTOUT_OTLP_HEADERS',
-      '',
-      headers,
-      'Headers for the OpenTelemetry collector, for example Authorization=Bearer abc, comma-separated.',
-    ),
-    secret: true,
-  },
+  otlpHeaders: setting(
+    'CUTOUT_OTLP_HEADERS',
+    '',
+    headers,
+    'Headers for the OpenTelemetry collector, for example Authorization=Bearer abc, comma-separated.',
+    { secret: true },
+  ),
   logLevel: setting(
     'CUTOUT_LOG_LEVEL',
     'info',

@@ -51,6 +51,15 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 const partNames = Object.keys(parts) as PartName[];
 const allSettings: readonly Setting<unknown>[] = partNames.flatMap((part) => Object.values(parts[part]));
 
+/** Settings of earlier versions, and what there is instead. */
+const former: Readonly<Record<string, string>> = {
+  CUTOUT_SESSION_IDLE: 'Sessions end after two hours without a request.',
+  CUTOUT_SESSION_MAX: 'Sessions end after twelve hours.',
+  CUTOUT_RUNTIMES_DIR: 'Runtimes are in the folder "runtimes" of the data folder.',
+  CUTOUT_STRIPE_SUCCESS_URL: 'Buyers return to the console.',
+  CUTOUT_STRIPE_CANCEL_URL: 'Buyers return to the console.',
+};
+
 /** Reserved for the test suite; not settings. */
 const testPrefix = 'CUTOUT_TEST_';
 
@@ -101,7 +110,7 @@ function readPart(settings: Settings, env: Environment, faults: Faults): Values<
 /** What settings require of each other: of which parts, and the check, which throws UserError. */
 const checks: readonly { of: readonly PartName[]; check: (parsed: Parsed) => void }[] = [
   { of: ['engine'], check: ({ engine }) => checkSecondModel(engine) },
-  { of: ['billing'], check: ({ billing }) => checkBilling(billing) },
+  { of: ['billing', 'http'], check: ({ billing, http }) => checkBilling(billing, http.publicUrl) },
   { of: ['signIn'], check: ({ signIn }) => checkProviders(signIn) },
   { of: ['signIn', 'http'], check: ({ signIn, http }) => checkCallback(signIn, http.publicUrl) },
   { of: ['signIn'], check: ({ signIn }) => checkOperators(signIn) },
@@ -123,7 +132,11 @@ export class InvalidSettings extends UserError {
 function readParts(env: Environment): Parsed {
   const faults = new Faults();
   for (const name of unknownNames(env))
-    faults.messages.push(`${name} is not a setting of Cutout. \`cutout config\` lists all of them.`);
+    faults.messages.push(
+      former[name] === undefined
+        ? `${name} is not a setting of Cutout. \`cutout config\` lists all of them.`
+        : `${name} is not a setting of Cutout any more. ${former[name]}`,
+    );
   const invalid = new Set<PartName>();
   const values = partNames.map((part) => {
     const before = faults.messages.length;
@@ -171,7 +184,7 @@ function withFolders(parsed: Parsed, env: Environment): Omit<Config, 'sources'> 
     engine: Object.freeze({
       ...engine,
       modelsDir: engine.modelsDir ?? networksFolder(store.dataDir, env),
-      runtimesDir: engine.runtimesDir ?? path.join(store.dataDir, 'runtimes'),
+      runtimesDir: path.join(store.dataDir, 'runtimes'),
     }),
     improve: Object.freeze({ ...improve, folder: path.join(store.dataDir, 'improve') }),
   };

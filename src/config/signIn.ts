@@ -1,6 +1,6 @@
 import { formatCredits } from '../billing/price.ts';
 import { UserError } from '../errors.ts';
-import { integer, list, optional, price, token, webAddress } from './parsers.ts';
+import { list, optional, price, token, webAddress } from './parsers.ts';
 import { requireTogether, type Settings, setting, type Values } from './types.ts';
 
 /** A rule of one provider, by its position in CUTOUT_OIDC_ISSUER, from 1; undefined: the only provider. */
@@ -41,59 +41,48 @@ export const signInSettings = {
     optional(list(token, 'a comma-separated list of client ids')),
     'Client id of this service at each provider, in the same order.',
   ),
-  oidcClientSecret: {
-    ...setting(
-      'CUTOUT_OIDC_CLIENT_SECRET',
-      '',
-      optional(list(token, 'a comma-separated list of secrets')),
-      'Client secret at each provider; not set for public clients.',
-    ),
-    secret: true,
-  },
+  oidcClientSecret: setting(
+    'CUTOUT_OIDC_CLIENT_SECRET',
+    '',
+    optional(list(token, 'a comma-separated list of secrets')),
+    'Client secret at each provider; not set for public clients.',
+    { secret: true },
+  ),
   oidcName: setting(
     'CUTOUT_OIDC_NAME',
     '',
     optional(list((text) => text, 'a comma-separated list of names')),
     'Name of each provider on its button (default: its host).',
   ),
-  oidcOperatorClaim: {
-    ...setting(
-      'CUTOUT_OIDC_OPERATOR_CLAIM',
-      '',
-      optional(claims),
-      'Claim that makes somebody an operator, for example groups=cutout-admins; with several providers 1:groups=cutout-admins, 2:roles=operator.',
-    ),
-    show: (all: ReturnType<typeof claims>) =>
-      all.map((each) => placed(each, `${each.name}=${each.value}`)).join(', '),
-  },
-  oidcOperators: {
-    ...setting(
-      'CUTOUT_OIDC_OPERATORS',
-      '',
-      list(
-        operatorEmail,
-        'a comma-separated list of e-mail addresses, with several providers like 1:ann@example.com',
-      ),
-      'Verified e-mail addresses of operators; with several providers 1:ann@example.com, where 1 is the first of CUTOUT_OIDC_ISSUER.',
-    ),
-    show: (all: readonly ReturnType<typeof operatorEmail>[]) =>
-      all.map((each) => placed(each, each.email)).join(', '),
-  },
-  signUpCredits: {
-    ...setting('CUTOUT_SIGN_UP_CREDITS', '0', price, 'Credits that an account gets at its first sign-in.'),
-    show: formatCredits,
-  },
-  sessionIdle: setting(
-    'CUTOUT_SESSION_IDLE',
-    '7200',
-    integer(60, 31_536_000),
-    'Seconds without a request after which a session ends.',
+  oidcOperatorClaim: setting(
+    'CUTOUT_OIDC_OPERATOR_CLAIM',
+    '',
+    optional(claims),
+    'Claim that makes somebody an operator, for example groups=cutout-admins; with several providers 1:groups=cutout-admins, 2:roles=operator.',
+    {
+      show: (all: ReturnType<typeof claims>) =>
+        all.map((each) => placed(each, `${each.name}=${each.value}`)).join(', '),
+    },
   ),
-  sessionMax: setting(
-    'CUTOUT_SESSION_MAX',
-    '43200',
-    integer(60, 31_536_000),
-    'Seconds after which a session ends in any case.',
+  oidcOperators: setting(
+    'CUTOUT_OIDC_OPERATORS',
+    '',
+    list(
+      operatorEmail,
+      'a comma-separated list of e-mail addresses, with several providers like 1:ann@example.com',
+    ),
+    'Verified e-mail addresses of operators; with several providers 1:ann@example.com, where 1 is the first of CUTOUT_OIDC_ISSUER.',
+    {
+      show: (all: readonly ReturnType<typeof operatorEmail>[]) =>
+        all.map((each) => placed(each, each.email)).join(', '),
+    },
+  ),
+  signUpCredits: setting(
+    'CUTOUT_SIGN_UP_CREDITS',
+    '0',
+    price,
+    'Credits that an account gets at its first sign-in.',
+    { show: formatCredits },
   ),
 } as const satisfies Settings;
 

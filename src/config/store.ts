@@ -15,15 +15,13 @@ export const storeSettings = {
     absolutePath,
     'Folder of the database and, unless CUTOUT_MODELS_DIR is set, of the networks.',
   ),
-  databaseUrl: {
-    ...setting(
-      'CUTOUT_DATABASE_URL',
-      '',
-      optional(postgresAddress),
-      'PostgreSQL database of accounts and ledger, which several nodes may share: postgres://… (default: SQLite in the data folder).',
-    ),
-    secret: true,
-  },
+  databaseUrl: setting(
+    'CUTOUT_DATABASE_URL',
+    '',
+    optional(postgresAddress),
+    'PostgreSQL database of accounts and ledger, which several nodes may share: postgres://… (default: SQLite in the data folder).',
+    { secret: true },
+  ),
 } as const satisfies Settings;
 
 export type StoreConfig = Values<typeof storeSettings>;
@@ -36,13 +34,11 @@ const redisAddress = (text: string): string => {
 };
 
 export const redisSettings = {
-  url: {
-    ...setting(
-      'CUTOUT_REDIS_URL',
-      '',
-      optional(redisAddress),
-      'Redis 7 in which several nodes share cached results, requests in progress, limits and sessions: redis://user:password@host:6379/0. Not set: all of these stay in memory.',
-    ),
-    secret: true,
-  },
+  url: setting(
+    'CUTOUT_REDIS_URL',
+    '',
+    optional(redisAddress),
+    'Redis 7 in which several nodes share cached results, requests in progress, limits and sessions: redis://user:password@host:6379/0. Not set: all of these stay in memory.',
+    { secret: true },
+  ),
 } as const satisfies Settings;

@@ -7,7 +7,7 @@ export interface Setting<T> {
   readonly help: string;
   /** Throws an Error whose message completes "NAME must be …". */
   readonly parse: (text: string) => T;
-  readonly secret?: boolean;
+  readonly secret?: true;
   /** How `cutout config` shows a value that needs formatting. */
   readonly show?: (value: never) => unknown;
 }
@@ -17,7 +17,8 @@ export const setting = <T>(
   fallback: string,
   parse: (text: string) => T,
   help: string,
-): Setting<T> => ({ variable, fallback, parse, help });
+  more: Pick<Setting<T>, 'secret' | 'show'> = {},
+): Setting<T> => ({ variable, fallback, parse, help, ...more });
 
 /** The settings of one part, by the property that holds the value. */
 export type Settings = Readonly<Record<string, Setting<unknown>>>;

@@ -60,7 +60,7 @@ export interface Plan {
   readonly typeLevel: TypeLevel;
 }
 
-/** The plan for each tier that the ledger may reserve. */
+/** The plan for each tier that the ledger may reserve: of a full-size result, and of a preview. They differ for `size=auto` only. */
 export type Plans = Readonly<Record<Tier, Plan>>;
 
 /** What a plan decodes: the image, and the mask and the background that were sent with it. */

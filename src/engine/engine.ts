@@ -30,52 +30,16 @@ export interface JobControl {
   readonly signal?: AbortSignal | undefined;
 }
 
-/**
- * The engine for the rest of the program: promises and AbortSignal. Misuse throws TypeError or RangeError;
- * everything else is an EngineError with a code.
- */
-export interface Engine {
-  /** Opens a network, runs it once and keeps it as `spec.name`; a network of that name is replaced. */
-  load(spec: NetworkSpec): Promise<NetworkInfo>;
-  /** Opens the subject classifier; mattes may ask for the subject's type from then on. */
-  loadSubjectTypes(spec: SubjectTypesSpec): Promise<SubjectTypesInfo>;
-  /** Opens the networks that find what points or a box show. */
-  loadSelector(spec: SelectorSpec): Promise<SelectorInfo>;
-  /** NativeEngine.embed: reads `pixels.data`, which must not change until the promise settles. */
-  embed(pixels: Pixels, control?: JobControl): Promise<Embedding>;
-  /** NativeEngine.select: reads `plan.embedding`. */
-  select(plan: SelectPlan, control?: JobControl): Promise<Selection>;
-  /** Drops all networks and frees their memory; jobs running on them finish first. */
-  unload(): Promise<void>;
-  /** NativeEngine.matte: works in `pixels.data`, which belongs to the engine until the promise settles. */
-  matte(pixels: Pixels, plan: MattePlan, control?: JobControl): Promise<MatteResult>;
-  /** NativeEngine.compose: the canvas replaces the image at the front of `pixels.data`. */
-  compose(pixels: Pixels, plan: ComposePlan, control?: JobControl): Promise<ComposeResult>;
-  /** NativeEngine.encodePng: reads `pixels.data`, which must not change until the promise settles. */
-  encodePng(pixels: Pixels, options: PngOptions, control?: JobControl): Promise<Buffer>;
-  stats(): EngineStats;
-  /** NativeEngine.gpus. */
-  gpus(): readonly Gpu[];
-  /** Refuses new jobs, lets the others finish for `graceMs` milliseconds, cancels the rest with ENGINE_CLOSED. */
-  close(graceMs: number): Promise<void>;
-}
-
-/**
- * Starts the engine's threads; no network is loaded yet. `onMessage` receives
- * what ONNX Runtime logs in this process, within seconds. @throws EngineError as NativeModule.Engine.
- */
-export function createEngine(
-  native: NativeModule,
-  options: EngineOptions,
-  onMessage?: (message: RuntimeMessage) => void,
-): Engine {
-  return new NativeEngineAdapter(native, options, onMessage);
-}
-
 /** Milliseconds between two looks for messages of ONNX Runtime. */
 const messagesMs = 5000;
 
-class NativeEngineAdapter implements Engine {
+/**
+ * The engine for the rest of the program: promises and AbortSignal. Misuse throws TypeError or RangeError;
+ * everything else is an EngineError with a code. What a job does: `NativeEngine` (types.ts).
+ */
+export type Engine = Pick<NativeEngineAdapter, keyof NativeEngineAdapter>;
+
+class NativeEngineAdapter {
   readonly #native: NativeEngine;
   readonly #relay: () => void;
   readonly #timer: NodeJS.Timeout | undefined;
@@ -103,6 +67,7 @@ class NativeEngineAdapter implements Engine {
     if (onMessage) this.#timer = setInterval(this.#relay, messagesMs).unref();
   }
 
+  /** Opens a network, runs it once and keeps it as `spec.name`; a network of that name is replaced. */
   load(spec: NetworkSpec): Promise<NetworkInfo> {
     return withEngineErrors(this.#native.load(spec), new Error()).finally(this.#relay);
   }
@@ -115,6 +80,7 @@ class NativeEngineAdapter implements Engine {
     return withEngineErrors(this.#native.loadSelector(spec), new Error());
   }
 
+  /** Reads `pixels.data`, which must not change until the promise settles. */
   async embed(pixels: Pixels, control: JobControl = {}): Promise<Embedding> {
     return this.#run((id) => this.#native.embed(id, pixels, {}), control, new Error());
   }
@@ -123,18 +89,22 @@ class NativeEngineAdapter implements Engine {
     return this.#run((id) => this.#native.select(id, plan), control, new Error());
   }
 
+  /** Drops all networks and frees their memory; jobs running on them finish first. */
   unload(): Promise<void> {
     return withEngineErrors(this.#native.unload(), new Error());
   }
 
+  /** Works in `pixels.data`, which belongs to the engine until the promise settles. */
   async matte(pixels: Pixels, plan: MattePlan, control: JobControl = {}): Promise<MatteResult> {
     return this.#run((id) => this.#native.matte(id, pixels, plan), control, new Error());
   }
 
+  /** The canvas replaces the image at the front of `pixels.data`. */
   async compose(pixels: Pixels, plan: ComposePlan, control: JobControl = {}): Promise<ComposeResult> {
     return this.#run((id) => this.#native.compose(id, pixels, plan), control, new Error());
   }
 
+  /** Reads `pixels.data`, which must not change until the promise settles. */
   async encodePng(pixels: Pixels, options: PngOptions, control: JobControl = {}): Promise<Buffer> {
     return this.#run((id) => this.#native.encodePng(id, pixels, options), control, new Error());
   }
@@ -147,6 +117,7 @@ class NativeEngineAdapter implements Engine {
     return this.#native.gpus();
   }
 
+  /** Refuses new jobs, lets the others finish for `graceMs` milliseconds, cancels the rest with ENGINE_CLOSED. */
   close(graceMs: number): Promise<void> {
     clearInterval(this.#timer);
     return withEngineErrors(this.#native.close(graceMs), new Error()).finally(this.#relay);
@@ -172,6 +143,16 @@ class NativeEngineAdapter implements Engine {
     }
   }
 }
+
+/**
+ * Starts the engine's threads; no network is loaded yet. `onMessage` receives what ONNX Runtime logs in this process,
+ * within seconds. Throws EngineError as NativeModule.Engine.
+ */
+export const createEngine = (
+  native: NativeModule,
+  options: EngineOptions,
+  onMessage?: (message: RuntimeMessage) => void,
+): Engine => new NativeEngineAdapter(native, options, onMessage);
 
 async function withEngineErrors<T>(job: Promise<T>, called: Error): Promise<T> {
   try {

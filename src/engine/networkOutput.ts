@@ -2,7 +2,7 @@ import type { Engine } from './engine.ts';
 import type { MatteResult, Pixels } from './types.ts';
 
 /** What a network says about an image, before anything is made of it. */
-export interface RawOutput extends Pick<MatteResult, 'inferMs'> {
+interface RawOutput extends Pick<MatteResult, 'inferMs'> {
   /** 0 to 1, row-major without padding; width and height are the network's. */
   readonly values: Float32Array;
   readonly width: number;

@@ -14,12 +14,12 @@ import { type Recorder, requestLog } from '../ops/record.ts';
 import { consoleBodyLimits, imageBodyLimits, smallBodyLimits } from './body/limits.ts';
 import type { Middleware, State } from './context.ts';
 import { type Authenticate, auth, authAfterBody, tokenGuard } from './middleware/auth.ts';
-import { available, overload } from './middleware/available.ts';
 import { cors } from './middleware/cors.ts';
 import { deadline } from './middleware/deadline.ts';
 import { closeResponseFile, headBeforeBody } from './middleware/delivery.ts';
 import { errors } from './middleware/errors.ts';
 import { forwarded } from './middleware/forwarded.ts';
+import { available, overload } from './middleware/overload.ts';
 import { rateHeadersOnRefusal, rateWindow } from './middleware/rateWindow.ts';
 import { receiveBody, receiveRawBody } from './middleware/receiveBody.ts';
 import { record, requestId } from './middleware/record.ts';
@@ -27,26 +27,21 @@ import { checkTargetAndHost, mergeSlashes } from './middleware/requestTarget.ts'
 import { accountRoute } from './route/account/route.ts';
 import { type AdminParts, adminRoutes } from './route/admin/route.ts';
 import { billingRoutes } from './route/billing/route.ts';
-import { type ConsoleParts, consoleRoutes } from './route/console/route.ts';
+import type { ConsoleParts } from './route/console/access.ts';
+import { consoleRoutes } from './route/console/route.ts';
 import { cutoutRoute } from './route/cutout/route.ts';
 import { cutoutFields } from './route/cutout/schema.ts';
 import { docsRoutes } from './route/docs/route.ts';
-import { type Devices, healthRoutes } from './route/health/route.ts';
+import { healthRoutes, type ReadinessParts } from './route/health/route.ts';
 import { improveFields, improveRoute } from './route/improve/route.ts';
 import { metricsRoute } from './route/metrics/route.ts';
 import { pagesRoutes } from './route/pages/route.ts';
 import { type SignInParts, signInRoutes } from './route/signin/route.ts';
 import { createRouter, type Route } from './router.ts';
 
-interface AppParts {
+interface AppParts extends ReadinessParts {
   readonly version: string;
   readonly logger: Logger;
-  readonly health: Health;
-  /** Whether database and Redis can be reached; without them every image is answered with 503. */
-  readonly storesReachable: () => boolean;
-  readonly networkUsable: () => boolean;
-  readonly devices: () => Devices;
-  readonly opening: () => readonly string[];
   /** Called for every request, in addition to the log. */
   readonly recorders?: readonly Recorder[];
   /** Time limit of a request in seconds. */
@@ -115,7 +110,7 @@ function routesOf(parts: AppParts): Route[] {
     improveRoute([authenticateKey, available(health), improveBody, keyAfterBody], takeImage),
     ...(admin ? adminRoutes([tokenGuard(admin.token, 'operator', attempts)], smallBody, admin) : []),
     ...(purchases ? billingRoutes(billingGuards, purchases, logger) : []),
-    ...healthRoutes(health, parts),
+    ...healthRoutes(parts),
     ...(metrics ? [metricsRoute(metrics.metrics, metrics.token, attempts)] : []),
     ...docsRoutes(parts.version, people?.origin),
     ...(pages ? pagesRoutes(pages) : []),

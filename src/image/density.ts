@@ -1,3 +1,4 @@
+import { chunksBeforeData } from './container/png.ts';
 import type { Density, InputFormat } from './types.ts';
 
 const metresPerInch = 0.0254;
@@ -19,22 +20,11 @@ function fromJfif(bytes: Buffer): Density | undefined {
   return;
 }
 
-/** Chunk types as numbers, because a file may have millions of chunks. */
-const [IDAT, PHYS] = [0x49444154, 0x70485973] as const;
-
 /** PNG pHYs, which precedes IDAT: unit 1 is the metre, 0 no resolution. */
 function fromPhys(bytes: Buffer): Density | undefined {
-  for (let at = 8; at + 12 <= bytes.length; ) {
-    const length = bytes.readUInt32BE(at);
-    const type = bytes.readUInt32BE(at + 4);
-    if (type === IDAT) return;
-    if (type === PHYS && length === 9 && at + 21 <= bytes.length) {
-      return bytes.readUInt8(at + 16) === 1
-        ? density(bytes.readUInt32BE(at + 8), bytes.readUInt32BE(at + 12))
-        : undefined;
-    }
-    at += 12 + length;
-  }
+  for (const { type, data } of chunksBeforeData(bytes))
+    if (type === 'pHYs' && data.length === 9)
+      return data.readUInt8(8) === 1 ? density(data.readUInt32BE(0), data.readUInt32BE(4)) : undefined;
   return;
 }
 

@@ -1,7 +1,7 @@
-import { crc32, deflateSync, inflateSync } from 'node:zlib';
+import { deflateSync, inflateSync } from 'node:zlib';
 import sharp from 'sharp';
 import { forDecoder } from './container/check.ts';
-import { findChunk } from './container/png.ts';
+import { findChunk, pngChunk } from './container/png.ts';
 import { boundedProfile, changedBytes } from './sanitiseProfile.ts';
 import type { EmbeddedProfile, InputFormat, Probe } from './types.ts';
 
@@ -27,17 +27,12 @@ function placesOf(bytes: Buffer, from: Uint8Array): readonly number[] {
 }
 
 /** An `iCCP` chunk of the same name, its profile's beginning replaced; undefined if it has another beginning. */
-function pngChunk(data: Buffer, { from, to }: Exclude<EmbeddedProfile, 'unusable'>): Buffer | undefined {
+function replacedChunk(data: Buffer, { from, to }: Exclude<EmbeddedProfile, 'unusable'>): Buffer | undefined {
   const at = data.indexOf(0) + 2;
   const profile = inflateSync(data.subarray(at), { maxOutputLength: 16 * 1024 * 1024 });
   if (Buffer.compare(profile.subarray(0, from.length), from) !== 0) return;
   profile.set(to);
-  const body = Buffer.concat([Buffer.from('iCCP'), data.subarray(0, at), deflateSync(profile, { level: 1 })]);
-  const chunk = Buffer.alloc(body.length + 8);
-  chunk.writeUInt32BE(body.length - 4);
-  body.copy(chunk, 4);
-  chunk.writeUInt32BE(crc32(body), body.length + 4);
-  return chunk;
+  return pngChunk('iCCP', data.subarray(0, at), deflateSync(profile, { level: 1 }));
 }
 
 /** A copy of the file with another beginning of its profile; undefined where the profile is not in one piece. */
@@ -49,7 +44,7 @@ function replaced(
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
   if (format === 'png') {
     const found = findChunk(bytes, 'iCCP');
-    const chunk = found && pngChunk(bytes.subarray(found.from + 8, found.end - 4), profile);
+    const chunk = found && replacedChunk(found.data, profile);
     return chunk && Buffer.concat([bytes.subarray(0, found.from), chunk, bytes.subarray(found.end)]);
   }
   const places = placesOf(bytes, profile.from);

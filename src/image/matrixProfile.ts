@@ -1,3 +1,5 @@
+import { apply, inverse, type Matrix, type Triple, transposed } from './matrix.ts';
+
 /** x and y of a colour (CIE 1931). */
 export type Chromaticity = readonly [x: number, y: number];
 
@@ -19,58 +21,36 @@ export const displayP3: Gamut = { red: [0.68, 0.32], green: [0.265, 0.69], blue:
 /** IEC 61966-2-1. */
 export const srgbTransfer: Transfer = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
 
-type Triple = readonly [number, number, number];
-type Rows = readonly [Triple, Triple, Triple];
-
 /** White of the connection space (ICC.1:2022, section 6.3.4.3). */
 const d50: Triple = [0.9642, 1, 0.8249];
 
 /** XYZ to the responses of the cones, by Bradford. */
-const bradford: Rows = [
+const bradford: Matrix = [
   [0.8951, 0.2664, -0.1614],
   [-0.7502, 1.7135, 0.0367],
   [0.0389, -0.0685, 1.0296],
 ];
 
-const apply = ([a, b, c]: Rows, [x, y, z]: Triple): Triple => [
-  a[0] * x + a[1] * y + a[2] * z,
-  b[0] * x + b[1] * y + b[2] * z,
-  c[0] * x + c[1] * y + c[2] * z,
-];
-
-function inverse([[a, b, c], [d, e, f], [g, h, i]]: Rows): Rows {
-  const determinant = a * (e * i - f * h) + b * (f * g - d * i) + c * (d * h - e * g);
-  const over = (value: number) => value / determinant;
-  return [
-    [over(e * i - f * h), over(c * h - b * i), over(b * f - c * e)],
-    [over(f * g - d * i), over(a * i - c * g), over(c * d - a * f)],
-    [over(d * h - e * g), over(b * g - a * h), over(a * e - b * d)],
-  ];
-}
-
 const xyzOf = ([x, y]: Chromaticity): Triple => [x / y, 1, (1 - x - y) / y];
 
 /** XYZ under D50 of red, green and blue at full light; undefined for primaries that span no plane. */
 function columns({ red, green, blue, white }: Gamut): readonly Triple[] | undefined {
-  const [r, g, b, w] = [xyzOf(red), xyzOf(green), xyzOf(blue), xyzOf(white)];
-  const mixed: Rows = [
-    [r[0], g[0], b[0]],
-    [r[1], g[1], b[1]],
-    [r[2], g[2], b[2]],
-  ];
-  const share = apply(inverse(mixed), w);
-  const from = apply(bradford, w);
-  const to = apply(bradford, d50);
+  const primaries: Matrix = [xyzOf(red), xyzOf(green), xyzOf(blue)];
+  const unmixed = inverse(transposed(primaries));
   const back = inverse(bradford);
-  const adapted = ([x, y, z]: Triple, by: number): Triple => {
-    const cones = apply(bradford, [x * by, y * by, z * by]);
+  if (!unmixed || !back) return undefined;
+  const shares = apply(unmixed, xyzOf(white));
+  const from = apply(bradford, xyzOf(white));
+  const to = apply(bradford, d50);
+  const found = primaries.map((primary, i) => {
+    const [long, medium, short] = apply(bradford, primary);
+    const share = shares[i] ?? 0;
     return apply(back, [
-      (cones[0] * to[0]) / from[0],
-      (cones[1] * to[1]) / from[1],
-      (cones[2] * to[2]) / from[2],
+      (long * share * to[0]) / from[0],
+      (medium * share * to[1]) / from[1],
+      (short * share * to[2]) / from[2],
     ]);
-  };
-  const found = [adapted(r, share[0]), adapted(g, share[1]), adapted(b, share[2])];
+  });
   return found.flat().every((value) => Number.isFinite(value) && Math.abs(value) < 4) ? found : undefined;
 }
 

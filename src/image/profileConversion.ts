@@ -1,10 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import { apply, inverse, type Matrix, product, type Triple, transposed } from './matrix.ts';
+import { type Transfer as Curve, srgbTransfer } from './matrixProfile.ts';
 import type { Raster } from './types.ts';
-
-type Triple = readonly [number, number, number];
-type Matrix = readonly [Triple, Triple, Triple];
-/** Encoded value to linear light, both 0..1, monotonic. */
-type Curve = (encoded: number) => number;
 
 /** Linear sRGB to XYZ under D50, the connection space of ICC profiles (IEC 61966-2-1, adapted by Bradford). */
 const srgbToXyz: Matrix = [
@@ -12,8 +9,6 @@ const srgbToXyz: Matrix = [
   [0.2225045, 0.7168786, 0.0606169],
   [0.0139322, 0.0971045, 0.7141733],
 ];
-
-const srgbLight: Curve = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
 
 /** The table is indexed by the square root of linear light, which resolves dark tones as finely as light ones. */
 const lastStep = 4095;
@@ -83,40 +78,17 @@ function curve(tag: DataView): Curve | undefined {
   return (v) => (v >= d ? power(v) + e : c * v + f);
 }
 
-function inverse([[a, b, c], [d, e, f], [g, h, i]]: Matrix): Matrix | undefined {
-  const [A, B, C] = [e * i - f * h, f * g - d * i, d * h - e * g];
-  const determinant = a * A + b * B + c * C;
-  if (!(Math.abs(determinant) > 1e-6)) return;
-  const row = (x: number, y: number, z: number): Triple => [
-    x / determinant,
-    y / determinant,
-    z / determinant,
-  ];
-  return [
-    row(A, c * h - b * i, b * f - c * e),
-    row(B, a * i - c * g, c * d - a * f),
-    row(C, b * g - a * h, a * e - b * d),
-  ];
-}
-
-const dot = ([a, b, c]: Triple, [x, y, z]: Triple) => a * x + b * y + c * z;
-
-const column = (matrix: Matrix, i: 0 | 1 | 2): Triple => [matrix[0][i], matrix[1][i], matrix[2][i]];
-
 /** Linear sRGB to the linear space of these primaries; white maps to white whatever their rounding. */
 function lightMatrix(red: Triple, green: Triple, blue: Triple): Matrix | undefined {
-  const back = inverse([
-    [red[0], green[0], blue[0]],
-    [red[1], green[1], blue[1]],
-    [red[2], green[2], blue[2]],
-  ]);
+  const back = inverse(transposed([red, green, blue]));
   if (!back) return;
-  const row = (from: Triple): Triple => {
-    const raw = ([0, 1, 2] as const).map((i) => dot(from, column(srgbToXyz, i)));
-    const sum = raw.reduce((total, value) => total + value, 0);
-    return [(raw[0] ?? 0) / sum, (raw[1] ?? 0) / sum, (raw[2] ?? 0) / sum];
+  const raw = product(back, srgbToXyz);
+  const white = apply(raw, [1, 1, 1]);
+  const row = (i: 0 | 1 | 2): Triple => {
+    const [r, g, b] = raw[i];
+    return [r / white[i], g / white[i], b / white[i]];
   };
-  return [row(back[0]), row(back[1]), row(back[2])];
+  return [row(0), row(1), row(2)];
 }
 
 /** The nearest of 256 encoded values for each step of the square root of linear light. */
@@ -210,7 +182,7 @@ function spaceOf(icc: Uint8Array): Space | undefined {
 }
 
 function conversionOf({ matrix, curves: [r, g, b] }: Space): Conversion | undefined {
-  const light = decoding(srgbLight);
+  const light = decoding(srgbTransfer);
   const conversion = converter([light, light, light], matrix, [encoding(r), encoding(g), encoding(b)]);
   return isSrgb(conversion) ? undefined : conversion;
 }
@@ -234,6 +206,6 @@ export function toSrgb(icc: Uint8Array): Conversion | undefined {
   const matrix = space && inverse(space.matrix);
   if (!matrix || !conversionOf(space)) return;
   const [r, g, b] = space.curves;
-  const encode = encoding(srgbLight);
+  const encode = encoding(srgbTransfer);
   return converter([decoding(r), decoding(g), decoding(b)], matrix, [encode, encode, encode]);
 }

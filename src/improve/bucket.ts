@@ -1,5 +1,6 @@
 import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { S3mini } from 's3mini';
 import { writeAtomically } from '../files.ts';
 import { makeFolder } from '../folder.ts';
 
@@ -16,7 +17,7 @@ export interface Bucket {
 }
 
 /** Throws RangeError for a name that could lead out of the bucket. */
-export function checkName(name: string): string {
+function checkName(name: string): string {
   if (!/^[A-Za-z0-9-]+(\/[A-Za-z0-9-]+)*\.[a-z0-9]+$/.test(name)) throw new RangeError(`Not a name: ${name}`);
   return name;
 }
@@ -40,6 +41,34 @@ export function folderBucket(folder: string): Bucket {
     },
     async delete(name) {
       await rm(place(name), { force: true });
+    },
+  };
+}
+
+export interface S3Options {
+  /** The address of the bucket, which is its path: https://s3.example.com/my-bucket. */
+  readonly endpoint: string;
+  readonly region: string;
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+}
+
+/** Time limit of one transfer. */
+const timeoutMilliseconds = 30_000;
+
+/** A bucket of Amazon S3 or of any service with its protocol. */
+export function s3Bucket(options: S3Options): Bucket {
+  const client = new S3mini({ ...options, requestAbortTimeout: timeoutMilliseconds });
+  return {
+    async put(name, bytes, type) {
+      await client.putObject(checkName(name), bytes, type);
+    },
+    async get(name) {
+      const bytes = await client.getObjectArrayBuffer(checkName(name));
+      return bytes === null ? undefined : Buffer.from(bytes);
+    },
+    async delete(name) {
+      await client.deleteObject(checkName(name));
     },
   };
 }

@@ -1,8 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { ImproveQuery, ImproveRow, ImproveTable } from '../store/improveTable.ts';
+import type { Sql } from '../store/database.ts';
+import { type ImproveQuery, type ImproveRow, ImproveTable } from '../store/improveTable.ts';
 import type { TimedPage } from '../store/page.ts';
-import type { Bucket } from './bucket.ts';
+import { type Bucket, folderBucket, type S3Options, s3Bucket } from './bucket.ts';
 
 export type HandedIn = ImproveRow;
 
@@ -151,4 +152,34 @@ function label(text: string | undefined): string | null {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones to drop
   const visible = text?.replace(/[\u0000-\u001f\u007f]/g, '').trim() ?? '';
   return Array.from(visible).slice(0, labelLength).join('') || null;
+}
+
+export interface OpenImproveOptions {
+  readonly database: Sql;
+  readonly perDay: number;
+  readonly folder: string;
+  /** Replaces the folder. */
+  readonly s3: S3Options | undefined;
+}
+
+const sweepMilliseconds = 600_000;
+
+export const openImprove = ({ database, perDay, folder, s3 }: OpenImproveOptions): Improve =>
+  new Improve({
+    table: new ImproveTable(database),
+    bucket: s3 ? s3Bucket(s3) : folderBucket(folder),
+    perDay,
+    now: Date.now,
+  });
+
+/**
+ * Sweeps now and on a timer that does not keep the process alive. `onError` receives the error of a failed
+ * sweep; the next one tries again. Returns a function that stops it.
+ */
+export function keepSwept(improve: Improve, onError: (error: unknown) => void): () => void {
+  const sweep = () => void improve.sweep().catch(onError);
+  sweep();
+  const timer = setInterval(sweep, sweepMilliseconds);
+  timer.unref();
+  return () => clearInterval(timer);
 }

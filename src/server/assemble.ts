@@ -6,11 +6,10 @@ import type { Cutout } from '../cutout/cutout.ts';
 import { openingSince } from '../engine/opening.ts';
 import type { EngineStats, OpeningStep } from '../engine/types.ts';
 import { createApp } from '../http/app.ts';
-import type { Devices } from '../http/route/health/route.ts';
+import { type Devices, type ReadinessParts, whyNotReady } from '../http/route/health/route.ts';
 import { listen } from '../http/server.ts';
 import type { ProbeLimits } from '../image/types.ts';
-import type { Improve } from '../improve/improve.ts';
-import { keepSwept, openImprove } from '../improve/open.ts';
+import { type Improve, keepSwept, openImprove } from '../improve/improve.ts';
 import { createTakeImage } from '../improve/takeImage.ts';
 import type { Logger } from '../ops/log.ts';
 import { assertImageThreads, configureImages } from './images.ts';
@@ -73,11 +72,11 @@ interface Foundation {
 
 /** Opens the shop, if packs are for sale. Stripe's library is large and loaded only then. */
 async function openPurchases(
-  { billing }: Pick<Config, 'billing'>,
+  { billing, http }: Pick<Config, 'billing' | 'http'>,
   stores: Parameters<typeof bookPurchase>[0],
   api: Overrides['stripe'],
 ) {
-  const selling = purchasesOf(billing);
+  const selling = purchasesOf(billing, http.publicUrl);
   if (!selling) return undefined;
   const { Purchases } = await import('../billing/stripeCheckout.ts');
   return new Purchases({ ...selling, ...(api && { api }) }, (purchase) => bookPurchase(stores, purchase));
@@ -130,37 +129,22 @@ const countDevices = ({ devices }: Pick<EngineStats, 'devices'>): Devices => {
   return { ready: devices.length - lost, lost };
 };
 
-/** The use case of a server, which exists once its network is loaded. */
-class Work {
+/** The use case of a server, and what is known of its network. */
+interface Work extends ReadinessParts {
   /** Rejects with the error of the network, or with a UserError. */
   readonly cutout: Promise<Cutout>;
-  #networkUsable = () => true;
-  #devices: () => Devices = () => ({ ready: 0, lost: 0 });
+}
 
-  constructor(config: Config, options: AssembleOptions, foundation: Foundation, closers: Closers) {
-    this.cutout = options.opening.then((network) =>
-      this.#open(network, config, options, foundation, closers),
-    );
-    // `Server.ready` rejects with the same error.
-    this.cutout.catch(() => {});
-  }
-
-  /** False while an unloaded network cannot be loaded again. */
-  networkUsable(): boolean {
-    return this.#networkUsable();
-  }
-
-  devices(): Devices {
-    return this.#devices();
-  }
-
-  async #open(
-    opened: OpenedEngine,
-    config: Config,
-    options: AssembleOptions,
-    { stores, shared, images, ...foundation }: Foundation,
-    closers: Closers,
-  ): Promise<Cutout> {
+/** Opens the use case once the network is loaded. */
+function openWork(
+  config: Config,
+  options: AssembleOptions,
+  { stores, shared, images, ...foundation }: Foundation,
+  closers: Closers,
+): Work {
+  let usable = () => true;
+  let devices = (): Devices => ({ ready: 0, lost: 0 });
+  const open = async (opened: OpenedEngine): Promise<Cutout> => {
     await assertImageThreads();
     const { logger } = options.log;
     const { metrics } = foundation.observation;
@@ -178,16 +162,32 @@ class Work {
     const { estimate } = options;
     const parts = { ...limits, logger, metrics, ledger, shared, limits: images, estimate };
     const { cutout, networkUsable, stop } = openMeteredCutout(opened, config, parts);
-    this.#networkUsable = networkUsable;
-    this.#devices = () => countDevices(opened.engine.stats());
+    usable = networkUsable;
+    devices = () => countDevices(opened.engine.stats());
     closers.add(stop);
     closers.add(() => opened.second?.stop());
     return options.wrapCutout ? options.wrapCutout(cutout) : cutout;
-  }
+  };
+  const cutout = options.opening.then(open);
+  // `Server.ready` rejects with the same error.
+  cutout.catch(() => {});
+  return {
+    cutout,
+    health: options.health,
+    storesReachable: () => stores.isReachable() && shared.isReachable(),
+    networkUsable: () => usable(),
+    devices: () => devices(),
+    opening: () => options.openingSteps().map(openingSince),
+  };
 }
 
 /** Creates the application over what was opened. */
-function openApp(config: Config, options: AssembleOptions, foundation: Foundation, work: Work) {
+function openApp(
+  config: Config,
+  options: AssembleOptions,
+  foundation: Foundation,
+  { cutout, ...readiness }: Work,
+) {
   const { stores, improve, shared, observation, purchases, console: people, images, limits } = foundation;
   const { accounts, ledger } = stores;
   const { metrics } = observation;
@@ -197,11 +197,7 @@ function openApp(config: Config, options: AssembleOptions, foundation: Foundatio
   return createApp({
     version: version(),
     logger: options.log.logger,
-    health: options.health,
-    storesReachable: () => stores.isReachable() && shared.isReachable(),
-    networkUsable: () => work.networkUsable(),
-    devices: () => work.devices(),
-    opening: () => options.openingSteps().map(openingSince),
+    ...readiness,
     recorders: [...(options.recorders ?? []), ...observation.recorders],
     timeout: config.http.timeout,
     authenticate: (hash) => accounts.authenticate(hash),
@@ -210,7 +206,7 @@ function openApp(config: Config, options: AssembleOptions, foundation: Foundatio
     scheduler,
     memory,
     // The route answers 503 until `health` is ready, which requires a network.
-    cutout: async (request, call) => (await work.cutout)(request, call),
+    cutout: async (request, call) => (await cutout)(request, call),
     takeImage: createTakeImage({ improve, downloadsFor, limits: images }),
     ...(adminToken && { admin: { ...stores, token: adminToken } }),
     ...(metrics && metricsToken && { metrics: { metrics, token: metricsToken } }),
@@ -224,7 +220,7 @@ function openApp(config: Config, options: AssembleOptions, foundation: Foundatio
 
 /** Watches what has metrics before the network is loaded. */
 function watchStart(
-  { log, health, openingSteps }: AssembleOptions,
+  { log, openingSteps }: AssembleOptions,
   { stores, shared, observation: { metrics } }: Foundation,
   work: Work,
 ): void {
@@ -234,11 +230,7 @@ function watchStart(
     idempotency: shared.idempotency,
     droppedLines: () => log.dropped(),
     opening: openingSteps,
-    isReady: () => {
-      const { ready, lost } = work.devices();
-      const reachable = stores.isReachable() && shared.isReachable();
-      return health.phase === 'ready' && reachable && work.networkUsable() && (lost === 0 || ready > 0);
-    },
+    isReady: () => whyNotReady(work) === undefined,
   });
 }
 
@@ -249,7 +241,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
   const closers = new Closers(log.logger);
   try {
     const foundation = await openFoundation(config, options, closers);
-    const work = new Work(config, options, foundation, closers);
+    const work = openWork(config, options, foundation, closers);
     watchStart(options, foundation, work);
     const app = openApp(config, options, foundation, work);
     closers.add(options.closeEngine);

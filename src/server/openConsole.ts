@@ -1,12 +1,12 @@
 import type { Provider } from '../accounts/oidc.ts';
-import { Sessions } from '../accounts/sessions.ts';
+import { Sessions, sessionRules } from '../accounts/sessions.ts';
 import { SignIns } from '../accounts/signIns.ts';
 import type { Stores } from '../billing/stores.ts';
 import type { Purchases } from '../billing/stripeCheckout.ts';
 import { localAccountId } from '../commands/ensureLocalAccount.ts';
 import type { Config } from '../config/readConfig.ts';
 import type { SignInConfig } from '../config/signIn.ts';
-import type { ConsoleParts } from '../http/route/console/route.ts';
+import type { ConsoleParts } from '../http/route/console/access.ts';
 import { sessionCookie } from '../http/route/console/session.ts';
 import type { SignInParts } from '../http/route/signin/route.ts';
 import type { Improve } from '../improve/improve.ts';
@@ -62,7 +62,6 @@ export async function openConsole(
   const secure = publicUrl?.startsWith('https:') ?? false;
   const signIns = new SignIns(database, now);
   const providers = parts.providers ?? (await providersOf(signIn, publicUrl));
-  const rules = { idleMs: signIn.sessionIdle * 1000, absoluteMs: signIn.sessionMax * 1000 };
   return {
     parts: {
       stores,
@@ -76,7 +75,7 @@ export async function openConsole(
       providers,
       secure,
       audit,
-      sessions: new Sessions(sessions, rules, now ?? Date.now),
+      sessions: new Sessions(sessions, sessionRules, now ?? Date.now),
       cookie: sessionCookie(secure),
       freePreviews: { perMonth: billing.freePreviewsMonth, perDay: billing.freePreviewsDay },
       prices: { preview: billing.pricePreview, full: billing.priceFull },

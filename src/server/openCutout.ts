@@ -3,7 +3,7 @@ import type { Ledger } from '../billing/ledger.ts';
 import { toCredits } from '../billing/price.ts';
 import type { Config } from '../config/readConfig.ts';
 import { Admission } from '../cutout/admission.ts';
-import { type Cutout, type CutoutParts, createCutout } from '../cutout/cutout.ts';
+import { type Cutout, createCutout } from '../cutout/cutout.ts';
 import type { DownloadsFor } from '../cutout/imageDownloads.ts';
 import { createPermitFor } from '../cutout/permit.ts';
 import { createPrecheck } from '../cutout/precheck.ts';
@@ -24,35 +24,6 @@ import { assertImageThreads } from './images.ts';
 import { type OpenedEngine, openEngine } from './openEngine.ts';
 import type { SharedState } from './openSharedState.ts';
 import { billingOf } from './options.ts';
-
-/** Creates the use case over an opened network. */
-function cutoutOver(
-  {
-    engine,
-    network,
-    curve,
-    second,
-    subjectTypes,
-    selection,
-  }: Pick<OpenedEngine, 'network' | 'curve' | 'second' | 'subjectTypes'> &
-    Pick<CutoutParts, 'engine' | 'selection'>,
-  profile: Config['cutout']['profile'],
-  rest: Omit<
-    CutoutParts,
-    'engine' | 'network' | 'curve' | 'second' | 'subjectTypes' | 'selection' | 'profile'
-  >,
-): Cutout {
-  return createCutout({
-    engine,
-    network,
-    curve,
-    second,
-    subjectTypes,
-    selection,
-    profile: profiles[profile],
-    ...rest,
-  });
-}
 
 interface OpenCutoutOptions {
   readonly limits: ProbeLimits;
@@ -90,9 +61,9 @@ export async function openCutout(
   const jobs = options.jobs ?? opened.threads.workers + 1;
   const selection =
     opened.selector && new CachedSubjectSelection(opened.selector, { ttlSeconds: 0, maxBytes: 0 });
-  const rest = { ...unmetered(jobs), limits, timeout: 0 };
+  const profile = profiles[config.cutout.profile];
   return {
-    cutout: cutoutOver({ ...opened, selection }, config.cutout.profile, rest),
+    cutout: createCutout({ ...opened, ...unmetered(jobs), selection, profile, limits, timeout: 0 }),
     jobs,
     network: opened.network.path,
     close: () => opened.engine.close(0),
@@ -163,10 +134,10 @@ export function openMeteredCutout(
 ): MeteredCutout {
   const { ledger, shared, scheduler, pixelJobs, downloadsFor, limits } = parts;
   const { network, info } = opened;
-  const { profile } = config.cutout;
+  const profile = profiles[config.cutout.profile];
   const { timeout } = config.http;
   const warmUp = info.warmUpMs / ((network.width * network.height) / 1e6);
-  const estimate = parts.estimate ?? new DurationEstimate(typicalPreview(profiles[profile], network), warmUp);
+  const estimate = parts.estimate ?? new DurationEstimate(typicalPreview(profile, network), warmUp);
   const { rate, concurrency, idempotency, permitted } = shared;
   const admission = new Admission({ rate, reservations: ledger, scheduler, estimate, pixelJobs });
   const { prices } = billingOf(config.billing, timeout);
@@ -181,7 +152,11 @@ export function openMeteredCutout(
       maxBytes: embeddingBytes(config.cutout),
     });
   return {
-    cutout: cutoutOver({ ...opened, selection, engine: idle ?? opened.engine }, profile, {
+    cutout: createCutout({
+      ...opened,
+      selection,
+      engine: idle ?? opened.engine,
+      profile,
       rate,
       admission,
       permitFor: createPermitFor({ rate, concurrency }),

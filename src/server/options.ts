@@ -2,7 +2,7 @@ import { type BillingOptions, standardBilling } from '../billing/price.ts';
 import type { PurchaseOptions } from '../billing/stripeCheckout.ts';
 import type { BillingConfig } from '../config/billing.ts';
 import type { ImproveConfig } from '../config/improve.ts';
-import type { OpenImproveOptions } from '../improve/open.ts';
+import type { OpenImproveOptions } from '../improve/improve.ts';
 import type { Sql } from '../store/database.ts';
 
 /**
@@ -16,11 +16,12 @@ export const billingOf = (billing: BillingConfig, timeout: number): BillingOptio
 });
 
 /** Undefined if nothing is for sale. */
-export function purchasesOf(billing: BillingConfig): PurchaseOptions | undefined {
-  const { packs, stripeSecretKey: secretKey, stripeWebhookSecret: webhookSecret } = billing;
-  const { stripeSuccessUrl: successUrl, stripeCancelUrl: cancelUrl } = billing;
-  if (!packs || !secretKey || !webhookSecret || !successUrl || !cancelUrl) return undefined;
-  return { packs, secretKey, webhookSecret, successUrl, cancelUrl };
+export function purchasesOf(
+  { packs, stripeSecretKey: secretKey, stripeWebhookSecret: webhookSecret }: BillingConfig,
+  publicUrl: string | undefined,
+): PurchaseOptions | undefined {
+  if (!packs || !secretKey || !webhookSecret || !publicUrl) return undefined;
+  return { packs, secretKey, webhookSecret, returnUrl: `${publicUrl}/console` };
 }
 
 export function improveOf(improve: ImproveConfig, database: Sql): OpenImproveOptions {

@@ -1,4 +1,4 @@
-import { holdLiving } from './accountTable.ts';
+import { holdLiving } from './accountRow.ts';
 import type { Sql } from './database.ts';
 import { cursorValues, type TimedPage } from './page.ts';
 

@@ -62,7 +62,7 @@ export interface Migration {
  * `entry` is the truth: never changed, never deleted. `account.balance` and `free_use` are sums over it, kept
  * in the same transaction. `reservation` holds only what is still open; its id is the id of its reserve entry.
  */
-const books: Migration = {
+const accountsAndLedger: Migration = {
   name: 'books',
   sql: ({ appendOnly, numbered, integer, bytes, text, keyed, strict }) => `
 CREATE TABLE account (
@@ -349,7 +349,7 @@ ALTER TABLE entry ADD COLUMN uncertainty ${integer} CHECK (uncertainty BETWEEN 0
 };
 
 export const migrations: readonly Migration[] = [
-  books,
+  accountsAndLedger,
   improve,
   signIn,
   nodes,

@@ -241,13 +241,6 @@ const unavailable = (cause: Error) =>
     cause,
   });
 
-/**
- * Opens or creates the database, readable by its owner only.
- *
- * WAL: a commit survives `kill -9` once it is in the log, and a power failure once the log is synced. With
- * synchronous=FULL SQLite would sync, and block the thread, at every commit; with NORMAL it does so only
- * before a checkpoint, and `SqliteDatabase` syncs commits itself (docs/decisions/0170).
- */
 /** Files that a server with accounts leaves beside its database. */
 const traces = ['local-key', 'console-link'];
 
@@ -264,6 +257,13 @@ function assertNotEmptied(file: string): void {
   throw new StoreError('STORE_FILE', message);
 }
 
+/**
+ * Opens or creates the database, readable by its owner only.
+ *
+ * WAL: a commit survives `kill -9` once it is in the log, and a power failure once the log is synced. With
+ * synchronous=FULL SQLite would sync, and block the thread, at every commit; with NORMAL it does so only
+ * before a checkpoint, and `SqliteDatabase` syncs commits itself (docs/decisions/0170).
+ */
 export function openSqlite(options: SqliteOptions): Database {
   const { file } = options;
   makeFolder('data folder', path.dirname(file), 0o700);

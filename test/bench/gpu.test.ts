@@ -132,7 +132,7 @@ test('npm run bench -- gpu ends without a GPU as the program does', (t) => {
   const bench = path.join(root, 'bench', 'index.js');
   const { status, stderr } = spawnSync(process.execPath, [bench, 'gpu', '--device', '1023'], {
     encoding: 'utf8',
-    env: { ...process.env, CUTOUT_RUNTIMES_DIR: temporaryFolder(t) },
+    env: { ...process.env, CUTOUT_DATA_DIR: temporaryFolder(t) },
   });
   t.is(status, 3, stderr);
   t.regex(stderr, /bench: cutout_gpu_check: The GPU cannot be checked: /);

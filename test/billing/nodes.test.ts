@@ -10,7 +10,7 @@ import { SignIns } from '../../src/accounts/signIns.ts';
 import { credits } from '../../src/billing/price.ts';
 import { openStores } from '../../src/billing/stores.ts';
 import { accountsCommands } from '../../src/cli/accounts.ts';
-import { openImprove } from '../../src/improve/open.ts';
+import { openImprove } from '../../src/improve/improve.ts';
 import { StoreError } from '../../src/store/error.ts';
 import { unless } from '../fixtures/leftOut.ts';
 import { postgresMissing, postgresPlace, removePostgres, startPostgres } from '../fixtures/postgres.ts';

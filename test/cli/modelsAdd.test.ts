@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -7,8 +7,7 @@ import { text } from 'node:stream/consumers';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
 import { freePort } from '../../bench/lib/freePort.ts';
-import { type AddOptions, type Ask, addNetwork, askOnTerminal } from '../../src/cli/modelsAdd.ts';
-import { compareNetworks } from '../../src/cli/modelsCompare.ts';
+import { type AddOptions, addNetwork } from '../../src/cli/modelsAdd.ts';
 import { listNetworks, listTable } from '../../src/cli/modelsList.ts';
 import { type RunOptions, run } from '../../src/cli/run/run.ts';
 import { ModelProtoSchema, StringStringEntryProtoSchema } from '../../src/compiler/onnx/onnx_pb.ts';
@@ -27,7 +26,7 @@ interface Desk {
   readonly modelsDir: string;
   /** Writes a file and returns its path. */
   file(name: string, bytes: Uint8Array): Promise<string>;
-  add(file: string, options?: Partial<AddOptions>, ask?: Ask): Promise<string>;
+  add(file: string, options?: Partial<AddOptions>): Promise<string>;
 }
 
 async function desk(t: ExecutionContext): Promise<Desk> {
@@ -49,12 +48,12 @@ async function desk(t: ExecutionContext): Promise<Desk> {
       await writeFile(file, bytes);
       return file;
     },
-    async add(file, options = {}, ask) {
+    async add(file, options = {}) {
       const out = new PassThrough();
       const written = text(out);
       const { signal } = new AbortController();
       const all = { trainedOn: 'masks', yes: false, ...options } as const;
-      await addNetwork(file, all, config, { out, signal, ...(ask && { ask }) }).finally(() => out.end());
+      await addNetwork(file, all, config, { out, signal }).finally(() => out.end());
       return written;
     },
   };
@@ -66,7 +65,7 @@ const bright = (more: Partial<Parameters<typeof tinyNetwork>[0]> = {}) =>
 
 const names = async (folder: string) => (await readdir(folder).catch(() => [])).sort();
 
-test.serial('a network is added, checked, listed, compared, run by its name, and removed', async (t) => {
+test.serial('a network is added, checked, listed, run by its name, and removed', async (t) => {
   t.timeout(300_000);
   const { folder, config, modelsDir, file, add } = await desk(t);
   const out = await add(await file('My Net (v2).onnx', bright()), {
@@ -111,54 +110,7 @@ test.serial('a network is added, checked, listed, compared, run by its name, and
   t.regex(lines.find((line) => line.includes('* isnet')) ?? '', /GPL! +88 +– .* absent$/);
 
   const photo = await file('photo <1>.jpg', await sampleImage());
-  const streams = {
-    out: new PassThrough().resume(),
-    err: new PassThrough(),
-    signal: new AbortController().signal,
-  };
-  const progress = text(streams.err);
-  const page = path.join(folder, 'page.html');
-  await writeFile(path.join(modelsDir, 'my-net-v2', 'prepared.onnx'), 'junk');
-  await rm(path.join(modelsDir, 'my-net-v2', 'prepared.optimised'), { recursive: true, force: true });
   await add(await file('second.onnx', bright({ gain: 1 })), { normalise: 'unit' });
-  t.false(await compareNetworks([photo], { out: page, force: false }, config, streams));
-  const html = await readFile(page, 'utf8');
-  t.regex(html, /my-net-v2 <span>MIT · 0\.0 MB<\/span><\/h3><p class="fault">.*is damaged/);
-  t.regex(html, /&lt;My &amp; net&gt;/);
-  t.regex(html, /<h2>photo &lt;1&gt;\.jpg<\/h2>/);
-  t.regex(
-    html,
-    /second <span>unknown terms \(restricted\) · 0\.0 MB · run \d+\.\d\d s · whole image \d+\.\d\d s/,
-  );
-  for (const ground of ['white', 'black', 'green', 'checker', 'matte'])
-    t.true(html.includes(`"image ${ground}"`));
-  t.is(html.match(/url\(data:image\/webp;base64,/g)?.length, 2);
-  t.notRegex(html, /<script|https?:/);
-  await t.throwsAsync(compareNetworks([photo], { out: page, force: false }, config, streams), {
-    message: /exists already; --force replaces it/,
-  });
-  await t.throwsAsync(
-    compareNetworks([path.join(folder, 'no.jpg')], { out: page, force: true }, config, streams),
-    { message: /no\.jpg cannot be read: there is no such file\.$/ },
-  );
-  // Nothing is run for a page that cannot be written, or with a network that cannot be compared.
-  const refusals: readonly [out: string, networks: readonly string[] | undefined, message: RegExp][] = [
-    [path.join(folder, 'none', 'page.html'), undefined, /cannot be written: there is no folder .*none\.$/],
-    [folder, undefined, /cannot be written: it is a folder\.$/],
-    [page, ['second', 'u2netp'], /u2netp is not in .*Run `cutout models pull u2netp`\.$/],
-    [page, ['centernet'], /makes no matte/],
-  ];
-  for (const [to, networks, message] of refusals) {
-    const wanted = { out: to, force: true, ...(networks && { networks }) };
-    await t.throwsAsync(compareNetworks([photo], wanted, config, streams), { message });
-  }
-  t.true(await compareNetworks([photo], { out: page, force: true, networks: ['second'] }, config, streams));
-  streams.err.end();
-  const said = await progress;
-  t.is(said.match(/\(1 of \d\)/g)?.length, 2);
-  t.regex(said, /my-net-v2 \(1 of 2\)\nmy-net-v2 cannot be used: /);
-  t.regex(said, /second \(2 of 2\)\nsecond: photo <1>\.jpg in \d+\.\d s\n/);
-
   const options = { out: path.join(folder, 'cut'), format: 'auto', size: '50MP', lossless: false } as const;
   const rest: RunOptions = { ...options, overwrite: false, pull: false };
   const io = { stdin: new PassThrough(), stdout: new PassThrough(), err: new PassThrough().resume() };
@@ -184,17 +136,7 @@ test.serial(
     const given = await file('deform.onnx', deformableNetwork({ precision: 'fp16', kind: 'still' }));
     await t.throwsAsync(add(given), { code: 'MODEL_UNDECIDED', message: /--size \(WIDTHxHEIGHT\)/ });
     t.deepEqual(await names(modelsDir), []);
-    const asked: string[] = [];
-    const answers = ['large', '128x64'];
-    const out = await add(given, { output: 'logit' }, (question) => {
-      asked.push(question);
-      return Promise.resolve(answers.shift() ?? '');
-    });
-    t.is(asked.length, 2);
-    t.regex(
-      asked[0] ?? '',
-      /^The input size \(WIDTHxHEIGHT\) \[1024x1024, because the file leaves it free\]: $/,
-    );
+    const out = await add(given, { output: 'logit', size: { width: 128, height: 64 } });
     t.regex(out, /normalisation {2}imagenet \(it has deformable convolutions, as BiRefNet\)/);
     const { manifest } = await findNetwork(catalogueWith(modelsDir), 'deform');
     t.like(manifest.input, { width: 128, height: 64 });
@@ -256,24 +198,6 @@ test.serial(
     t.deepEqual(await names(modelsDir), []);
   },
 );
-
-test.serial('a question that is interrupted or left without an answer ends with a sentence', async (t) => {
-  const terminal = (): PassThrough & { readonly isTTY: true } =>
-    Object.assign(new PassThrough(), { isTTY: true } as const);
-  const { signal } = new AbortController();
-  for (const [key, answer] of [
-    ['\x03', undefined],
-    ['\x04', undefined],
-    [' 512 \r', '512'],
-  ] as const) {
-    const stdin = terminal();
-    const answered = askOnTerminal(stdin, terminal().resume(), signal)?.('Size: ');
-    stdin.write(key);
-    if (answer !== undefined) t.is(await answered, answer);
-    else await t.throwsAsync(async () => answered, { message: 'Stopped: no network was added.' });
-  }
-  t.is(askOnTerminal(new PassThrough(), terminal(), signal), undefined);
-});
 
 test.serial('damaged and hostile files, names and values have codes', async (t) => {
   const { folder, modelsDir, file, add } = await desk(t);

@@ -163,7 +163,6 @@ for (const [name, value] of [
   ['CUTOUT_KEEP_MEGABYTES', '0'],
   ['CUTOUT_PACKS', '50=9.00'],
   ['CUTOUT_PACKS', '50=9 EUR, 50=8 EUR'],
-  ['CUTOUT_STRIPE_SUCCESS_URL', 'shop.example/thanks'],
   ['CUTOUT_S3_ENDPOINT', 'ftp://bucket'],
 ] as const) {
   test(`${name}=${value} is an error that names variable and value`, (t) => {
@@ -271,8 +270,7 @@ const stripe = {
   CUTOUT_PACKS: '50=9.00 EUR, 500=4900 JPY',
   CUTOUT_STRIPE_SECRET_KEY: 'sk_test_of_this_test',
   CUTOUT_STRIPE_WEBHOOK_SECRET: 'whsec_of_this_test',
-  CUTOUT_STRIPE_SUCCESS_URL: 'https://shop.example/thanks',
-  CUTOUT_STRIPE_CANCEL_URL: 'https://shop.example/no',
+  CUTOUT_PUBLIC_URL: 'https://shop.example',
 };
 
 test('an incomplete group of settings is an error that names its members', (t) => {
@@ -280,6 +278,8 @@ test('an incomplete group of settings is an error that names its members', (t) =
   const { CUTOUT_STRIPE_WEBHOOK_SECRET: _, ...half } = stripe;
   const error = t.throws(() => loadConfig(half), { instanceOf: UserError });
   t.regex(error.message, /CUTOUT_PACKS.* require CUTOUT_STRIPE_WEBHOOK_SECRET, which is not set/);
+  const { CUTOUT_PUBLIC_URL: __, ...hidden } = stripe;
+  t.throws(() => loadConfig(hidden), { message: /^CUTOUT_PACKS requires CUTOUT_PUBLIC_URL/ });
   t.throws(() => loadConfig({ CUTOUT_S3_ENDPOINT: 'https://s3.example/b' }), { instanceOf: UserError });
 });
 
@@ -380,3 +380,9 @@ for (const removed of ['CUTOUT_BATCH_DELAY', 'CUTOUT_IMPROVE_DIR'])
       message: `${removed} is not a setting of Cutout. \`cutout config\` lists all of them.`,
     });
   });
+
+test('a setting that became a constant says what there is instead', (t) => {
+  t.throws(() => loadConfig({ CUTOUT_SESSION_MAX: '60' }), {
+    message: 'CUTOUT_SESSION_MAX is not a setting of Cutout any more. Sessions end after twelve hours.',
+  });
+});

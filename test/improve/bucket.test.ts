@@ -1,8 +1,7 @@
 import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'ava';
-import { type Bucket, folderBucket } from '../../src/improve/bucket.ts';
-import { s3Bucket } from '../../src/improve/s3.ts';
+import { type Bucket, folderBucket, s3Bucket } from '../../src/improve/bucket.ts';
 import { s3Like } from '../support/s3.ts';
 import { type Cleanup, testFolder } from '../support/stores.ts';
 

@@ -17,9 +17,7 @@ const command = modelsCommand({
   open: async ({ model, device }) => {
     throw new Error(`An engine of ${model} is built on ${device}.`);
   },
-  stdin: process.stdin,
   out: process.stdout,
-  err: process.stderr,
 });
 try {
   await command.parseAsync(args, { from: 'user' });

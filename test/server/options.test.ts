@@ -19,17 +19,21 @@ test('prices and free previews are the configured ones; a reservation outlives e
 });
 
 test('nothing is for sale unless configured', async (t) => {
-  t.is(purchasesOf(loadConfig({}).billing), undefined);
+  t.is(purchasesOf(loadConfig({}).billing, 'https://shop.example'), undefined);
   const options = purchasesOf(
     loadConfig({
       CUTOUT_PACKS: '50=9 EUR',
       CUTOUT_STRIPE_SECRET_KEY: 'sk_test_1',
       CUTOUT_STRIPE_WEBHOOK_SECRET: 'whsec_1',
-      CUTOUT_STRIPE_SUCCESS_URL: 'https://shop.example/thanks',
-      CUTOUT_STRIPE_CANCEL_URL: 'https://shop.example/no',
+      CUTOUT_PUBLIC_URL: 'https://shop.example',
     }).billing,
+    'https://shop.example',
   );
-  t.like(options, { secretKey: 'sk_test_1', webhookSecret: 'whsec_1' });
+  t.like(options, {
+    secretKey: 'sk_test_1',
+    webhookSecret: 'whsec_1',
+    returnUrl: 'https://shop.example/console',
+  });
   t.is(options?.packs.length, 1);
 });
 

@@ -1,7 +1,7 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { S3Options } from '../../src/improve/s3.ts';
+import type { S3Options } from '../../src/improve/bucket.ts';
 import type { Cleanup } from './stores.ts';
 
 const secretAccessKey = 'secret-of-this-test';

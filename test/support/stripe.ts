@@ -35,8 +35,7 @@ export async function stripeLike(
     packs: parsePacks('50=9.00 EUR, 500=49 EUR'),
     secretKey: 'sk_test_1',
     webhookSecret,
-    successUrl: 'https://shop.example/thanks',
-    cancelUrl: 'https://shop.example/cancelled',
+    returnUrl: 'http://shop.example/console',
     api: { host: '127.0.0.1', port, protocol: 'http' },
   };
   return { options, asked };

@@ -3,10 +3,8 @@ import os from 'node:os';
 import type { Config } from '../../config/readConfig.ts';
 import { loadAddon } from '../../engine/addon.ts';
 import { availableCores } from '../../engine/threads.ts';
-import { EngineError, type Gpu, type NativeModule } from '../../engine/types.ts';
-import { UserError } from '../../errors.ts';
+import type { Gpu, NativeModule } from '../../engine/types.ts';
 import { type CatalogueEntry, catalogueWith, findNetwork } from '../../models/catalogue.ts';
-import { ModelError } from '../../models/error.ts';
 import { networkFiles } from '../../models/layout.ts';
 import { findFor, secondModelOf } from '../../models/locate.ts';
 import { choosePrecision, dotProductOf, type PrecisionChoice, refusedText } from '../../models/precision.ts';
@@ -14,6 +12,7 @@ import { verifySource } from '../../models/verify.ts';
 import { commit, version } from '../../server/installation.ts';
 import { librariesOf, threadsOf } from '../../server/openEngine.ts';
 import type { Output } from '../modelsProgress.ts';
+import { isForPeople } from '../output.ts';
 import type { Finding } from './finding.ts';
 import { checkDisk, checkLimits } from './machine.ts';
 import { type Bench, findGpus, measure, trialsOf } from './measure.ts';
@@ -63,9 +62,6 @@ const machineOf = (versions: Versions): Report['machine'] => ({
   dotProduct: dotProductOf(versions.instructionSets) ?? null,
   simd: versions.simd,
 });
-
-const isForPeople = (error: unknown): error is Error =>
-  error instanceof ModelError || error instanceof EngineError || error instanceof UserError;
 
 class Doctor {
   readonly #config: Config;

@@ -9,18 +9,17 @@ export interface Finding {
   readonly todo?: string;
 }
 
-export const ok = (about: Finding['about'], said: string): Finding => ({ about, state: 'ok', said });
-export const note = (about: Finding['about'], said: string, todo: string): Finding => ({
-  about,
-  state: 'note',
-  said,
-  todo,
-});
-export const problem = (about: Finding['about'], said: string, todo: string): Finding => ({
-  about,
-  state: 'problem',
-  said,
-  todo,
-});
+const finding =
+  (state: Finding['state']) =>
+  (about: Finding['about'], said: string, todo?: string): Finding => ({
+    about,
+    state,
+    said,
+    ...(todo !== undefined && { todo }),
+  });
+
+export const ok: (about: Finding['about'], said: string) => Finding = finding('ok');
+export const note = finding('note');
+export const problem = finding('problem');
 
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -5,7 +5,7 @@ import type { Config } from '../../config/readConfig.ts';
 import { UserError } from '../../errors.ts';
 import { checkWritable, reasonToWrite } from '../../files.ts';
 import { makeFolder } from '../../folder.ts';
-import { sizeLimits } from '../../image/size.ts';
+import type { SizeName } from '../../image/size.ts';
 import type { InputFormat } from '../../image/types.ts';
 import { maxFileBytes } from '../../inputLimits.ts';
 import { onStopSignal } from '../../ops/stop.ts';
@@ -33,7 +33,7 @@ import { openServerCutter } from './serverCutter.ts';
 
 export interface RunOptions extends PlanOptions {
   readonly lossless: boolean;
-  readonly size: keyof typeof sizeLimits;
+  readonly size: SizeName;
   readonly jobs?: number;
   readonly pull: boolean;
   /** Address of a server that does the work. */
@@ -48,8 +48,6 @@ export interface RunOptions extends PlanOptions {
   readonly point?: string;
   readonly box?: string;
 }
-
-export const runSizes = Object.keys(sizeLimits) as RunOptions['size'][];
 
 /**
  * The limit of uploads does not apply to local files; this one keeps an unsuitable file from being read

@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import { tooManyParts, tooMuchWork } from './partLimits.ts';
 
 const signatureBytes = 8;
@@ -39,16 +40,47 @@ const used: ReadonlySet<number> = new Set(
 /** Bit 5 of the type's first letter (PNG, section 5.4). */
 const isCritical = (type: number): boolean => (type & 0x20000000) === 0;
 
-/** The first chunk of a type: all of it, length and checksum included. */
-export function findChunk(bytes: Buffer, type: string): { from: number; end: number } | undefined {
-  const wanted = number(type);
+export interface PngChunk {
+  readonly type: string;
+  /** All of it, length and checksum included. */
+  readonly from: number;
+  readonly end: number;
+  readonly data: Buffer;
+}
+
+/** The chunks of a PNG, in their order, up to one that is not complete. */
+function* pngChunks(bytes: Buffer): Generator<PngChunk> {
   for (let from = signatureBytes; from + 12 <= bytes.length; ) {
     const end = from + 12 + bytes.readUInt32BE(from);
     if (end > bytes.length) return;
-    if (bytes.readUInt32BE(from + 4) === wanted) return { from, end };
+    const type = bytes.toString('latin1', from + 4, from + 8);
+    yield { type, from, end, data: bytes.subarray(from + 8, end - 4) };
     from = end;
   }
+}
+
+/** The first chunk of a type. */
+export function findChunk(bytes: Buffer, wanted: string): PngChunk | undefined {
+  for (const chunk of pngChunks(bytes)) if (chunk.type === wanted) return chunk;
   return undefined;
+}
+
+/** The chunks before the image data. */
+export function* chunksBeforeData(bytes: Buffer): Generator<PngChunk> {
+  for (const chunk of pngChunks(bytes)) {
+    if (chunk.type === 'IDAT') return;
+    yield chunk;
+  }
+}
+
+/** A chunk with its length and checksum. */
+export function pngChunk(type: string, ...data: readonly Uint8Array[]): Buffer {
+  const body = Buffer.concat([Buffer.from(type, 'latin1'), ...data]);
+  const chunk = Buffer.alloc(body.length + 8);
+  chunk.writeUInt32BE(body.length - 4);
+  body.copy(chunk, 4);
+  chunk.writeUInt32BE(crc32(body), body.length + 4);
+  return chunk;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { crc32, deflateSync } from 'node:zlib';
+import { deflateSync } from 'node:zlib';
 import {
   type Chromaticity,
   displayP3,
@@ -9,6 +9,7 @@ import {
   srgbTransfer,
   type Transfer,
 } from '../matrixProfile.ts';
+import { chunksBeforeData, type PngChunk, pngChunk } from './png.ts';
 
 /**
  * The colours that a PNG states in its chunks cICP, gAMA and cHRM, which libvips does not read, as an ICC profile, which
@@ -74,33 +75,13 @@ const narrow =
   (v) =>
     transfer(Math.min(1, Math.max(0, (v * 255 - 16) / 219)));
 
-interface Chunk {
-  readonly from: number;
-  readonly end: number;
-  readonly data: Buffer;
-}
+const colourChunks = ['cICP', 'iCCP', 'sRGB', 'gAMA', 'cHRM'];
 
-const colourChunks = ['cICP', 'iCCP', 'sRGB', 'gAMA', 'cHRM'] as const;
-type ColourChunk = (typeof colourChunks)[number];
-
-/** The chunks before the image data, the first of each type. */
-function chunksOf(bytes: Buffer): {
-  readonly header?: Chunk;
-  readonly found: ReadonlyMap<ColourChunk, Chunk>;
-} {
-  const found = new Map<ColourChunk, Chunk>();
-  let header: Chunk | undefined;
-  for (let from = 8; from + 12 <= bytes.length; ) {
-    const end = from + 12 + bytes.readUInt32BE(from);
-    const type = bytes.toString('latin1', from + 4, from + 8);
-    if (type === 'IDAT' || end > bytes.length) break;
-    const chunk = { from, end, data: bytes.subarray(from + 8, end - 4) };
-    if (type === 'IHDR') header ??= chunk;
-    const known = colourChunks.find((name) => name === type);
-    if (known && !found.has(known)) found.set(known, chunk);
-    from = end;
-  }
-  return { ...(header && { header }), found };
+/** The chunks that state colours, the first of each type, and the header. */
+function chunksOf(bytes: Buffer): ReadonlyMap<string, PngChunk> {
+  const found = new Map<string, PngChunk>();
+  for (const chunk of chunksBeforeData(bytes)) if (!found.has(chunk.type)) found.set(chunk.type, chunk);
+  return found;
 }
 
 interface Space {
@@ -156,21 +137,12 @@ function measured(gamma: Buffer | undefined, chromaticities: Buffer | undefined)
 }
 
 /** Undefined if the file's own profile counts, or nothing is stated. */
-function spaceOf(found: ReadonlyMap<ColourChunk, Chunk>): Space | undefined {
+function spaceOf(found: ReadonlyMap<string, PngChunk>): Space | undefined {
   const coded = found.get('cICP');
   const space = coded && codePoints(coded.data);
   if (space) return space;
   if (found.has('iCCP') || found.has('sRGB')) return undefined;
   return measured(found.get('gAMA')?.data, found.get('cHRM')?.data);
-}
-
-function profileChunk(profile: Buffer): Buffer {
-  const body = Buffer.concat([Buffer.from('iCCPpng\0\0', 'latin1'), deflateSync(profile, { level: 1 })]);
-  const chunk = Buffer.alloc(body.length + 8);
-  chunk.writeUInt32BE(body.length - 4, 0);
-  body.copy(chunk, 4);
-  chunk.writeUInt32BE(crc32(body), body.length + 4);
-  return chunk;
 }
 
 interface Stated {
@@ -184,7 +156,8 @@ interface Stated {
 export function statedColour(file: Uint8Array): Stated {
   const same = { bytes: file, converts: false };
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
-  const { header, found } = chunksOf(bytes);
+  const found = chunksOf(bytes);
+  const header = found.get('IHDR');
   const space = header && spaceOf(found);
   if (!space) return same;
   // Beside code points of sRGB a profile does not count.
@@ -192,9 +165,10 @@ export function statedColour(file: Uint8Array): Stated {
   const isGray = ((header.data[9] ?? 0) & 2) === 0;
   const profile = isGray ? grayProfile(space.transfer) : rgbProfile(space.gamut, space.transfer);
   if (!space.isSrgb && !profile) return same;
-  const removed = [...found.values()].sort((a, b) => a.from - b.from);
+  const removed = [...found.values()].filter(({ type }) => colourChunks.includes(type));
   const pieces = [bytes.subarray(0, header.end)];
-  if (!space.isSrgb && profile) pieces.push(profileChunk(profile));
+  if (!space.isSrgb && profile)
+    pieces.push(pngChunk('iCCP', Buffer.from('png\0\0', 'latin1'), deflateSync(profile, { level: 1 })));
   let from = header.end;
   for (const chunk of removed) {
     pieces.push(bytes.subarray(from, chunk.from));

@@ -1,21 +1,45 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { Accounts } from '../../../accounts/accounts.ts';
+import type { AuditLog } from '../../../accounts/audit.ts';
 import type { Provider } from '../../../accounts/oidc.ts';
 import type { Session, Sessions } from '../../../accounts/sessions.ts';
+import type { SignIns } from '../../../accounts/signIns.ts';
+import type { Ledger } from '../../../billing/ledger.ts';
+import type { PriceList } from '../../../billing/price.ts';
+import type { Purchases } from '../../../billing/stripeCheckout.ts';
+import type { Transactional } from '../../../billing/transaction.ts';
 import type { Actor } from '../../../commands/command.ts';
 import { fail } from '../../../errors.ts';
+import type { Improve } from '../../../improve/improve.ts';
+import type { Attempts } from '../../../limits/attempts.ts';
+import type { RateLimit } from '../../../limits/rate.ts';
 import type { Context, Middleware } from '../../context.ts';
 import type { Cookies } from '../../cookies.ts';
 import type { Route } from '../../router.ts';
 
-export interface AccessParts {
+/** What the console's API works with. */
+export interface ConsoleParts {
+  readonly stores: Transactional;
   readonly accounts: Accounts;
+  readonly ledger: Ledger;
+  readonly audit: AuditLog;
+  readonly improve: Improve;
+  readonly rate: RateLimit;
   readonly sessions: Sessions;
+  readonly signIns: SignIns;
+  /** Failed sign-ins, by address. */
+  readonly attempts: Attempts;
   /** Empty: the console opens through one-time links. */
   readonly providers: readonly Provider[];
   readonly cookie: Cookies;
+  /** Absent: nothing is for sale. */
+  readonly purchases?: Purchases | undefined;
+  readonly prices: PriceList;
+  readonly freePreviews: { readonly perMonth: number; readonly perDay: number };
   /** Public address of the service, if configured. */
   readonly origin?: string | undefined;
+  /** Where providers redirect people after signing out. */
+  readonly returnUrl: string;
 }
 
 const prefix = '/console/api';
@@ -42,7 +66,7 @@ const isGone = async (accounts: Accounts, { accountId }: Session) =>
 
 /** The session of a cookie; undefined if there is none, or its account was deleted. */
 export async function findSession(
-  { accounts, sessions }: AccessParts,
+  { accounts, sessions }: ConsoleParts,
   token: string | undefined,
 ): Promise<Session | undefined> {
   const session = token === undefined ? undefined : await sessions.find(token);
@@ -50,7 +74,7 @@ export async function findSession(
 }
 
 /** Sessions stored by an earlier version lack what the provider vouched for. */
-export function isOperatorSession({ providers }: AccessParts, { link, provider }: Session): boolean {
+export function isOperatorSession({ providers }: ConsoleParts, { link, provider }: Session): boolean {
   if (link) return true;
   const by = providers.find(({ options }) => options.id === provider?.id);
   return provider?.vouched !== undefined && by?.isOperator(provider.vouched) === true;
@@ -86,7 +110,7 @@ function equal(a: string, b: string): boolean {
 
 /** Requires a session, and for changes its CSRF token. */
 const signedIn =
-  (parts: AccessParts): Middleware =>
+  (parts: ConsoleParts): Middleware =>
   async (ctx, next) => {
     const session = await findSession(parts, parts.cookie.get(ctx));
     if (!session) throw fail('not_signed_in');
@@ -98,7 +122,7 @@ const signedIn =
 
 /** The rules are evaluated with every request, so that removing an operator is effective at once. */
 const operatorsOnly =
-  (parts: AccessParts): Middleware =>
+  (parts: ConsoleParts): Middleware =>
   async (ctx, next) => {
     if (!isOperatorSession(parts, sessionOf(ctx))) throw fail('operators_only');
     await next();
@@ -124,7 +148,7 @@ export interface Endpoints {
  * `body` reads JSON into the form of the request. Guards run before the body, so that a refused request uploads nothing,
  * and again after it, because uploading may take long.
  */
-export function createEndpoints(parts: AccessParts, body: Middleware): Endpoints {
+export function createEndpoints(parts: ConsoleParts, body: Middleware): Endpoints {
   const isOwn = sameOrigin(parts.origin);
   const respond =
     (answer: Handler): Middleware =>

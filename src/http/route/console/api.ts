@@ -26,7 +26,7 @@ export interface ServiceOptions {
 }
 
 /** Where one can sign in: `GET /sign-in/<id>` leads there and back to `/console`. */
-export interface ProviderInfo {
+interface ProviderInfo {
   readonly id: string;
   readonly name: string;
 }

@@ -1,25 +1,16 @@
 import { Readable } from 'node:stream';
 import { strToU8, Zip, ZipDeflate, ZipPassThrough } from 'fflate';
-import type { Account, Accounts } from '../../../accounts/accounts.ts';
-import type { AuditLog } from '../../../accounts/audit.ts';
+import type { Account } from '../../../accounts/accounts.ts';
 import type { Entry } from '../../../billing/entries.ts';
-import type { Ledger } from '../../../billing/ledger.ts';
 import { isoTime } from '../../../billing/present.ts';
 import type { HandedIn, Improve } from '../../../improve/improve.ts';
 import type { Context } from '../../context.ts';
 import { ownTurn } from '../../eventLoop.ts';
 import type { Route } from '../../router.ts';
-import { accountIdOf, actorOf, type Endpoints } from './access.ts';
+import { accountIdOf, actorOf, type ConsoleParts, type Endpoints } from './access.ts';
 import { imageInfo } from './images.ts';
 import { keyInfos } from './keys.ts';
 import { entryInfo, statementCsv, statementPages } from './statement.ts';
-
-export interface ExportParts {
-  readonly accounts: Accounts;
-  readonly ledger: Ledger;
-  readonly improve: Improve;
-  readonly audit: AuditLog;
-}
 
 /** The lines of a JSON array of an object at the top level, without its brackets. */
 const jsonItems = (items: readonly unknown[]): string =>
@@ -72,7 +63,7 @@ async function* accountJson(
  */
 async function exportArchive(
   account: Account,
-  { accounts, ledger, improve }: ExportParts,
+  { accounts, ledger, improve }: ConsoleParts,
 ): Promise<Readable> {
   const { id, name, email, createdAt } = account;
   // Both files have the entries up to now.
@@ -123,7 +114,7 @@ async function exportArchive(
 }
 
 /** `GET export`: the data of the account that is signed in. */
-export function exportRoutes(parts: ExportParts, { owner }: Endpoints): Route[] {
+export function exportRoutes(parts: ConsoleParts, { owner }: Endpoints): Route[] {
   const download = async (ctx: Context) => {
     const { id: actor, address } = actorOf(ctx);
     await parts.audit.write({ action: 'data.export', actor, address });

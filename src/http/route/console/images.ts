@@ -1,19 +1,13 @@
 import { isoTime } from '../../../billing/present.ts';
-import type { Transactional } from '../../../billing/transaction.ts';
 import { deleteImage } from '../../../commands/erase.ts';
 import { excerpt, fail } from '../../../errors.ts';
-import type { HandedIn, Improve } from '../../../improve/improve.ts';
+import type { HandedIn } from '../../../improve/improve.ts';
 import type { Context } from '../../context.ts';
 import { inPath, parse } from '../../requestParameters.ts';
 import type { Route } from '../../router.ts';
-import { accountIdOf, actorOf, type Endpoints } from './access.ts';
+import { accountIdOf, actorOf, type ConsoleParts, type Endpoints } from './access.ts';
 import type { ImageInfo, Page } from './api.ts';
 import { readPage, timeCursorOf, timedPage } from './page.ts';
-
-export interface ImageParts {
-  readonly improve: Improve;
-  readonly stores: Transactional;
-}
 
 export const imageInfo = ({ id, at, filename, bytes, width, height }: HandedIn): ImageInfo => ({
   id,
@@ -25,7 +19,7 @@ export const imageInfo = ({ id, at, filename, bytes, width, height }: HandedIn):
 });
 
 /** Images that the account submitted through `/v1.0/improve`. */
-export function imageRoutes({ improve, stores }: ImageParts, { owner }: Endpoints): Route[] {
+export function imageRoutes({ improve, stores }: ConsoleParts, { owner }: Endpoints): Route[] {
   const list = (ctx: Context): Promise<Page<ImageInfo>> => {
     const { before, limit } = parse(timedPage, ctx.query);
     const read = (most: number) => improve.page(accountIdOf(ctx), { before, limit: most });

@@ -1,19 +1,13 @@
 import { z } from 'zod';
-import type { Accounts, ApiKey } from '../../../accounts/accounts.ts';
+import type { ApiKey } from '../../../accounts/accounts.ts';
 import { isoTime, isoTimeOrNull } from '../../../billing/present.ts';
-import type { Transactional } from '../../../billing/transaction.ts';
 import { createKey, revokeKey } from '../../../commands/accounts.ts';
 import { excerpt, fail } from '../../../errors.ts';
 import type { Context } from '../../context.ts';
 import { inBody, inPath, parse, text } from '../../requestParameters.ts';
 import type { Route } from '../../router.ts';
-import { accountIdOf, actorOf, type Endpoints } from './access.ts';
+import { accountIdOf, actorOf, type ConsoleParts, type Endpoints } from './access.ts';
 import type { KeyInfo, NewKey } from './api.ts';
-
-export interface KeyParts {
-  readonly accounts: Accounts;
-  readonly stores: Transactional;
-}
 
 const newKey = z.object({ name: text(100) });
 
@@ -37,7 +31,7 @@ export const keyInfos = (keys: readonly ApiKey[]): KeyInfo[] =>
 export const noKey = (id: string) => fail('not_found', { detail: `There is no active key ${excerpt(id)}.` });
 
 /** Keys of the account that is signed in. */
-export function keyRoutes({ accounts, stores }: KeyParts, { owner }: Endpoints): Route[] {
+export function keyRoutes({ accounts, stores }: ConsoleParts, { owner }: Endpoints): Route[] {
   const create = async (ctx: Context): Promise<NewKey> => {
     const id = accountIdOf(ctx);
     const created = await createKey({ stores, actor: actorOf(ctx) }, id, parse(newKey, inBody(ctx)).name);

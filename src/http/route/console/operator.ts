@@ -1,29 +1,20 @@
 import { z } from 'zod';
-import type { Account, Accounts } from '../../../accounts/accounts.ts';
-import type { AuditLog } from '../../../accounts/audit.ts';
+import type { Account } from '../../../accounts/accounts.ts';
+import type { AuditRow } from '../../../accounts/audit.ts';
 import type { AccountBalance } from '../../../billing/accountList.ts';
-import type { Ledger } from '../../../billing/ledger.ts';
 import { isoTime, isoTimeOrNull } from '../../../billing/present.ts';
 import { creditSteps, credits, type QuarterCredits, toCredits } from '../../../billing/price.ts';
-import type { Transactional } from '../../../billing/transaction.ts';
 import { revokeKey } from '../../../commands/accounts.ts';
 import { postCredits } from '../../../commands/credits.ts';
 import { excerpt, fail } from '../../../errors.ts';
-import type { AuditRow } from '../../../store/auditTable.ts';
 import type { Context } from '../../context.ts';
 import { storeErrors } from '../../middleware/errors.ts';
 import { inBody, inPath, parse, text } from '../../requestParameters.ts';
 import type { Route } from '../../router.ts';
-import { actorOf, type Endpoints } from './access.ts';
+import { actorOf, type ConsoleParts, type Endpoints } from './access.ts';
 import type { AccountInfo, AccountSummary, AuditEntry, Page } from './api.ts';
 import { keyInfos, noKey } from './keys.ts';
 import { numberedPage, numberOf, readPage, timeCursorOf, timedPage } from './page.ts';
-
-export interface AccountParts {
-  readonly accounts: Accounts;
-  readonly ledger: Ledger;
-  readonly stores: Transactional;
-}
 
 const amount = z
   .string()
@@ -48,7 +39,7 @@ const summary = (
 const cursorOf = ({ id, createdAt }: AccountBalance) => timeCursorOf({ id, at: createdAt });
 
 /** Operators: all accounts, their credits and keys. */
-export function accountRoutes({ accounts, ledger, stores }: AccountParts, { operator }: Endpoints): Route[] {
+export function accountRoutes({ accounts, ledger, stores }: ConsoleParts, { operator }: Endpoints): Route[] {
   const list = (ctx: Context): Promise<Page<AccountSummary>> => {
     const { limit, ...wanted } = parse(listRequest, ctx.query);
     const read = (most: number) => ledger.listBalances({ ...wanted, limit: most });
@@ -88,7 +79,7 @@ export function accountRoutes({ accounts, ledger, stores }: AccountParts, { oper
 const auditEntry = (row: AuditRow): AuditEntry => ({ ...row, at: isoTime(row.at) });
 
 /** Operators: the audit log, newest first. */
-export function auditRoutes({ audit }: { readonly audit: AuditLog }, { operator }: Endpoints): Route[] {
+export function auditRoutes({ audit }: ConsoleParts, { operator }: Endpoints): Route[] {
   const list = (ctx: Context): Promise<Page<AuditEntry>> => {
     const { before, limit } = parse(numberedPage, ctx.query);
     return readPage(limit, (most) => audit.list({ before, limit: most }), numberOf, auditEntry);

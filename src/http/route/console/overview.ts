@@ -2,18 +2,11 @@ import type { UsageRow } from '../../../billing/entries.ts';
 import type { Ledger } from '../../../billing/ledger.ts';
 import { isoTime } from '../../../billing/present.ts';
 import { quarters, toCredits } from '../../../billing/price.ts';
-import type { RateLimit } from '../../../limits/rate.ts';
 import type { Context } from '../../context.ts';
 import { ownTurn } from '../../eventLoop.ts';
 import type { Route } from '../../router.ts';
-import { accountIdOf, type Endpoints } from './access.ts';
+import { accountIdOf, type ConsoleParts, type Endpoints } from './access.ts';
 import type { Overview } from './api.ts';
-
-export interface OverviewParts {
-  readonly ledger: Ledger;
-  readonly rate: RateLimit;
-  readonly freePreviews: { readonly perMonth: number; readonly perDay: number };
-}
 
 const daysShown = 30;
 const hourMs = 3_600_000;
@@ -56,7 +49,7 @@ function usageDays(rows: readonly UsageRow[], from: number, now: number): Overvi
 }
 
 /** The account's balance, and its calls of the last days. */
-export function overviewRoutes({ ledger, rate, freePreviews }: OverviewParts, { owner }: Endpoints): Route[] {
+export function overviewRoutes({ ledger, rate, freePreviews }: ConsoleParts, { owner }: Endpoints): Route[] {
   const overview = async (ctx: Context): Promise<Overview> => {
     const id = accountIdOf(ctx);
     const now = Date.now();

@@ -1,20 +1,16 @@
 import { z } from 'zod';
-import { type PriceList, quarters, toCredits } from '../../../billing/price.ts';
-import type { Purchases } from '../../../billing/stripeCheckout.ts';
+import { quarters, toCredits } from '../../../billing/price.ts';
 import { fail } from '../../../errors.ts';
 import type { Context } from '../../context.ts';
 import { inBody, parse, text } from '../../requestParameters.ts';
 import type { Route } from '../../router.ts';
-import { accountIdOf, type Endpoints } from './access.ts';
+import { accountIdOf, type ConsoleParts, type Endpoints } from './access.ts';
 import type { PackInfo, ServiceOptions } from './api.ts';
 
 const checkoutRequest = z.object({ pack: text(100) });
 
 /** Packs of credits for sale; empty if there are none. */
-export function purchaseRoutes(
-  { purchases }: { readonly purchases?: Purchases | undefined },
-  { owner }: Endpoints,
-): Route[] {
+export function purchaseRoutes({ purchases }: ConsoleParts, { owner }: Endpoints): Route[] {
   if (!purchases) return [];
   const packs = (): PackInfo[] =>
     purchases.packs.map(({ id, credits, price, currency }) => ({
@@ -32,7 +28,7 @@ export function purchaseRoutes(
 }
 
 /** Public settings of the service. */
-export function optionRoutes({ prices }: { readonly prices: PriceList }, { anyone }: Endpoints): Route[] {
+export function optionRoutes({ prices }: ConsoleParts, { anyone }: Endpoints): Route[] {
   const options: ServiceOptions = {
     creditStep: toCredits(quarters(1)),
     prices: { preview: toCredits(prices.preview), full: toCredits(prices.full) },

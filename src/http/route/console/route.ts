@@ -1,25 +1,15 @@
-import type { PriceList } from '../../../billing/price.ts';
 import type { Middleware } from '../../context.ts';
 import type { Route } from '../../router.ts';
-import { type AccessParts, createEndpoints } from './access.ts';
-import { type DeletionParts, deletionRoutes } from './deletion.ts';
-import { type ExportParts, exportRoutes } from './export.ts';
-import { type ImageParts, imageRoutes } from './images.ts';
-import { type KeyParts, keyRoutes } from './keys.ts';
-import { type AccountParts, accountRoutes, auditRoutes } from './operator.ts';
-import { type OverviewParts, overviewRoutes } from './overview.ts';
+import { type ConsoleParts, createEndpoints } from './access.ts';
+import { deletionRoutes } from './deletion.ts';
+import { exportRoutes } from './export.ts';
+import { imageRoutes } from './images.ts';
+import { keyRoutes } from './keys.ts';
+import { accountRoutes, auditRoutes } from './operator.ts';
+import { overviewRoutes } from './overview.ts';
 import { optionRoutes, purchaseRoutes } from './purchases.ts';
-import { type SessionParts, sessionRoutes } from './session.ts';
+import { sessionRoutes } from './session.ts';
 import { statementRoutes } from './statement.ts';
-
-export type ConsoleParts = AccessParts &
-  SessionParts &
-  OverviewParts &
-  KeyParts &
-  ImageParts &
-  ExportParts &
-  DeletionParts &
-  AccountParts & { readonly prices: PriceList };
 
 /** The console's API (api.ts says what goes over the wire). `body` reads JSON into the form of the request. */
 export function consoleRoutes(parts: ConsoleParts, body: Middleware): Route[] {

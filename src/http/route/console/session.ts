@@ -1,20 +1,16 @@
 import { z } from 'zod';
-import type { AuditLog } from '../../../accounts/audit.ts';
-import type { SignIns } from '../../../accounts/signIns.ts';
 import { isoTime } from '../../../billing/present.ts';
-import type { Purchases } from '../../../billing/stripeCheckout.ts';
-import type { Transactional } from '../../../billing/transaction.ts';
 import { signInByLink } from '../../../commands/signIn.ts';
 import { fail } from '../../../errors.ts';
-import { type Attempts, attemptSourceOf, recordAttempt } from '../../../limits/attempts.ts';
+import { attemptSourceOf, recordAttempt } from '../../../limits/attempts.ts';
 import { tooManyAttempts } from '../../../limits/limitErrors.ts';
 import type { Context, Middleware } from '../../context.ts';
 import { type Cookies, createCookie } from '../../cookies.ts';
 import { inBody, parse, text } from '../../requestParameters.ts';
 import type { Route } from '../../router.ts';
 import {
-  type AccessParts,
   actorOf,
+  type ConsoleParts,
   type Endpoints,
   findSession,
   isOperatorSession,
@@ -22,23 +18,12 @@ import {
 } from './access.ts';
 import type { SessionInfo, SignedOut } from './api.ts';
 
-export interface SessionParts extends AccessParts {
-  readonly stores: Transactional;
-  readonly signIns: SignIns;
-  readonly audit: AuditLog;
-  /** Failed sign-ins, by address. */
-  readonly attempts: Attempts;
-  readonly purchases?: Purchases | undefined;
-  /** Where providers redirect people after signing out. */
-  readonly returnUrl: string;
-}
-
 const linkRequest = z.object({ token: text(100) });
 
 export const sessionCookie = (secure: boolean): Cookies => createCookie('cutout-session', secure);
 
 /** The current session, sign-in by a one-time link, and sign-out. */
-export function sessionRoutes(parts: SessionParts, { anyone, owner }: Endpoints): Route[] {
+export function sessionRoutes(parts: ConsoleParts, { anyone, owner }: Endpoints): Route[] {
   const { stores, accounts, sessions, signIns, providers, cookie, attempts, audit } = parts;
 
   const describe = async (token: string | undefined): Promise<SessionInfo> => {
@@ -101,7 +86,7 @@ export function sessionRoutes(parts: SessionParts, { anyone, owner }: Endpoints)
 
 /** Ends the session of a request, on the server and in the browser. */
 export async function endSession(
-  { sessions, cookie }: Pick<AccessParts, 'sessions' | 'cookie'>,
+  { sessions, cookie }: Pick<ConsoleParts, 'sessions' | 'cookie'>,
   ctx: Context,
 ): Promise<void> {
   const token = cookie.get(ctx);

@@ -8,7 +8,7 @@ import type { Context } from '../../context.ts';
 import { ownTurn } from '../../eventLoop.ts';
 import { parse, time } from '../../requestParameters.ts';
 import type { Route } from '../../router.ts';
-import { accountIdOf, type Endpoints } from './access.ts';
+import { accountIdOf, type ConsoleParts, type Endpoints } from './access.ts';
 import type { Page, StatementEntry } from './api.ts';
 import { numberedPage, numberOf, readPage } from './page.ts';
 
@@ -81,7 +81,7 @@ export async function* statementCsv(pages: AsyncIterable<readonly Entry[]>): Asy
 }
 
 /** The account's ledger entries, newest first: page by page, or all as a file. */
-export function statementRoutes({ ledger }: { readonly ledger: Ledger }, { owner }: Endpoints): Route[] {
+export function statementRoutes({ ledger }: ConsoleParts, { owner }: Endpoints): Route[] {
   const statement = (ctx: Context): Promise<Page<StatementEntry>> => {
     const { limit, ...wanted } = parse(page, ctx.query);
     const read = (most: number) => ledger.statementNewestFirst(accountIdOf(ctx), { ...wanted, limit: most });

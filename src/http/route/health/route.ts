@@ -3,7 +3,10 @@ import type { Health } from '../../../ops/health.ts';
 import type { Middleware } from '../../context.ts';
 import type { Route } from '../../router.ts';
 
-interface Parts {
+/** What a server needs to accept new work. */
+export interface ReadinessParts {
+  readonly health: Health;
+  /** Whether database and Redis can be reached; without them every image is answered with 503. */
   readonly storesReachable: () => boolean;
   /** False while a network that was unloaded cannot be loaded again. */
   readonly networkUsable: () => boolean;
@@ -18,33 +21,38 @@ export interface Devices {
   readonly lost: number;
 }
 
+/** Why no new work is accepted, in a sentence; undefined if the server is ready. */
+export function whyNotReady({
+  health,
+  storesReachable,
+  networkUsable,
+  devices,
+  opening,
+}: ReadinessParts): string | undefined {
+  if (health.phase !== 'ready') {
+    const what = health.phase === 'starting' ? opening() : [];
+    const opens = what.length > 0 ? `: opening ${what.join('; ')}` : '';
+    return `The service is ${health.phase}${opens}.`;
+  }
+  if (!storesReachable()) return 'The service cannot read and write a store that it needs.';
+  if (!networkUsable()) return 'The service cannot load its network again.';
+  const { ready, lost } = devices();
+  return lost > 0 && ready === 0 ? 'The GPUs of the service do not answer.' : undefined;
+}
+
 /**
  * `live`: the process answers. `ready`: the network is warmed up and usable, a GPU works where there are any, the stores
  * can be read and written, and new work is accepted. Neither needs a key.
  */
-export function healthRoutes(
-  health: Health,
-  { storesReachable, networkUsable, devices, opening }: Parts,
-): Route[] {
+export function healthRoutes(parts: ReadinessParts): Route[] {
   const live: Middleware = (ctx) => {
     ctx.body = { status: 'live' };
   };
   const ready: Middleware = (ctx) => {
-    if (health.phase !== 'ready') {
-      const what = health.phase === 'starting' ? opening() : [];
-      const opens = what.length > 0 ? `: opening ${what.join('; ')}` : '';
-      throw fail('service_unavailable', { detail: `The service is ${health.phase}${opens}.` });
-    }
-    if (!storesReachable())
-      throw fail('service_unavailable', {
-        detail: 'The service cannot read and write a store that it needs.',
-      });
-    if (!networkUsable())
-      throw fail('service_unavailable', { detail: 'The service cannot load its network again.' });
-    const { ready, lost } = devices();
-    if (lost > 0 && ready === 0)
-      throw fail('service_unavailable', { detail: 'The GPUs of the service do not answer.' });
-    ctx.body = { status: 'ready', ...(ready > 0 && { devices: { ready, lost } }) };
+    const detail = whyNotReady(parts);
+    if (detail !== undefined) throw fail('service_unavailable', { detail });
+    const devices = parts.devices();
+    ctx.body = { status: 'ready', ...(devices.ready > 0 && { devices }) };
   };
   return [
     { method: 'GET', paths: ['/health/live'], handlers: [live] },

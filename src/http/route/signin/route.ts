@@ -1,24 +1,18 @@
 import type { Attempt, Provider } from '../../../accounts/oidc.ts';
-import type { Sessions } from '../../../accounts/sessions.ts';
-import { ProviderDown, SignInRefused, type SignIns } from '../../../accounts/signIns.ts';
+import { ProviderDown, SignInRefused } from '../../../accounts/signIns.ts';
 import type { QuarterCredits } from '../../../billing/price.ts';
-import type { Transactional } from '../../../billing/transaction.ts';
 import { signIn } from '../../../commands/signIn.ts';
 import { excerpt, fail } from '../../../errors.ts';
-import { type Attempts, attemptSourceOf } from '../../../limits/attempts.ts';
+import { attemptSourceOf } from '../../../limits/attempts.ts';
 import type { Logger } from '../../../ops/log.ts';
 import type { Context, Middleware } from '../../context.ts';
-import { type Cookies, createCookie } from '../../cookies.ts';
+import { createCookie } from '../../cookies.ts';
 import { inPath } from '../../requestParameters.ts';
 import type { Route } from '../../router.ts';
+import type { ConsoleParts } from '../console/access.ts';
 
-export interface SignInParts {
-  readonly stores: Transactional;
-  readonly providers: readonly Provider[];
-  readonly sessions: Sessions;
-  readonly signIns: SignIns;
-  readonly attempts: Attempts;
-  readonly cookie: Cookies;
+export interface SignInParts
+  extends Pick<ConsoleParts, 'stores' | 'providers' | 'sessions' | 'signIns' | 'attempts' | 'cookie'> {
   /** The service is reached over https. */
   readonly secure: boolean;
   readonly logger: Logger;

@@ -2,9 +2,10 @@ import { InvalidArgumentError, Option } from 'commander';
 import { csv, type Row } from '../billing/present.ts';
 import { table } from './output.ts';
 
-export type Form = 'table' | 'csv' | 'json';
+/** How a list is printed. */
+export type ListFormat = 'table' | 'csv' | 'json';
 
-export const formOption = () =>
+export const formatOption = () =>
   new Option('--format <form>', 'output format').choices(['table', 'csv', 'json']).default('table');
 
 /** A UTC day as Unix milliseconds. */
@@ -15,13 +16,26 @@ export function dayArgument(text: string): number {
 }
 
 /** Columns are the keys of the first row; a table without rows says so. */
-export function render(rows: readonly Row[], form: Form): string {
-  if (form === 'json') return `${JSON.stringify(rows, null, 2)}\n`;
+export function render(rows: readonly Row[], format: ListFormat): string {
+  if (format === 'json') return `${JSON.stringify(rows, null, 2)}\n`;
   const [first] = rows;
-  if (!first) return form === 'table' ? '(none)\n' : '';
+  if (!first) return format === 'table' ? '(none)\n' : '';
   const columns = Object.keys(first);
   const cells = rows.map((row) => columns.map((column) => String(row[column] ?? '')));
-  return form === 'csv'
+  return format === 'csv'
     ? csv([columns, ...cells])
     : table([columns.map((name) => name.toUpperCase()), ...cells]);
+}
+
+/** Opens something for one command, and closes it when the work has ended. */
+export async function using<Opened extends { close(): Promise<void> }, T>(
+  opening: Promise<Opened>,
+  work: (opened: Opened) => T | Promise<T>,
+): Promise<T> {
+  const opened = await opening;
+  try {
+    return await work(opened);
+  } finally {
+    await opened.close();
+  }
 }
