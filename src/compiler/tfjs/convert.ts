@@ -1,8 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf';
-import { fuse } from '../fuse/fuse.ts';
 import { buildNode, floatTensor, floatValue, int64Tensor, type Setting } from '../onnx/build.ts';
 import {
-  type GraphProto,
   GraphProtoSchema,
   ModelProtoSchema,
   type NodeProto,
@@ -89,17 +87,17 @@ function emitter(graph: TfGraph, sink: Sink, size: ImageSize | undefined) {
 }
 
 /**
- * Converts a TensorFlow.js graph model to an ONNX graph: layout [N,H,W,C] becomes [N,C,H,W], and only what
+ * Converts a TensorFlow.js graph model to an ONNX file: layout [N,H,W,C] becomes [N,C,H,W], and only what
  * `outputs` need is converted. Outputs keep the names of their tensors. The input has `size`, or the model's
  * own size, and every map scales with it. Throws a RangeError that names the node for an operator or
  * attribute that operators.ts does not support, and for a map whose size would not be an integer.
  */
-export function tfjsToGraph(
+export function tfjsToOnnx(
   json: string,
   weights: Uint8Array,
   outputs: readonly string[],
   size?: ImageSize,
-): GraphProto {
+): Uint8Array {
   const graph = readTfGraph(json, weights);
   const writer = new Writer();
   const { operandOf, image } = emitter(graph, writer, size);
@@ -110,37 +108,18 @@ export function tfjsToGraph(
   });
   if (image.name === undefined || image.dims === undefined)
     throw new RangeError('no output depends on an image');
-  return create(GraphProtoSchema, {
+  const network = create(GraphProtoSchema, {
     name: 'network',
     node: writer.nodes,
     initializer: writer.initializers,
     input: [floatValue(image.name, image.dims)],
     output: names.map((name) => floatValue(name)),
   });
-}
-
-/** Serialises an ONNX graph as a model file. */
-export function onnxFile(graph: GraphProto): Uint8Array {
   const model = create(ModelProtoSchema, {
     irVersion: IR_VERSION,
     producerName: 'cutout',
     opsetImport: [create(OperatorSetIdProtoSchema, { domain: '', version: OPSET })],
-    graph,
+    graph: network,
   });
   return toBinary(ModelProtoSchema, model);
-}
-
-/**
- * Converts a TensorFlow.js graph model to an ONNX file, rewritten for speed (fuse/); otherwise like
- * tfjsToGraph.
- */
-export function tfjsToOnnx(
-  json: string,
-  weights: Uint8Array,
-  outputs: readonly string[],
-  size?: ImageSize,
-): Uint8Array {
-  const graph = tfjsToGraph(json, weights, outputs, size);
-  fuse(graph);
-  return onnxFile(graph);
 }
