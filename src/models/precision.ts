@@ -9,7 +9,7 @@ const PRECISION_SETTINGS = ['auto', 'fp32', 'int8', 'bf16'] as const;
 type PrecisionSetting = (typeof PRECISION_SETTINGS)[number];
 
 /** CUTOUT_OPERATORS: the faster operators as measured, ONNX Runtime's, or Cutout's for a named instruction set. */
-export type OperatorsSetting =
+type OperatorsSetting =
   | 'auto'
   | 'off'
   | 'amx_int8'

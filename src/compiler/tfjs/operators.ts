@@ -1,4 +1,4 @@
-import type { Setting } from '../onnx/build.ts';
+import type { GraphBuilder } from '../onnx/build.ts';
 import { type Constant, settings, type TfNode } from './graph.ts';
 
 /** Input of a node: a constant, or the name of a tensor in ONNX's layout [N,C,H,W]. */
@@ -6,24 +6,11 @@ export type Operand =
   | { readonly kind: 'constant'; readonly constant: Constant }
   | { readonly kind: 'tensor'; readonly name: string };
 
-/** Receives the ONNX nodes and constants that an operator becomes. */
-export interface Sink {
-  /** Adds a node with one output of this name and returns the name. */
-  node(
-    opType: string,
-    inputs: readonly string[],
-    output: string,
-    settings?: Readonly<Record<string, Setting>>,
-  ): string;
-  /** Adds a float32 constant and returns its name. */
-  floats(dims: readonly number[], values: Float32Array): string;
-  integers(values: readonly number[]): string;
-}
-
-export interface Call {
+interface Call {
   readonly node: TfNode;
   readonly inputs: readonly Operand[];
-  readonly sink: Sink;
+  /** Receives the ONNX nodes and constants that the operator becomes. */
+  readonly sink: GraphBuilder;
   /** Height and width of the input over those that the model was published for. */
   readonly zoom: readonly [number, number];
 }
@@ -62,7 +49,7 @@ function transposed({ shape, values }: Constant, order: readonly number[]): Cons
   return { shape: dims, values: result };
 }
 
-const scalar = (sink: Sink, value: number) => sink.floats([], Float32Array.of(value));
+const scalar = (sink: GraphBuilder, value: number) => sink.floats([], Float32Array.of(value));
 
 function relu6({ sink }: Call, input: string, output: string): string {
   return sink.node('Clip', [input, scalar(sink, 0), scalar(sink, 6)], output);
