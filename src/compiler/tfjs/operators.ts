@@ -51,10 +51,6 @@ function transposed({ shape, values }: Constant, order: readonly number[]): Cons
 
 const scalar = (sink: GraphBuilder, value: number) => sink.floats([], Float32Array.of(value));
 
-function relu6({ sink }: Call, input: string, output: string): string {
-  return sink.node('Clip', [input, scalar(sink, 0), scalar(sink, 6)], output);
-}
-
 /** Returns the padding of a node; TensorFlow's `SAME` puts the odd pixel below and to the right. */
 function padding({ node }: Call): string {
   const given = settings(node).text('padding');
@@ -103,7 +99,6 @@ const convolution =
       auto_pad: padding(call),
     });
     if (activation === 'Relu') sink.node('Relu', [output], node.name);
-    else if (activation === 'Relu6') relu6(call, output, node.name);
     else if (activation !== undefined)
       throw new RangeError(`${node.name} is fused with the unknown ${activation}`);
   };
@@ -129,6 +124,11 @@ const plain =
   (call) => {
     call.sink.node(opType, [tensor(call)], call.node.name);
   };
+
+const relu6: Operator = (call) => {
+  const { node, sink } = call;
+  sink.node('Clip', [tensor(call), scalar(sink, 0), scalar(sink, 6)], node.name);
+};
 
 /** Axes of [N,H,W,C], counted from the front or the back, in [N,C,H,W]. */
 const AXES = [0, 2, 3, 1] as const;
@@ -184,15 +184,6 @@ const resizing: Operator = (call) => {
   });
 };
 
-const maximum: Operator = (call) => {
-  const { node, sink } = call;
-  sink.node('MaxPool', [tensor(call)], node.name, {
-    kernel_shape: spatial(call, 'ksize'),
-    strides: spatial(call, 'strides'),
-    auto_pad: padding(call),
-  });
-};
-
 /** Supported operators, by TensorFlow's names. */
 export const operators: Readonly<Record<string, Operator>> = {
   _FusedConv2D: convolution(false),
@@ -200,14 +191,11 @@ export const operators: Readonly<Record<string, Operator>> = {
   FusedDepthwiseConv2dNative: convolution(true),
   DepthwiseConv2dNative: convolution(true),
   Add: elementwise('Add'),
-  AddV2: elementwise('Add'),
-  Sub: elementwise('Sub'),
   Mul: elementwise('Mul'),
   Relu: plain('Relu'),
-  Relu6: (call) => void relu6(call, tensor(call), call.node.name),
+  Relu6: relu6,
   Sigmoid: plain('Sigmoid'),
   Mean: mean,
   ConcatV2: concatenation,
   ResizeBilinear: resizing,
-  MaxPool: maximum,
 };
