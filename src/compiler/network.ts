@@ -1,6 +1,5 @@
 import { create, fromBinary } from '@bufbuild/protobuf';
-import { OPERATORS_DOMAIN } from './lowPrecision/operator.ts';
-import { allTensors } from './onnx/graph.ts';
+import { allTensors, OPERATORS_DOMAIN } from './onnx/graph.ts';
 import { type FloatsOf, floatReader, halfWidener } from './onnx/half.ts';
 import {
   type GraphProto,

@@ -113,7 +113,7 @@ export interface NetworkSpec {
   readonly saveTo?: string;
   /**
    * Instruction set of Cutout's own operators (NativeModule.versions().operators) for a file that has them
-   * (src/compiler/lowPrecision/operator.ts). Without, such a file cannot be opened. ENGINE_RUNTIME for one that there are none for.
+   * (src/compiler/lowPrecision/partition.ts). Without, such a file cannot be opened. ENGINE_RUNTIME for one that there are none for.
    */
   readonly operators?: string;
   /** Whether the file is a program for Cutout's own kernels on a GPU (src/compiler/lowPrecision/gpu.ts). */

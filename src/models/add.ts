@@ -70,7 +70,7 @@ export async function checkName(modelsDir: string, name: string): Promise<void> 
 }
 
 /** What the operator says of a network, or its graph. */
-export interface Description extends Pick<Manifest, 'name' | 'title' | 'input' | 'output' | 'trainedOn'> {
+interface Description extends Pick<Manifest, 'name' | 'title' | 'input' | 'output' | 'trainedOn'> {
   /** Name of the licence; undefined: nobody said it. */
   readonly licence: string | undefined;
 }

@@ -50,7 +50,7 @@ export async function writeNetworkFile(
 }
 
 /** A folder that is being filled. */
-export interface FolderDraft {
+interface FolderDraft {
   readonly folder: string;
   /**
    * Gives it its final name, in place of any other, after `complete`. If one of these fails, because the disk is full or

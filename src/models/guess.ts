@@ -8,6 +8,7 @@ import {
   floatValues,
   onlyConsumerOf,
   producersOf,
+  shapeOf,
 } from '../compiler/onnx/graph.ts';
 import type {
   GraphProto,
@@ -59,10 +60,8 @@ const DOMAINS = new Set(['', 'ai.onnx', 'com.microsoft']);
 const unsupported = (what: string) => new ModelError('MODEL_UNSUPPORTED', `The network ${what}.`);
 
 /** Lengths of the dimensions; undefined for a free one, or without a declared shape for all. */
-function dims(value: ValueInfoProto): (number | undefined)[] | undefined {
-  const shape = value.type?.value.case === 'tensorType' ? value.type.value.value.shape : undefined;
-  return shape?.dim.map((dim) => (dim.value.case === 'dimValue' ? Number(dim.value.value) : undefined));
-}
+const dims = (value: ValueInfoProto) =>
+  shapeOf(value)?.map((dim) => (dim.value.case === 'dimValue' ? Number(dim.value.value) : undefined));
 
 const written = (shape: readonly (number | undefined)[]) => `[${shape.map((dim) => dim ?? '?').join(', ')}]`;
 

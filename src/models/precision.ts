@@ -5,11 +5,10 @@ import { floatFormFor } from './locate.ts';
 import type { Manifest } from './manifest.ts';
 
 /** Values of CUTOUT_PRECISION. */
-const PRECISION_SETTINGS = ['auto', 'fp32', 'int8', 'bf16'] as const;
-type PrecisionSetting = (typeof PRECISION_SETTINGS)[number];
+type PrecisionSetting = 'auto' | 'fp32' | 'int8' | 'bf16';
 
 /** CUTOUT_OPERATORS: the faster operators as measured, ONNX Runtime's, or Cutout's for a named instruction set. */
-export type OperatorsSetting =
+type OperatorsSetting =
   | 'auto'
   | 'off'
   | 'amx_int8'

@@ -95,7 +95,7 @@ export async function openTensorrtCache(
   if (wanted && Object.keys(wanted).length > 0 && JSON.stringify(wanted) === JSON.stringify(given)) {
     return { folder: final, built: true, keep: async () => {}, discard: () => removeFolder(final) };
   }
-  // Not recursive: the folder of the network exists (src/folder.ts says why). An existing one is used, and any other fault seen next.
+  // Not recursive: the folder of the network exists (src/folder.ts says why). Where this fails, the draft does too.
   await mkdir(parent).catch(() => {});
   const draft = await draftFolder(final);
   if (!draft) return undefined;

@@ -1,4 +1,5 @@
 import { type Form, precisionOfForm, preparerOf } from '../compiler/form.ts';
+import { codeOf } from '../files.ts';
 import type { CatalogueEntry } from './catalogue.ts';
 import { digestFile } from './files.ts';
 import type { NetworkFiles } from './layout.ts';
@@ -13,8 +14,7 @@ export type SourceState = 'ok' | 'missing' | 'damaged';
 type PreparedState = SourceState | 'outdated';
 
 const absent = (error: unknown): undefined => {
-  if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-  throw error;
+  if (codeOf(error) !== 'ENOENT') throw error;
 };
 
 /** Reads all of source.onnx. */

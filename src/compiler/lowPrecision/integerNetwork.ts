@@ -24,7 +24,7 @@ interface Part {
 
 /** Writes the 8-bit part of a network as one program, and keeps the rest of the graph around it. */
 class IntegerNetwork implements Target<number> {
-  readonly #partition: GraphPartition;
+  readonly partition: GraphPartition;
   readonly #program: ProgramWriter;
   /** Tensors of floats of the network; one that is concatenated has several parts. */
   readonly #tensors = new Map<string, readonly Part[]>();
@@ -34,14 +34,14 @@ class IntegerNetwork implements Target<number> {
   readonly #bytes = new Map<number, number>();
 
   constructor(graph: GraphProto, floatsOf: FloatsOf) {
-    this.#partition = new GraphPartition(graph, floatsOf, IMAGE.channels);
-    this.#program = this.#partition.program;
+    this.partition = new GraphPartition(graph, floatsOf, IMAGE.channels);
+    this.#program = this.partition.program;
   }
 
   quantise(name: string, { scale, zeroPoint: zero }: Step, scales: Float64Array | undefined): number {
     if (scales) throw new Unsupported(`${name} is quantised channel by channel`);
     const spec = (channels: number) => ({ type: 'quantised', channels, zero }) as const;
-    if (name === this.#partition.input) return this.#program.input(spec(IMAGE.read), Math.fround(scale));
+    if (name === this.partition.input) return this.#program.input(spec(IMAGE.read), Math.fround(scale));
     const floats = this.#floatsOf(name);
     if (floats === undefined) throw new Unsupported(`${name} is not known where it is quantised`);
     const { channels } = this.#program.spec(floats);
@@ -90,7 +90,7 @@ class IntegerNetwork implements Target<number> {
   }
 
   #resize(node: NodeProto, value: number): number {
-    return this.#program.resize(value, enlargementOf(node, this.#partition.floats(node.input[2])));
+    return this.#program.resize(value, enlargementOf(node, this.partition.floats(node.input[2])));
   }
 
   pad({ value }: Tensor, channels: number): number {
@@ -112,19 +112,19 @@ class IntegerNetwork implements Target<number> {
 
   sum(value: number, _channels: number, scale: number, low: number, name: string): void {
     if (this.#program.spec(value).zero !== 0) throw new Unsupported(`${name} is no plain sum`);
-    this.#partition.addProgramOutput(name, this.#program.sumOutput(value, scale, low));
+    this.partition.addProgramOutput(name, this.#program.sumOutput(value, scale, low));
   }
 
   keep(node: NodeProto): void {
     if (node.domain === '' && this.#floats(node)) return;
     for (const name of node.input) this.#giveOut(name);
-    this.#partition.keep(node);
+    this.partition.keep(node);
   }
 
   /** Records a tensor of floats; one that is an output of the network is given out at once. */
   #set(name: string, parts: readonly Part[]): void {
     this.#tensors.set(name, parts);
-    if (this.#partition.outputs.has(name)) this.#giveOut(name);
+    if (this.partition.outputs.has(name)) this.#giveOut(name);
   }
 
   #setFloats(name: string, value: number): void {
@@ -144,9 +144,9 @@ class IntegerNetwork implements Target<number> {
   /** Ensures that a tensor of floats exists outside the program. */
   #giveOut(name: string): void {
     const [part, another] = this.#tensors.get(name) ?? [];
-    if (!part || this.#partition.hasProgramOutput(name)) return;
+    if (!part || this.partition.hasProgramOutput(name)) return;
     if (another) throw new Unsupported(`${name} is needed outside the 8-bit part`);
-    this.#partition.addProgramOutput(name, this.#program.output(part.value, part.scales));
+    this.partition.addProgramOutput(name, this.#program.output(part.value, part.scales));
   }
 
   /** Computes a node on floats in the program; false where it cannot. */
@@ -173,7 +173,7 @@ class IntegerNetwork implements Target<number> {
 
   /** Whether a ReLU is all that reads a tensor: it is then computed with what makes the tensor. */
   #takesRelu(name: string): boolean {
-    const takes = this.#partition.reluAfter(name) !== undefined;
+    const takes = this.partition.reluAfter(name) !== undefined;
     if (takes) this.#rectified.add(name);
     return takes;
   }
@@ -181,12 +181,12 @@ class IntegerNetwork implements Target<number> {
   /** Adds a convolution with 16-bit weights, of 8-bit tensors or of floats converted to 16 bits. */
   #floatConv(node: NodeProto, parts: readonly Part[], to: string): void {
     const [, weightName, biasName] = node.input;
-    const shape = alignedGeometry(node, this.#partition.initializer(weightName).dims);
+    const shape = alignedGeometry(node, this.partition.initializer(weightName).dims);
     const { outputs, channels, kernel, dilation } = shape;
     const taps = kernel[0] * kernel[1];
-    const values = this.#partition.floats(weightName);
+    const values = this.partition.floats(weightName);
     const none = new Float32Array(outputs);
-    const bias = biasName ? this.#partition.floats(biasName) : none;
+    const bias = biasName ? this.partition.floats(biasName) : none;
     // Floats are read twice, so a part of 8 bits has the bias.
     const biased = parts.find((part) => this.#isBytes(part));
     if (!biased && bias.some((each) => each !== 0)) throw new Unsupported(`${node.name} reads floats alone`);
@@ -231,12 +231,6 @@ class IntegerNetwork implements Target<number> {
     this.#bytes.set(value, bytes);
     return bytes;
   }
-
-  /** Replaces the graph's nodes by the program and what is left around it. */
-  finish(): void {
-    if (this.#program.outputs === 0) throw new Unsupported('it has no 8-bit part');
-    this.#partition.replaceNodes('IntegerNetwork');
-  }
 }
 
 /** Returns the shape of a convolution, whose outputs are whole groups of 16 channels. */
@@ -256,5 +250,5 @@ function alignedGeometry(node: NodeProto, dims: readonly bigint[]): ConvGeometry
 export function makeIntegerNetwork(graph: GraphProto, table: QuantisationTable, floats: FloatsOf): void {
   const network = new IntegerNetwork(graph, floats);
   quantise(graph, table, floats, network);
-  network.finish();
+  network.partition.replaceNodes('IntegerNetwork');
 }

@@ -1,10 +1,9 @@
 import { transposed } from '../matrix.ts';
 import { buildNode, rawTensor } from '../onnx/build.ts';
-import { attribute, constants, consumersOf, FLOAT, INT8 } from '../onnx/graph.ts';
+import { attribute, constants, consumersOf, FLOAT, INT8, OPERATORS_DOMAIN } from '../onnx/graph.ts';
 import type { FloatsOf } from '../onnx/half.ts';
 import type { GraphProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
 import { Unsupported } from './geometry.ts';
-import { OPERATORS_DOMAIN } from './operator.ts';
 import { LANES, packSixteen, padded, wholeGroups } from './pack.ts';
 
 /** Matrices with fewer rows or columns are left to ONNX Runtime: what they cost is not in the multiplications. */

@@ -1,8 +1,8 @@
-import { constants, onlyConsumerOf } from '../onnx/graph.ts';
+import { newNode, rawTensor } from '../onnx/build.ts';
+import { constants, FLOAT, INT8, INT32, INT64, OPERATORS_DOMAIN, onlyConsumerOf } from '../onnx/graph.ts';
 import type { FloatsOf } from '../onnx/half.ts';
 import type { GraphProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
 import { Unsupported } from './geometry.ts';
-import { type Operator, operatorNode } from './operator.ts';
 import { ProgramWriter } from './program.ts';
 
 /**
@@ -76,14 +76,30 @@ export class GraphPartition {
     this.#outside.push(node);
   }
 
-  /** Replaces the graph's nodes by `operator`, which runs the program, and the nodes that were kept. */
-  replaceNodes(operator: Operator): void {
-    const outputs = [...this.#programOutputs];
+  /**
+   * Replaces the graph's nodes by one that runs the program, and the nodes that were kept. Throws Unsupported for a program
+   * without outputs.
+   */
+  replaceNodes(operator: 'IntegerNetwork' | 'Bf16Network'): void {
+    if (this.#programOutputs.size === 0)
+      throw new Unsupported('it has no part that an operator of Cutout computes');
     const places = new Map(this.#graph.node.map((node, at) => [node, at]));
     this.#outside.sort((a, b) => (places.get(a) ?? 0) - (places.get(b) ?? 0));
-    this.#graph.node = [
-      operatorNode(this.#graph, operator, this.program, this.input, outputs),
-      ...this.#outside,
+    const { floats, ints, weights } = this.program;
+    const code = this.program.code();
+    const constant = (name: string, type: number, length: number, bytes: Uint8Array) => {
+      this.#graph.initializer.push(rawTensor(`integer/${name}`, type, [length], bytes));
+      return `integer/${name}`;
+    };
+    const inputs = [
+      this.input,
+      // Prepared files keep their bytes: the list of operations was once called steps.
+      constant('steps', INT64, code.length, new Uint8Array(code.buffer)),
+      constant('scales', FLOAT, floats.length, floats.bytes()),
+      constant('biases', INT32, ints.length, ints.bytes()),
+      constant('weights', INT8, weights.length, weights.bytes()),
     ];
+    const node = newNode(operator, inputs, [...this.#programOutputs]);
+    this.#graph.node = [Object.assign(node, { domain: OPERATORS_DOMAIN }), ...this.#outside];
   }
 }

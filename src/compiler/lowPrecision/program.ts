@@ -107,10 +107,6 @@ export class ProgramWriter {
     this.#inputChannels = inputChannels;
   }
 
-  get outputs(): number {
-    return this.#outputs;
-  }
-
   get operations(): readonly ProgramOperation[] {
     return this.#operations;
   }

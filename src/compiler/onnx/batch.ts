@@ -1,5 +1,5 @@
 import { int64Tensor, newNode } from './build.ts';
-import { attribute, constants, int64Values, producersOf, subgraphs } from './graph.ts';
+import { attribute, constants, int64Values, producersOf, shapeOf, subgraphs } from './graph.ts';
 import type { GraphProto, NodeProto, TensorProto, ValueInfoProto } from './onnx_pb.ts';
 
 /** Operators that treat every image of a batch independently, whatever their attributes. */
@@ -108,8 +108,7 @@ class BatchRule {
 }
 
 function freeFirst(value: ValueInfoProto): void {
-  const shape = value.type?.value.case === 'tensorType' ? value.type.value.value.shape : undefined;
-  const first = shape?.dim[0];
+  const first = shapeOf(value)?.[0];
   if (first) first.value = { case: 'dimParam', value: 'batch' };
 }
 

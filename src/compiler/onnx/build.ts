@@ -3,8 +3,12 @@ import { FLOAT, INT64 } from './graph.ts';
 import {
   type AttributeProto,
   AttributeProtoSchema,
+  GraphProtoSchema,
+  type ModelProto,
+  ModelProtoSchema,
   type NodeProto,
   NodeProtoSchema,
+  OperatorSetIdProtoSchema,
   type TensorProto,
   TensorProtoSchema,
   TensorShapeProto_DimensionSchema,
@@ -17,7 +21,9 @@ import {
 const TYPES = { float: 1, int: 2, text: 3, ints: 7 } as const;
 
 /** Value of an attribute: text, integer, list of integers or float32. */
-export type Setting = string | number | readonly number[] | { readonly float: number };
+type Setting = string | number | readonly number[] | { readonly float: number };
+
+type Settings = Readonly<Record<string, Setting>>;
 
 function attributeOf(name: string, value: Setting): AttributeProto {
   if (typeof value === 'string')
@@ -33,7 +39,7 @@ export function buildNode(
   opType: string,
   input: readonly string[],
   output: string,
-  settings: Readonly<Record<string, Setting>> = {},
+  settings: Settings = {},
 ): NodeProto {
   return create(NodeProtoSchema, {
     name: output,
@@ -49,7 +55,7 @@ export function newNode(
   opType: string,
   input: readonly string[],
   output: readonly string[],
-  settings: Readonly<Record<string, Setting>> = {},
+  settings: Settings = {},
 ): NodeProto {
   const node = buildNode(opType, input, `cutout/${output[0]}`, settings);
   node.output = [...output];
@@ -89,4 +95,53 @@ export function floatValue(name: string, dims?: readonly number[]): ValueInfoPro
   };
   const value = create(TypeProto_TensorSchema, { elemType: FLOAT, ...(shape && { shape }) });
   return create(ValueInfoProtoSchema, { name, type: { value: { case: 'tensorType', value } } });
+}
+
+/** A network under construction, whose methods return the names of what they add. */
+export class GraphBuilder {
+  readonly nodes: NodeProto[] = [];
+  readonly #initializers: TensorProto[] = [];
+
+  /** Adds a node with one output of this name. */
+  node(
+    opType: string,
+    inputs: readonly string[],
+    output: string,
+    settings: Settings = {},
+    domain = '',
+  ): string {
+    this.nodes.push(Object.assign(buildNode(opType, inputs, output, settings), { domain }));
+    return output;
+  }
+
+  floats(dims: readonly number[], values: Float32Array): string {
+    return this.#add(floatTensor(`constant_${this.#initializers.length}`, dims, values));
+  }
+
+  integers(values: readonly number[]): string {
+    return this.#add(int64Tensor(`shape_${this.#initializers.length}`, values.map(BigInt)));
+  }
+
+  #add(tensor: TensorProto): string {
+    this.#initializers.push(tensor);
+    return tensor.name;
+  }
+
+  /** Returns the network in the operator set 17, with operators of these `domains` beside the standard ones. */
+  model(
+    name: string,
+    input: ValueInfoProto,
+    output: ValueInfoProto[],
+    domains: readonly string[] = [],
+  ): ModelProto {
+    const standard = create(OperatorSetIdProtoSchema, { domain: '', version: 17n });
+    const others = domains.map((domain) => create(OperatorSetIdProtoSchema, { domain, version: 1n }));
+    const [node, initializer] = [this.nodes, this.#initializers];
+    return create(ModelProtoSchema, {
+      irVersion: 8n,
+      producerName: 'cutout',
+      opsetImport: [standard, ...others],
+      graph: create(GraphProtoSchema, { name, node, initializer, input: [input], output }),
+    });
+  }
 }

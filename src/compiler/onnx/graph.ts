@@ -8,6 +8,9 @@ export const INT32 = 6;
 export const INT64 = 7;
 export const FLOAT16 = 10;
 
+/** The domain of Cutout's operators (native/ort/low_precision_op.h). */
+export const OPERATORS_DOMAIN = 'cutout';
+
 export function attribute(node: NodeProto, name: string): AttributeProto | undefined {
   return node.attribute.find((each) => each.name === name);
 }
@@ -33,6 +36,10 @@ export function* allTensors(graph: GraphProto): Generator<TensorProto> {
     for (const inner of subgraphs(node)) yield* allTensors(inner);
   }
 }
+
+/** Dimensions of a tensor as they are declared; undefined without a declared shape. */
+export const shapeOf = ({ type }: ValueInfoProto) =>
+  type?.value.case === 'tensorType' ? type.value.value.shape?.dim : undefined;
 
 export function elementType(value: ValueInfoProto): number | undefined {
   return value.type?.value.case === 'tensorType' ? value.type.value.value.elemType : undefined;

@@ -1,5 +1,5 @@
 import { floatTensor } from './build.ts';
-import { attribute, constants, floatValues, int64Values, producersOf } from './graph.ts';
+import { attribute, constants, floatValues, int64Values, producersOf, shapeOf } from './graph.ts';
 import type { GraphProto, NodeProto, TensorProto, ValueInfoProto } from './onnx_pb.ts';
 import { dropUnused } from './prune.ts';
 
@@ -169,9 +169,6 @@ function factorsAt(graph: GraphProto, input: Side): Factors | undefined {
   }
   return factors;
 }
-
-const shapeOf = (value: ValueInfoProto) =>
-  value.type?.value.case === 'tensorType' ? value.type.value.value.shape?.dim : undefined;
 
 function declaredSide(value: ValueInfoProto | undefined): Side | undefined {
   const [, , height, width, more] = (value && shapeOf(value)) ?? [];

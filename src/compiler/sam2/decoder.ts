@@ -1,5 +1,5 @@
 import { floatTensor } from '../onnx/build.ts';
-import { attribute, constants, FLOAT, floatValues } from '../onnx/graph.ts';
+import { attribute, constants, FLOAT, floatValues, shapeOf } from '../onnx/graph.ts';
 import type { GraphProto, TensorProto, ValueInfoProto } from '../onnx/onnx_pb.ts';
 
 /** Pixels of the encoder's input for one of each input of the decoder. */
@@ -11,8 +11,7 @@ const STEPS: Readonly<Record<string, number>> = {
 };
 
 function setSides(value: ValueInfoProto, side: number): void {
-  const type = value.type?.value;
-  const sides = type?.case === 'tensorType' ? (type.value.shape?.dim.slice(2) ?? []) : [];
+  const sides = shapeOf(value)?.slice(2) ?? [];
   if (sides.length !== 2) throw new RangeError(`its input ${value.name} is no map`);
   for (const dim of sides) dim.value = { case: 'dimValue', value: BigInt(side) };
 }

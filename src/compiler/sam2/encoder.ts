@@ -1,13 +1,6 @@
-import { create } from '@bufbuild/protobuf';
 import { columnsOf, plus, product } from '../matrix.ts';
 import { floatValue } from '../onnx/build.ts';
-import {
-  GraphProtoSchema,
-  type ModelProto,
-  ModelProtoSchema,
-  OperatorSetIdProtoSchema,
-  type ValueInfoProto,
-} from '../onnx/onnx_pb.ts';
+import type { ModelProto, ValueInfoProto } from '../onnx/onnx_pb.ts';
 import { Graph } from './graph.ts';
 import type { Weights } from './ortFile.ts';
 
@@ -113,7 +106,7 @@ class EncoderBuilder {
     ];
     const window = { strides: [4, 4], pads: [3, 3, 3, 3], kernel_shape: [7, 7] };
     const patches = graph.op('Conv', ['image', ...parameters], window);
-    const embedding = graph.constant(resizePositions(positions, grid), 1, 96, grid, grid);
+    const embedding = graph.floats([1, 96, grid, grid], resizePositions(positions, grid));
     const side = [windows, 2, 2, 2];
     const split = graph.reshape(graph.op('Add', [patches, embedding]), [96, ...side, ...side]);
     return graph.reshape(graph.transpose(split, [1, 5, 2, 6, 3, 7, 4, 8, 0]), [this.#tokens, 96]);
@@ -280,18 +273,5 @@ export function buildEncoder(weights: ReadonlyMap<string, Weights>, side: number
   const builder = new EncoderBuilder(weights, side);
   for (let block = 0; block < BLOCKS; block++) builder.block(block);
   const output = builder.finish();
-  const { nodes, initializers } = builder.graph;
-  const standard = (domain: string, version: bigint) => create(OperatorSetIdProtoSchema, { domain, version });
-  return create(ModelProtoSchema, {
-    irVersion: 8n,
-    producerName: 'cutout',
-    opsetImport: [standard('', 17n), standard(MICROSOFT, 1n)],
-    graph: create(GraphProtoSchema, {
-      name: 'encoder',
-      node: nodes,
-      initializer: initializers,
-      input: [floatValue('image', [1, 3, side, side])],
-      output,
-    }),
-  });
+  return builder.graph.model('encoder', floatValue('image', [1, 3, side, side]), output, [MICROSOFT]);
 }

@@ -1,15 +1,13 @@
 import { type Matrix, transposed } from '../matrix.ts';
-import { buildNode, floatTensor, int64Tensor, type Setting } from '../onnx/build.ts';
-import type { NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
+import { type buildNode, GraphBuilder } from '../onnx/build.ts';
 import type { Weights } from './ortFile.ts';
 
-/** A graph under construction, whose methods return the names of what they add. */
-export class Graph {
-  readonly nodes: NodeProto[] = [];
-  readonly initializers: TensorProto[] = [];
+/** SAM 2's encoder under construction from its published weights. */
+export class Graph extends GraphBuilder {
   readonly #weights: ReadonlyMap<string, Weights>;
 
   constructor(weights: ReadonlyMap<string, Weights>) {
+    super();
     this.#weights = weights;
   }
 
@@ -23,7 +21,7 @@ export class Graph {
 
   /** Adds the published weights of this name as a constant. */
   parameter(name: string, ...dims: readonly number[]): string {
-    return this.constant(this.weights(name, ...dims), ...dims);
+    return this.floats(dims, this.weights(name, ...dims));
   }
 
   matrix(name: string, rows: number, columns: number): Matrix {
@@ -35,29 +33,18 @@ export class Graph {
     return transposed({ rows: to, columns: from, values: this.weights(`${name}.weight`, to, from, 1, 1) });
   }
 
-  constant(values: Float32Array, ...dims: readonly number[]): string {
-    const name = `constant_${this.initializers.length}`;
-    this.initializers.push(floatTensor(name, dims, values));
-    return name;
-  }
-
   op(
     opType: string,
     inputs: readonly string[],
-    settings: Readonly<Record<string, Setting>> = {},
+    settings: Parameters<typeof buildNode>[3] = {},
     domain = '',
     output = `value_${this.nodes.length}`,
   ): string {
-    const node = buildNode(opType, inputs, output, settings);
-    node.domain = domain;
-    this.nodes.push(node);
-    return output;
+    return this.node(opType, inputs, output, settings, domain);
   }
 
   reshape(value: string, dims: readonly number[], output?: string): string {
-    const shape = `shape_${this.initializers.length}`;
-    this.initializers.push(int64Tensor(shape, dims.map(BigInt)));
-    return this.op('Reshape', [value, shape], {}, '', output);
+    return this.op('Reshape', [value, this.integers(dims)], {}, '', output);
   }
 
   transpose(value: string, perm: readonly number[]): string {
@@ -66,12 +53,12 @@ export class Graph {
 
   /** Returns value [tokens, rows] · matrix. */
   times(value: string, { rows, columns, values }: Matrix): string {
-    return this.op('MatMul', [value, this.constant(values, rows, columns)]);
+    return this.op('MatMul', [value, this.floats([rows, columns], values)]);
   }
 
   /** Returns value · matrix + bias. */
   linear(value: string, { rows, columns, values }: Matrix, bias: Float32Array): string {
-    return this.op('Gemm', [value, this.constant(values, rows, columns), this.constant(bias, columns)]);
+    return this.op('Gemm', [value, this.floats([rows, columns], values), this.floats([columns], bias)]);
   }
 
   /** Returns the largest of every four neighbouring tokens. */

@@ -1,48 +1,8 @@
-import { create, toBinary } from '@bufbuild/protobuf';
-import { fuse } from '../fuse/fuse.ts';
-import { buildNode, floatTensor, floatValue, int64Tensor, type Setting } from '../onnx/build.ts';
-import {
-  type GraphProto,
-  GraphProtoSchema,
-  ModelProtoSchema,
-  type NodeProto,
-  OperatorSetIdProtoSchema,
-  type TensorProto,
-} from '../onnx/onnx_pb.ts';
+import { toBinary } from '@bufbuild/protobuf';
+import { floatValue, GraphBuilder } from '../onnx/build.ts';
+import { ModelProtoSchema } from '../onnx/onnx_pb.ts';
 import { type Constant, readTfGraph, type TfGraph } from './graph.ts';
-import { type Operand, operators, type Sink } from './operators.ts';
-
-const OPSET = 17n;
-const IR_VERSION = 8n;
-
-class Writer implements Sink {
-  readonly nodes: NodeProto[] = [];
-  readonly initializers: TensorProto[] = [];
-
-  node(
-    opType: string,
-    inputs: readonly string[],
-    output: string,
-    settings?: Readonly<Record<string, Setting>>,
-  ) {
-    this.nodes.push(buildNode(opType, inputs, output, settings));
-    return output;
-  }
-
-  floats(dims: readonly number[], values: Float32Array): string {
-    return this.#add((name) => floatTensor(name, dims, values));
-  }
-
-  integers(values: readonly number[]): string {
-    return this.#add((name) => int64Tensor(name, values.map(BigInt)));
-  }
-
-  #add(make: (name: string) => TensorProto): string {
-    const name = `constant ${this.initializers.length}`;
-    this.initializers.push(make(name));
-    return name;
-  }
-}
+import { type Operand, operators } from './operators.ts';
 
 /** Size of the network's input in pixels. */
 interface ImageSize {
@@ -51,7 +11,7 @@ interface ImageSize {
 }
 
 /** Follows the graph from a wanted tensor back to the input, visiting each node once. */
-function emitter(graph: TfGraph, sink: Sink, size: ImageSize | undefined) {
+function emitter(graph: TfGraph, sink: GraphBuilder, size: ImageSize | undefined) {
   const done = new Set<string>();
   const image: { name?: string; dims?: readonly number[] } = {};
   let zoom: readonly [number, number] = [1, 1];
@@ -89,50 +49,10 @@ function emitter(graph: TfGraph, sink: Sink, size: ImageSize | undefined) {
 }
 
 /**
- * Converts a TensorFlow.js graph model to an ONNX graph: layout [N,H,W,C] becomes [N,C,H,W], and only what
+ * Converts a TensorFlow.js graph model to an ONNX file: layout [N,H,W,C] becomes [N,C,H,W], and only what
  * `outputs` need is converted. Outputs keep the names of their tensors. The input has `size`, or the model's
  * own size, and every map scales with it. Throws a RangeError that names the node for an operator or
  * attribute that operators.ts does not support, and for a map whose size would not be an integer.
- */
-export function tfjsToGraph(
-  json: string,
-  weights: Uint8Array,
-  outputs: readonly string[],
-  size?: ImageSize,
-): GraphProto {
-  const graph = readTfGraph(json, weights);
-  const writer = new Writer();
-  const { operandOf, image } = emitter(graph, writer, size);
-  const names = outputs.map((name) => {
-    const operand = operandOf(name);
-    if (operand.kind === 'constant') throw new RangeError(`the output ${name} is constant`);
-    return operand.name;
-  });
-  if (image.name === undefined || image.dims === undefined)
-    throw new RangeError('no output depends on an image');
-  return create(GraphProtoSchema, {
-    name: 'network',
-    node: writer.nodes,
-    initializer: writer.initializers,
-    input: [floatValue(image.name, image.dims)],
-    output: names.map((name) => floatValue(name)),
-  });
-}
-
-/** Serialises an ONNX graph as a model file. */
-export function onnxFile(graph: GraphProto): Uint8Array {
-  const model = create(ModelProtoSchema, {
-    irVersion: IR_VERSION,
-    producerName: 'cutout',
-    opsetImport: [create(OperatorSetIdProtoSchema, { domain: '', version: OPSET })],
-    graph,
-  });
-  return toBinary(ModelProtoSchema, model);
-}
-
-/**
- * Converts a TensorFlow.js graph model to an ONNX file, rewritten for speed (fuse/); otherwise like
- * tfjsToGraph.
  */
 export function tfjsToOnnx(
   json: string,
@@ -140,7 +60,16 @@ export function tfjsToOnnx(
   outputs: readonly string[],
   size?: ImageSize,
 ): Uint8Array {
-  const graph = tfjsToGraph(json, weights, outputs, size);
-  fuse(graph);
-  return onnxFile(graph);
+  const graph = readTfGraph(json, weights);
+  const builder = new GraphBuilder();
+  const { operandOf, image } = emitter(graph, builder, size);
+  const names = outputs.map((name) => {
+    const operand = operandOf(name);
+    if (operand.kind === 'constant') throw new RangeError(`the output ${name} is constant`);
+    return operand.name;
+  });
+  if (image.name === undefined || image.dims === undefined)
+    throw new RangeError('no output depends on an image');
+  const values = names.map((name) => floatValue(name));
+  return toBinary(ModelProtoSchema, builder.model('network', floatValue(image.name, image.dims), values));
 }

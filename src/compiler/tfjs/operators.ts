@@ -1,4 +1,4 @@
-import type { Setting } from '../onnx/build.ts';
+import type { GraphBuilder } from '../onnx/build.ts';
 import { type Constant, settings, type TfNode } from './graph.ts';
 
 /** Input of a node: a constant, or the name of a tensor in ONNX's layout [N,C,H,W]. */
@@ -6,24 +6,11 @@ export type Operand =
   | { readonly kind: 'constant'; readonly constant: Constant }
   | { readonly kind: 'tensor'; readonly name: string };
 
-/** Receives the ONNX nodes and constants that an operator becomes. */
-export interface Sink {
-  /** Adds a node with one output of this name and returns the name. */
-  node(
-    opType: string,
-    inputs: readonly string[],
-    output: string,
-    settings?: Readonly<Record<string, Setting>>,
-  ): string;
-  /** Adds a float32 constant and returns its name. */
-  floats(dims: readonly number[], values: Float32Array): string;
-  integers(values: readonly number[]): string;
-}
-
-export interface Call {
+interface Call {
   readonly node: TfNode;
   readonly inputs: readonly Operand[];
-  readonly sink: Sink;
+  /** Receives the ONNX nodes and constants that the operator becomes. */
+  readonly sink: GraphBuilder;
   /** Height and width of the input over those that the model was published for. */
   readonly zoom: readonly [number, number];
 }
@@ -62,11 +49,7 @@ function transposed({ shape, values }: Constant, order: readonly number[]): Cons
   return { shape: dims, values: result };
 }
 
-const scalar = (sink: Sink, value: number) => sink.floats([], Float32Array.of(value));
-
-function relu6({ sink }: Call, input: string, output: string): string {
-  return sink.node('Clip', [input, scalar(sink, 0), scalar(sink, 6)], output);
-}
+const scalar = (sink: GraphBuilder, value: number) => sink.floats([], Float32Array.of(value));
 
 /** Returns the padding of a node; TensorFlow's `SAME` puts the odd pixel below and to the right. */
 function padding({ node }: Call): string {
@@ -116,7 +99,6 @@ const convolution =
       auto_pad: padding(call),
     });
     if (activation === 'Relu') sink.node('Relu', [output], node.name);
-    else if (activation === 'Relu6') relu6(call, output, node.name);
     else if (activation !== undefined)
       throw new RangeError(`${node.name} is fused with the unknown ${activation}`);
   };
@@ -142,6 +124,11 @@ const plain =
   (call) => {
     call.sink.node(opType, [tensor(call)], call.node.name);
   };
+
+const relu6: Operator = (call) => {
+  const { node, sink } = call;
+  sink.node('Clip', [tensor(call), scalar(sink, 0), scalar(sink, 6)], node.name);
+};
 
 /** Axes of [N,H,W,C], counted from the front or the back, in [N,C,H,W]. */
 const AXES = [0, 2, 3, 1] as const;
@@ -197,15 +184,6 @@ const resizing: Operator = (call) => {
   });
 };
 
-const maximum: Operator = (call) => {
-  const { node, sink } = call;
-  sink.node('MaxPool', [tensor(call)], node.name, {
-    kernel_shape: spatial(call, 'ksize'),
-    strides: spatial(call, 'strides'),
-    auto_pad: padding(call),
-  });
-};
-
 /** Supported operators, by TensorFlow's names. */
 export const operators: Readonly<Record<string, Operator>> = {
   _FusedConv2D: convolution(false),
@@ -213,14 +191,11 @@ export const operators: Readonly<Record<string, Operator>> = {
   FusedDepthwiseConv2dNative: convolution(true),
   DepthwiseConv2dNative: convolution(true),
   Add: elementwise('Add'),
-  AddV2: elementwise('Add'),
-  Sub: elementwise('Sub'),
   Mul: elementwise('Mul'),
   Relu: plain('Relu'),
-  Relu6: (call) => void relu6(call, tensor(call), call.node.name),
+  Relu6: relu6,
   Sigmoid: plain('Sigmoid'),
   Mean: mean,
   ConcatV2: concatenation,
   ResizeBilinear: resizing,
-  MaxPool: maximum,
 };
