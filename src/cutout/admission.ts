@@ -56,28 +56,23 @@ export interface Admitted {
   end(): Promise<void>;
 }
 
-/** What a request has acquired so far. */
+/** What a request has acquired so far, and how far its work came. */
 interface Acquired {
   ticket?: RateTicket;
   reservation?: Reservation;
   releaseSlot?: (done: boolean, waited?: number) => void;
-}
-
-/** How far the work came. */
-interface Progress {
   /** A library began with the pixels. */
-  readonly begun: boolean;
-  readonly done: boolean;
-  /** Milliseconds for which it waited for a worker of the engine. */
-  readonly waited?: number | undefined;
+  begun?: boolean;
+  done?: boolean;
 }
 
 /** Releases what was acquired, last first: the slot always, the others as `Admitted.end` says. */
 async function release(
-  { ticket, reservation, releaseSlot }: Acquired,
-  { begun, done, waited }: Progress,
+  { ticket, reservation, releaseSlot, begun, done = false }: Acquired,
+  { stages }: RequestTelemetry,
 ): Promise<void> {
-  releaseSlot?.(done, waited);
+  // A job that waits for a worker of the engine takes nothing from others.
+  releaseSlot?.(done, stages.queue);
   try {
     if (!done) await reservation?.release();
   } finally {
@@ -133,7 +128,7 @@ export class Admission {
       acquired.releaseSlot = await this.#takeSlot(call, resources);
       return this.#admitted(call, { acquired, watch, tier, resources });
     } catch (error) {
-      await release(acquired, { begun: false, done: false });
+      await release(acquired, call.telemetry);
       throw error;
     }
   }
@@ -148,7 +143,6 @@ export class Admission {
     }: { acquired: Acquired; watch: JobWatch; tier: Tier; resources: ResourceEstimate },
   ): Admitted {
     const plan = call.plans[tier];
-    let progress: Progress = { begun: false, done: false };
     return {
       plan,
       reserve: async () => {
@@ -156,7 +150,7 @@ export class Admission {
         return acquired.reservation;
       },
       watch: (ms) => {
-        progress = { ...progress, begun: true };
+        acquired.begun = true;
         return watch(ms);
       },
       done: (size) => {
@@ -166,9 +160,10 @@ export class Admission {
         const { runs = 1, second = 'none' } = attributes;
         if (!plan.prompt && runs === 1 && second === 'none')
           this.#parts.estimate.learn(finishedWork(plan, resources, size), timesOf(stages));
-        progress = { begun: true, done: true };
+        acquired.begun = true;
+        acquired.done = true;
       },
-      end: () => release(acquired, { ...progress, waited: call.telemetry.stages.queue }),
+      end: () => release(acquired, call.telemetry),
     };
   }
 

@@ -65,7 +65,7 @@ const leastExpected = 10;
  * A job is heavy if it takes more than this many times as long as a preview, or decoding for it, which holds a core beside
  * the networks of others, more than that part of one.
  */
-const heavyFactor = 4;
+const heavyFactor = 2;
 const heavyDecoding = 0.5;
 
 /** Initial milliseconds per megapixel, measured on two slow cores. */

@@ -18,12 +18,12 @@ test('estimates approach measured durations; small images and their fixed costs 
   t.true(Math.abs(ms - 2900) < 60, `${ms}`);
 });
 
-test('work is heavy if it takes more than four times as long as a preview', (t) => {
+test('work is heavy if it takes more than twice as long as a preview', (t) => {
   // A preview: 2 x 12 + 0.4 x 1000 + 0.25 x (32 + 8) milliseconds.
   const estimate = new DurationEstimate(preview, 1000);
   const network = (ms: number) => ({ ...preview, network: (ms - 434) / 1000 + preview.network });
-  t.false(estimate.isHeavy(network(4 * 434 - 1)));
-  t.true(estimate.isHeavy(network(4 * 434 + 1)));
+  t.false(estimate.isHeavy(network(2 * 434 - 1)));
+  t.true(estimate.isHeavy(network(2 * 434 + 1)));
   t.false(new DurationEstimate().isHeavy(network(1e9)));
 });
 
