@@ -297,7 +297,7 @@ export function isMostlyMatMuls({ graph }: ModelProto): boolean {
 
 /**
  * Makes the matrix products of a float network that have constant weights, and its attentions, operators of Cutout in
- * bf16 (`Bf16Product`, `Bf16Attention`: native/ort/matmul_ops.h), between the operators that are left as they are.
+ * bf16 (`Bf16Product`, `Bf16Attention`: native/ort/custom_operators.h), between the operators that are left as they are.
  * Changes `model`. Throws a RangeError, and leaves the model as it is, where there are none.
  * @param floats the numbers of a tensor of floats, however they are stored
  */

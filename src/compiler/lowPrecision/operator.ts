@@ -9,7 +9,7 @@ import {
 } from '../onnx/onnx_pb.ts';
 import type { ProgramWriter } from './program.ts';
 
-/** The domain of Cutout's operators (native/ort/low_precision_op.h). */
+/** The domain of Cutout's operators (native/ort/custom_operators.h). */
 export const OPERATORS_DOMAIN = 'cutout';
 /** Name of the operations in prepared files, whose bytes do not change: the list was once called steps. */
 const CODE = 'steps';
