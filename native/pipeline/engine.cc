@@ -9,7 +9,6 @@
 #include "cuda/library.h"
 #include "ort/runtime.h"
 #include "ort/runtime_log.h"
-#include "pipeline/gpu_kernels.h"
 #include "pipeline/gpu_network.h"
 
 namespace cutout {
