@@ -18,7 +18,7 @@ namespace cutout::binding {
 namespace {
 
 /// Must equal expectedAbi of src/engine/types.ts; raised with every change of that contract.
-constexpr int kAbi = 22;
+constexpr int kAbi = 23;
 
 Napi::Value versions(const Napi::CallbackInfo& info) {
   Napi::Object result = Napi::Object::New(info.Env());

@@ -31,12 +31,6 @@ Napi::Object from_box(Napi::Env env, const Box& box) {
   return result;
 }
 
-Napi::Array from_strings(Napi::Env env, const std::vector<std::string>& strings) {
-  Napi::Array result = Napi::Array::New(env, strings.size());
-  for (std::uint32_t i = 0; i < strings.size(); ++i) result.Set(i, strings[i]);
-  return result;
-}
-
 template <typename T>
 Napi::Value from_vector(Napi::Env env, std::vector<T> values) {
   auto owned = std::make_unique<std::vector<T>>(std::move(values));
@@ -116,8 +110,6 @@ Napi::Array from_opening(Napi::Env env, const std::map<std::string, LoadStep>& o
 Napi::Value from_network_info(Napi::Env env, const std::string& name, const NetworkInfo& info) {
   Napi::Object result = Napi::Object::New(env);
   result.Set("name", name);
-  result.Set("inputs", from_strings(env, info.inputs));
-  result.Set("outputs", from_strings(env, info.outputs));
   result.Set("loadMs", info.load_ms);
   result.Set("warmUpMs", info.warm_up_ms);
   return result;

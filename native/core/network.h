@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "core/cancel.h"
@@ -65,8 +64,6 @@ class Network {
   /// unless these were to be timed. Sizes that cannot be opened, for example for lack of device
   /// memory, are left out, and the log says why.
   [[nodiscard]] virtual const std::vector<BatchTiming>& timings() const = 0;
-  [[nodiscard]] virtual const std::vector<std::string>& input_names() const = 0;
-  [[nodiscard]] virtual const std::vector<std::string>& output_names() const = 0;
   [[nodiscard]] virtual double load_ms() const = 0;
   [[nodiscard]] virtual double warm_up_ms() const = 0;
 };

@@ -59,11 +59,15 @@ inline Conv matmul_conv(int inputs, int outputs) {
   return conv;
 }
 
-/// `rows` pixels `stride` elements apart.
-inline Map row_map(void* data, int rows, int channels, Type type, std::ptrdiff_t stride) {
-  const std::ptrdiff_t bytes = stride * bytes_of(type);
-  return {static_cast<std::uint8_t*>(data), rows,  1,           channels, type,
-          channels * bytes_of(type),        bytes, rows * bytes};
+/// `rows` pixels `stride` bytes apart.
+inline Map row_map(void* data, int rows, int channels, int element, std::ptrdiff_t stride) {
+  return {static_cast<std::uint8_t*>(data),
+          rows,
+          1,
+          channels,
+          channels * element,
+          stride,
+          rows * stride};
 }
 
 }  // namespace cutout::low_precision

@@ -12,7 +12,7 @@ namespace cutout::low_precision {
 /// One convolution on the maps of a run.
 struct ConvTask {
   /// `input_scale`: what 1 of the input stands for, where the output is of floats.
-  ConvTask(const Conv& conv, const Map& input, const Map& output, float input_scale = 1);
+  ConvTask(const Conv& conv, const Map& input, const Map& output, bool floats, float input_scale);
 
   /// The first input of the window of an output pixel.
   [[nodiscard]] const std::uint8_t* window(int x, int y) const {
@@ -49,15 +49,9 @@ struct ConvTask {
   std::size_t transformed_bytes = 0;
 };
 
-/// Output rows [first_row, last_row) of groups [first_group, last_group).
-struct ConvPart {
-  int first_row;
-  int last_row;
-  int first_group;
-  int last_group;
-};
-
-/// Computes a part of a convolution. Different parts may run at the same time.
-using ConvKernel = void (*)(const ConvTask& task, const ConvPart& part);
+/// Computes output rows [first_row, last_row) of groups [first_group, last_group). Different parts
+/// may run at the same time.
+using ConvKernel = void (*)(const ConvTask& task, int first_row, int last_row, int first_group,
+                            int last_group);
 
 }  // namespace cutout::low_precision

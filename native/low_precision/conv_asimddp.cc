@@ -3,8 +3,7 @@
 #if defined(__aarch64__)
 
 #define CUTOUT_TARGET __attribute__((target("arch=armv8.2-a+dotprod")))
-#include "low_precision/conv_rows.h"
-#include "low_precision/unit_neon.h"
+#include "low_precision/conv_neon.h"
 
 namespace cutout::low_precision {
 
@@ -13,30 +12,29 @@ namespace {
 /// `sdot` multiplies signed bytes: sums of (input - 128) * weight, which begin with those of
 /// 128 * weight.
 struct DotProduct {
-  using Unit = NeonUnit;
-  struct Start {
-    GroupSums<Unit> sums;
+  using Start = SumsNeon;
+  struct Block {
+    SumsNeon pixels[kRowPixels];
   };
-  using Block = RowSums<Unit>;
-  static constexpr int kStepInputs = 16;
 
-  CUTOUT_KERNEL static Start start(const ConvTask& task, const std::int8_t* panel) {
+  CUTOUT_ARM static Start start(const ConvTask& task, const std::int8_t* panel) {
     const int8x16_t least = vdupq_n_s8(-128);
-    Start start{};
+    SumsNeon sums;
+    for (int32x4_t& quad : sums.quad) quad = vdupq_n_s32(0);
     const std::int8_t* const end = panel + task.panel_bytes();
-    for (; panel < end; panel += Unit::kCount * 16) {
-      for (int q = 0; q < Unit::kCount; ++q) {
-        start.sums[q] = vdotq_s32(start.sums[q], vld1q_s8(panel + q * 16), least);
+    for (; panel < end; panel += kQuads * 16) {
+      for (int q = 0; q < kQuads; ++q) {
+        sums.quad[q] = vdotq_s32(sums.quad[q], vld1q_s8(panel + q * 16), least);
       }
     }
-    for (int32x4_t& quad : start.sums) quad = vnegq_s32(quad);
-    return start;
+    for (int32x4_t& quad : sums.quad) quad = vnegq_s32(quad);
+    return sums;
   }
-  CUTOUT_KERNEL static void begin(Block& block, const Start& start) {
-    for (auto& pixel : block) std::copy_n(start.sums, Unit::kCount, pixel);
+  CUTOUT_ARM static void begin(Block& block, const Start& start) {
+    for (SumsNeon& pixel : block.pixels) pixel = start;
   }
-  CUTOUT_KERNEL static void add(Block& block, const std::uint8_t* from, std::ptrdiff_t stride,
-                                const std::int8_t* row) {
+  CUTOUT_ARM static void add(Block& block, const std::uint8_t* from, std::ptrdiff_t stride,
+                             const std::int8_t* row) {
     int8x16_t inputs[kRowPixels];
 #pragma GCC unroll 8
     for (int p = 0; p < kRowPixels; ++p) {
@@ -47,21 +45,21 @@ struct DotProduct {
     add_four<2>(block, inputs, row);
     add_four<3>(block, inputs, row);
   }
-  CUTOUT_KERNEL static void end(const Block& block, RowSums<Unit>& sums) {
-    std::memcpy(&sums, &block, sizeof sums);
+  CUTOUT_ARM static void end(const Block& block, SumsNeon (&sums)[kRowPixels]) {
+    std::copy_n(block.pixels, kRowPixels, sums);
   }
 
  private:
   /// The products of inputs [4 * kFour, 4 * kFour + 4).
   template <int kFour>
-  CUTOUT_KERNEL static void add_four(Block& block, const int8x16_t (&inputs)[kRowPixels],
-                                     const std::int8_t* row) {
+  CUTOUT_ARM static void add_four(Block& block, const int8x16_t (&inputs)[kRowPixels],
+                                  const std::int8_t* row) {
 #pragma GCC unroll 4
-    for (int q = 0; q < Unit::kCount; ++q) {
-      const int8x16_t weights = vld1q_s8(row + (kFour * Unit::kCount + q) * 16);
+    for (int q = 0; q < kQuads; ++q) {
+      const int8x16_t weights = vld1q_s8(row + (kFour * kQuads + q) * 16);
 #pragma GCC unroll 8
       for (int p = 0; p < kRowPixels; ++p) {
-        int32x4_t& sum = block[p][q];
+        int32x4_t& sum = block.pixels[p].quad[q];
         sum = vdotq_laneq_s32(sum, weights, inputs[p], kFour);
       }
     }
@@ -70,7 +68,10 @@ struct DotProduct {
 
 }  // namespace
 
-Kernel conv_asimddp() { return {&convolve<DotProduct>}; }
+void conv_asimddp(const ConvTask& task, int first_row, int last_row, int first_group,
+                  int last_group) {
+  convolve<DotProduct>(task, first_row, last_row, first_group, last_group);
+}
 
 }  // namespace cutout::low_precision
 

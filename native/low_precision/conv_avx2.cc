@@ -4,14 +4,15 @@
 
 #define CUTOUT_TARGET __attribute__((target("avx2")))
 #include "low_precision/conv_avx2.h"
-#include "low_precision/winograd.h"
+#include "low_precision/winograd_avx2.h"
+#include "low_precision/winograd_kernel.h"
 
 namespace cutout::low_precision {
 
 namespace {
 
 /// Products of 16 bits, whose sums of two fit 32: `vpmaddubsw`, which takes bytes, saturates at 16.
-struct Int16Products {
+struct Avx2 {
   /// Bytes 0 and 2 of every 4, and 1 and 3, as 16 bits.
   struct Pairs {
     __m256i even;
@@ -20,22 +21,23 @@ struct Int16Products {
   using Inputs = Pairs;
   using Weights = Pairs;
 
-  CUTOUT_KERNEL static Inputs inputs(__m256i four) {
+  CUTOUT_TARGET static inline __attribute__((always_inline)) Inputs inputs(__m256i four) {
     return {_mm256_and_si256(four, _mm256_set1_epi16(0xff)), _mm256_srli_epi16(four, 8)};
   }
-  CUTOUT_KERNEL static Weights weights(__m256i packed) {
+  CUTOUT_TARGET static inline __attribute__((always_inline)) Weights weights(__m256i packed) {
     return {_mm256_srai_epi16(_mm256_slli_epi16(packed, 8), 8), _mm256_srai_epi16(packed, 8)};
   }
-  CUTOUT_KERNEL static Avx2Unit::Sums dot(Avx2Unit::Sums sums, const Inputs& inputs,
-                                          const Weights& weights) {
-    sums += reinterpret_cast<Avx2Unit::Sums>(_mm256_madd_epi16(inputs.even, weights.even));
-    return sums + reinterpret_cast<Avx2Unit::Sums>(_mm256_madd_epi16(inputs.odd, weights.odd));
+  CUTOUT_TARGET static inline __attribute__((always_inline)) __m256i dot(__m256i sums,
+                                                                         const Inputs& inputs,
+                                                                         const Weights& weights) {
+    sums = _mm256_add_epi32(sums, _mm256_madd_epi16(inputs.even, weights.even));
+    return _mm256_add_epi32(sums, _mm256_madd_epi16(inputs.odd, weights.odd));
   }
 };
 
 }  // namespace
 
-Kernel conv_avx2() { return winograd_kernel<convolve<Avx2Rows<Int16Products>>, Avx2Unit>(); }
+Kernel conv_avx2() { return winograd_kernel<Avx2, Vector256>(); }
 
 }  // namespace cutout::low_precision
 

@@ -1,51 +1,84 @@
-// The Arithmetic of conv_rows.h in registers of AVX2, with `Products` of 4 inputs and the weights
-// of 8 output channels:
+// The loops of the kernels for AVX2 and AVX-VNNI. Each kernel includes them once, after defining
+// CUTOUT_TARGET: a function is only inlined into one of the same instruction set.
+//
+// An Arithmetic has, for 8 output channels:
 //   Inputs, inputs(four)                 from 4 bytes of one pixel in every lane
 //   Weights, weights(packed)             from 4 bytes of each channel
 //   dot(sums, inputs, weights)
 #pragma once
 
+#include <immintrin.h>
+
 #include <algorithm>
 #include <cstring>
 
-#include "low_precision/conv_rows.h"
-#include "low_precision/unit_avx2.h"
+#include "low_precision/conv.h"
+#include "low_precision/requantise_avx2.h"
 
 namespace cutout::low_precision {
 
 namespace {
 
-template <typename Products>
-struct Avx2Rows {
-  using Unit = Avx2Unit;
-  struct Start {};
-  using Block = RowSums<Unit>;
-  static constexpr int kStepInputs = 4;
+constexpr int kRowPixels = 6;
 
-  CUTOUT_KERNEL static Start start(const ConvTask& /*task*/, const std::int8_t* /*panel*/) {
-    return {};
-  }
-  CUTOUT_KERNEL static void begin(Block& block, Start /*start*/) {
-    for (auto& pixel : block) pixel[0] = pixel[1] = Unit::Sums{};
-  }
-  CUTOUT_KERNEL static void add(Block& block, const std::uint8_t* from, std::ptrdiff_t stride,
-                                const std::int8_t* row) {
-    const auto* const packed = reinterpret_cast<const __m256i*>(row);
-    const typename Products::Weights first = Products::weights(_mm256_loadu_si256(packed));
-    const typename Products::Weights second = Products::weights(_mm256_loadu_si256(packed + 1));
+/// Sums of kRowPixels neighbouring pixels for one panel, in registers.
+template <typename Arithmetic>
+CUTOUT_TARGET inline __attribute__((always_inline)) void multiply(const ConvTask& task,
+                                                                  const std::uint8_t* window,
+                                                                  const std::int8_t* panel,
+                                                                  Sums256 (&sums)[kRowPixels]) {
+  const std::ptrdiff_t stride = task.input.stride * task.conv->stride;
+  for (Sums256& pixel : sums) pixel.half[0] = pixel.half[1] = _mm256_setzero_si256();
+  for (std::size_t i = 0; i < task.offsets.size(); ++i) {
+    const std::uint8_t* from = window + task.offsets[i];
+    const auto* row = reinterpret_cast<const __m256i*>(panel + i * kChunkBytes);
+    const int groups = (task.conv->chunks[i].bytes + 3) / 4;
+    for (int j = 0; j < groups; ++j, from += 4, row += 2) {
+      const typename Arithmetic::Weights first = Arithmetic::weights(_mm256_loadu_si256(row));
+      const typename Arithmetic::Weights second = Arithmetic::weights(_mm256_loadu_si256(row + 1));
 #pragma GCC unroll 8
-    for (int p = 0; p < kRowPixels; ++p) {
-      std::int32_t four;
-      std::memcpy(&four, from + p * stride, sizeof(four));
-      const typename Products::Inputs inputs = Products::inputs(_mm256_set1_epi32(four));
-      block[p][0] = Products::dot(block[p][0], inputs, first);
-      block[p][1] = Products::dot(block[p][1], inputs, second);
+      for (int p = 0; p < kRowPixels; ++p) {
+        std::int32_t four;
+        std::memcpy(&four, from + p * stride, sizeof(four));
+        const typename Arithmetic::Inputs inputs = Arithmetic::inputs(_mm256_set1_epi32(four));
+        sums[p].half[0] = Arithmetic::dot(sums[p].half[0], inputs, first);
+        sums[p].half[1] = Arithmetic::dot(sums[p].half[1], inputs, second);
+      }
     }
   }
-  CUTOUT_KERNEL static void end(const Block& block, RowSums<Unit>& sums) {
-    std::memcpy(&sums, &block, sizeof sums);
+}
+
+template <typename Arithmetic>
+CUTOUT_TARGET void convolve(const ConvTask& task, int first_row, int last_row, int first_group,
+                            int last_group) {
+  const bool int16_weights = task.conv->int16_weights;
+  const int width = task.output.width;
+  for (int group = first_group; group < last_group; ++group) {
+    const std::int8_t* const weights = task.weights(group);
+    const Requantiser256 requantiser = requantiser256_of(task, group);
+    for (int y = first_row; y < last_row; ++y) {
+      for (int x = 0; x < width; x += kRowPixels) {
+        // The last ones of a row begin earlier and are computed twice.
+        const int from = std::max(0, std::min(x, width - kRowPixels));
+        Sums256 sums[kRowPixels];
+        Sums256 low[kRowPixels];
+        multiply<Arithmetic>(task, task.window(from, y), weights, sums);
+        if (int16_weights) {
+          multiply<Arithmetic>(task, task.window(from, y), weights + task.panel_bytes(), low);
+        }
+        const int pixels = std::min(kRowPixels, width - from);
+        std::uint8_t* output = task.group_at(task.output.at(from, y), group);
+        for (int p = 0; p < pixels; ++p, output += task.output.stride) {
+          if (int16_weights) {
+            requantise(sums[p], low[p], requantiser, output);
+          } else {
+            requantise(sums[p], requantiser, output);
+          }
+        }
+      }
+    }
   }
-};
+}
 
 }  // namespace
 

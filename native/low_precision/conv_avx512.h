@@ -1,8 +1,9 @@
-// The loops of the kernels for AVX-512, each of which includes them once (requantise.h).
+// The loops of the kernels for AVX-512. Each kernel includes them once, after defining
+// CUTOUT_TARGET: a function is only inlined into one of the same instruction set.
 //
 // An Arithmetic has, for kLanes output channels:
 //   Sums, Finisher                       registers of sums; constants of the channels
-//   dot(sums, inputs, weights)           inputs: 4 bytes of one pixel in every lane
+//   zero(), dot(sums, inputs, weights)   inputs: 4 bytes of one pixel in every lane
 //   finisher(task, group)
 //   finish(sums, finisher, output)       stores the outputs of one pixel
 //   kWide; where true finish(high, low, finisher, output)
@@ -14,13 +15,13 @@
 #include <array>
 #include <cstring>
 
-#include "low_precision/unit_avx512.h"
+#include "low_precision/conv.h"
 
 namespace cutout::low_precision {
 
 namespace {
 
-CUTOUT_KERNEL __m512i four_bytes(const std::uint8_t* from) {
+CUTOUT_TARGET inline __attribute__((always_inline)) __m512i four_bytes(const std::uint8_t* from) {
   std::int32_t inputs;
   std::memcpy(&inputs, from, sizeof(inputs));
   return _mm512_set1_epi32(inputs);
@@ -29,12 +30,12 @@ CUTOUT_KERNEL __m512i four_bytes(const std::uint8_t* from) {
 /// Sums of kPixels neighbouring pixels for kPanels panels that lie `between` bytes
 /// apart, in registers.
 template <typename Arithmetic, int kPixels, int kPanels>
-CUTOUT_KERNEL void multiply(const ConvTask& task, const std::uint8_t* window,
-                            const std::int8_t* weights, std::size_t between,
-                            typename Arithmetic::Sums (&sums)[kPixels][kPanels]) {
+CUTOUT_TARGET inline __attribute__((always_inline)) void multiply(
+    const ConvTask& task, const std::uint8_t* window, const std::int8_t* weights,
+    std::size_t between, typename Arithmetic::Sums (&sums)[kPixels][kPanels]) {
   const std::ptrdiff_t stride = task.input.stride * task.conv->stride;
   for (auto& pixel : sums) {
-    for (auto& sum : pixel) sum = typename Arithmetic::Sums{};
+    for (auto& sum : pixel) sum = Arithmetic::zero();
   }
   for (std::size_t i = 0; i < task.offsets.size(); ++i) {
     const std::uint8_t* from = window + task.offsets[i];
@@ -94,12 +95,13 @@ CUTOUT_TARGET void row_of(const ConvTask& task, int y, int group) {
 }
 
 template <typename Arithmetic>
-CUTOUT_TARGET void convolve(const ConvTask& task, const ConvPart& part) {
+CUTOUT_TARGET void convolve(const ConvTask& task, int first_row, int last_row, int first_group,
+                            int last_group) {
   const bool int16_weights = Arithmetic::kWide && task.conv->int16_weights;
-  for (int group = part.first_group; group < part.last_group;) {
-    const int left = part.last_group - group;
+  for (int group = first_group; group < last_group;) {
+    const int left = last_group - group;
     const int groups = int16_weights ? 1 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
-    for (int y = part.first_row; y < part.last_row; ++y) {
+    for (int y = first_row; y < last_row; ++y) {
       if (int16_weights || groups == 2) {
         row_of<Arithmetic, 12, 2>(task, y, group);
       } else if (groups == 4) {

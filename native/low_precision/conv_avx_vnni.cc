@@ -9,21 +9,29 @@ namespace cutout::low_precision {
 
 namespace {
 
-struct ByteProducts {
+struct AvxVnni {
   using Inputs = __m256i;
   using Weights = __m256i;
 
-  CUTOUT_KERNEL static Inputs inputs(__m256i four) { return four; }
-  CUTOUT_KERNEL static Weights weights(__m256i packed) { return packed; }
-  CUTOUT_KERNEL static Avx2Unit::Sums dot(Avx2Unit::Sums sums, Inputs inputs, Weights weights) {
-    return reinterpret_cast<Avx2Unit::Sums>(
-        _mm256_dpbusd_avx_epi32(reinterpret_cast<__m256i>(sums), inputs, weights));
+  CUTOUT_TARGET static inline __attribute__((always_inline)) Inputs inputs(__m256i four) {
+    return four;
+  }
+  CUTOUT_TARGET static inline __attribute__((always_inline)) Weights weights(__m256i packed) {
+    return packed;
+  }
+  CUTOUT_TARGET static inline __attribute__((always_inline)) __m256i dot(__m256i sums,
+                                                                         Inputs inputs,
+                                                                         Weights weights) {
+    return _mm256_dpbusd_avx_epi32(sums, inputs, weights);
   }
 };
 
 }  // namespace
 
-Kernel conv_avx_vnni() { return {&convolve<Avx2Rows<ByteProducts>>}; }
+void conv_avx_vnni(const ConvTask& task, int first_row, int last_row, int first_group,
+                   int last_group) {
+  convolve<AvxVnni>(task, first_row, last_row, first_group, last_group);
+}
 
 }  // namespace cutout::low_precision
 

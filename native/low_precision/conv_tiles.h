@@ -1,8 +1,9 @@
-// The loops of the kernels for AMX. Each kernel includes them once (requantise.h), after defining
-// CUTOUT_TILE_DOT(sums, inputs, weights), its instruction.
+// The loops of the kernels for AMX. Each kernel includes them once, after defining CUTOUT_TARGET,
+// the attribute of its instruction set, and CUTOUT_TILE_DOT(sums, inputs, weights), its
+// instruction.
 //
 // An Arithmetic has, for kLanes output channels:
-//   Sum, Sums                            of the tiles: one, and of the channels of a pixel
+//   Sum                                  of the tiles
 //   Finisher                             constants of the channels
 //   finisher(task, group)
 //   finish(sums, finisher, output)       stores the outputs of one pixel
@@ -14,7 +15,7 @@
 #include <algorithm>
 #include <array>
 
-#include "low_precision/requantise.h"
+#include "low_precision/conv.h"
 
 namespace cutout::low_precision {
 
@@ -22,7 +23,7 @@ namespace {
 
 constexpr int kTilePixels = 16;
 template <typename Arithmetic>
-using TileSums = std::array<typename Arithmetic::Sum, std::size_t{kTilePixels} * kLanes>;
+using Sums = std::array<typename Arithmetic::Sum, std::size_t{kTilePixels} * kLanes>;
 
 /// Layout of the processor's tile configuration, palette 1.
 struct alignas(64) TileConfig {
@@ -90,8 +91,7 @@ CUTOUT_TARGET void write(const ConvTask& task, const Segment& segment, int group
                          const typename Arithmetic::Finisher& finisher, const Panels&... sums) {
   std::uint8_t* output = task.group_at(segment.output, group);
   for (std::size_t i = 0; i < static_cast<std::size_t>(segment.pixels); ++i) {
-    Arithmetic::finish(load_unaligned<typename Arithmetic::Sums>(sums.data() + kLanes * i)...,
-                       finisher, output);
+    Arithmetic::finish((sums.data() + kLanes * i)..., finisher, output);
     output += task.output.stride;
   }
 }
@@ -100,7 +100,7 @@ CUTOUT_TARGET void write(const ConvTask& task, const Segment& segment, int group
 template <typename Arithmetic>
 CUTOUT_TARGET void multiply_2x2(const ConvTask& task, const Segment& a, const Segment& b,
                                 const std::int8_t* first, const std::int8_t* second,
-                                std::array<TileSums<Arithmetic>, 4>& sums) {
+                                std::array<Sums<Arithmetic>, 4>& sums) {
   const std::ptrdiff_t stride = task.input.stride * task.conv->stride;
   _tile_zero(0);
   _tile_zero(1);
@@ -127,8 +127,7 @@ CUTOUT_TARGET void multiply_2x2(const ConvTask& task, const Segment& a, const Se
 /// Four segments by one panel.
 template <typename Arithmetic>
 CUTOUT_TARGET void multiply_4x1(const ConvTask& task, const std::array<Segment, 4>& segments,
-                                const std::int8_t* weights,
-                                std::array<TileSums<Arithmetic>, 4>& sums) {
+                                const std::int8_t* weights, std::array<Sums<Arithmetic>, 4>& sums) {
   const std::ptrdiff_t stride = task.input.stride * task.conv->stride;
   _tile_zero(0);
   _tile_zero(1);
@@ -153,15 +152,16 @@ CUTOUT_TARGET void multiply_4x1(const ConvTask& task, const std::array<Segment, 
 }
 
 template <typename Arithmetic>
-CUTOUT_TARGET void convolve_tiles(const ConvTask& task, const ConvPart& part) {
+CUTOUT_TARGET void convolve_tiles(const ConvTask& task, int first_row, int last_row,
+                                  int first_group, int last_group) {
   const Tiles tiles;
-  const Segments segments(task, part.first_row, part.last_row);
+  const Segments segments(task, first_row, last_row);
   const int count = segments.count();
   const bool int16_weights = Arithmetic::kWide && task.conv->int16_weights;
-  alignas(64) std::array<TileSums<Arithmetic>, 4> sums;
-  for (int group = part.first_group; group < part.last_group;) {
+  alignas(64) std::array<Sums<Arithmetic>, 4> sums;
+  for (int group = first_group; group < last_group;) {
     const auto finisher = Arithmetic::finisher(task, group);
-    if (!int16_weights && group + 1 == part.last_group) {
+    if (!int16_weights && group + 1 == last_group) {
       for (int i = 0; i < count; i += 4) {
         std::array<Segment, 4> four;
         for (int k = 0; k < 4; ++k) {

@@ -31,35 +31,30 @@ bool tiles_granted() {
 }
 
 constexpr std::array kEntries{
-    Entry{"amx_int8", [] { return tiles_granted() ? conv_amx() : Kernel{}; }},
+    Entry{"amx_int8", [] { return tiles_granted() ? Kernel{&conv_amx} : Kernel{}; }},
     Entry{"avx512_vnni", &conv_avx512_vnni},
-    Entry{"avx_vnni", &conv_avx_vnni},
+    Entry{"avx_vnni", [] { return Kernel{&conv_avx_vnni}; }},
     Entry{"avx512", &conv_avx512},
     Entry{"avx2", &conv_avx2},
-    Entry{"amx_bf16", [] { return tiles_granted() ? conv_amx_bf16() : Kernel{}; }},
-    Entry{"avx512_bf16", &conv_avx512_bf16},
+    Entry{"amx_bf16",
+          [] {
+            return tiles_granted() ? Kernel{&conv_amx_bf16, true} : Kernel{};
+          }},
+    Entry{"avx512_bf16",
+          [] {
+            return Kernel{&conv_avx512_bf16, true};
+          }},
 };
 #elif defined(__aarch64__)
-constexpr std::array kEntries{Entry{"i8mm", &conv_i8mm}, Entry{"asimddp", &conv_asimddp}};
+constexpr std::array kEntries{
+    Entry{"i8mm", [] { return Kernel{&conv_i8mm}; }},
+    Entry{"asimddp", [] { return Kernel{&conv_asimddp}; }},
+};
 #else
 constexpr std::array<Entry, 0> kEntries{};
 #endif
 
 }  // namespace
-
-ConvTask::ConvTask(const Conv& of, const Map& from, const Map& to, float scale)
-    : conv(&of),
-      input(from),
-      output(to),
-      floats(to.type == Type::kFloats),
-      group_bytes(kLanes * bytes_of(to.type)),
-      input_scale(scale) {
-  offsets.reserve(of.chunks.size());
-  for (const Chunk& chunk : of.chunks) {
-    offsets.push_back(chunk.row * of.dilation * from.pitch +
-                      chunk.column * of.dilation * from.stride + chunk.offset);
-  }
-}
 
 Kernel kernel_for(const std::string& instruction_set) {
   const auto* const found = std::ranges::find_if(kEntries, [&instruction_set](const Entry& entry) {

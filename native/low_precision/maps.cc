@@ -2,22 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "core/simd.h"
-#include "low_precision/bf16.h"
+#include "low_precision/max_pool.h"
+#include "low_precision/neighbours.h"
 
 namespace cutout::low_precision {
 
 namespace {
-
-constexpr int kBlock = 64;  // channels that are summed together
-
-template <typename T>
-T* at(const Map& map, int x, int y) {
-  return reinterpret_cast<T*>(map.at(x, y));
-}
 
 /// 0 for NaN: the order of the arguments decides.
 CUTOUT_INLINE std::uint8_t cut_off(float value) {
@@ -40,11 +34,6 @@ CUTOUT_INLINE std::uint8_t cut_off_rounded(float value) {
   return cut_off((value + kShift) - kShift);
 }
 
-CUTOUT_INLINE float as_float(float value) { return value; }
-CUTOUT_INLINE float as_float(Bf16 value) { return float_of(value); }
-CUTOUT_INLINE void assign(float value, float& to) { to = value; }
-CUTOUT_INLINE void assign(float value, Bf16& to) { to = bf16_of(value); }
-
 CUTOUT_SIMD void quantise_row(const float* values, float scale, float zero, std::ptrdiff_t stride,
                               int count, std::uint8_t* output) {
   for (int x = 0; x < count; ++x) {
@@ -52,55 +41,8 @@ CUTOUT_SIMD void quantise_row(const float* values, float scale, float zero, std:
   }
 }
 
-CUTOUT_SIMD void quantise_values(const float* values, float scale, float zero, int count,
-                                 std::uint8_t* output) {
-  for (int i = 0; i < count; ++i) output[i] = cut_off(rounded(values[i] / scale) + zero);
-}
-
-CUTOUT_SIMD void round_row(const float* values, std::ptrdiff_t stride, int count, Bf16* output) {
-  for (int x = 0; x < count; ++x) output[x * stride] = bf16_of(values[x]);
-}
-
 CUTOUT_SIMD void max_into(const std::uint8_t* values, int count, std::uint8_t* most) {
   for (int i = 0; i < count; ++i) most[i] = std::max(most[i], values[i]);
-}
-
-/// Bits whose order as signed integers is that of the values. Its own inverse.
-CUTOUT_INLINE std::int16_t ordered(Bf16 value) {
-  const auto bits = static_cast<std::int16_t>(value);
-  return static_cast<std::int16_t>(bits ^ ((bits >> 15) & 0x7fff));
-}
-
-CUTOUT_SIMD void max_bf16_into(const Bf16* values, int count, Bf16* most) {
-  for (int i = 0; i < count; ++i) {
-    const std::int16_t value = std::max(ordered(most[i]), ordered(values[i]));
-    most[i] = static_cast<Bf16>(ordered(static_cast<Bf16>(value)));
-  }
-}
-
-constexpr int kResizeBits = 10;  // of the weights of a resize
-
-/// The neighbours of an output pixel of a resize on one axis and the weight of the second, in
-/// 1024ths.
-struct Neighbours {
-  int first;
-  int second;
-  int weight;
-
-  /// The weight as a fraction of 1.
-  [[nodiscard]] float fraction() const {
-    return static_cast<float>(weight) * (1.0F / (1 << kResizeBits));
-  }
-};
-
-/// Returns the neighbours of the output pixel `at` of an enlargement at pixel centres, on a line of
-/// `length` input pixels.
-Neighbours neighbours(int at, int factor, int length) {
-  // Centres: (at + 1/2) / factor - 1/2, in 1024ths. factor is a power of two: exact up to 512.
-  const int place = ((2 * at + 1) << kResizeBits) / (2 * factor) - (1 << (kResizeBits - 1));
-  const int inside = std::clamp(place, 0, (length - 1) << kResizeBits);
-  const int first = inside >> kResizeBits;
-  return {first, std::min(first + 1, length - 1), inside & ((1 << kResizeBits) - 1)};
 }
 
 /// The four neighbours of a row of outputs of a resize.
@@ -178,38 +120,12 @@ CUTOUT_SIMD void add_row(const std::uint8_t* a, const std::uint8_t* b, Add scale
   }
 }
 
-/// The sums of four values by the weights of two neighbours along each axis.
-template <typename T>
-CUTOUT_INLINE void blend_values(const T* a, const T* b, const T* c, const T* d, float x_weight,
-                                float y_weight, int count, T* output) {
-  for (int i = 0; i < count; ++i) {
-    const float upper = as_float(a[i]) * (1 - x_weight) + as_float(b[i]) * x_weight;
-    const float lower = as_float(c[i]) * (1 - x_weight) + as_float(d[i]) * x_weight;
-    assign(upper * (1 - y_weight) + lower * y_weight, output[i]);
-  }
-}
-
 CUTOUT_SIMD void blend_floats(const float* a, const float* b, const float* c, const float* d,
                               float x_weight, float y_weight, int count, float* output) {
-  blend_values(a, b, c, d, x_weight, y_weight, count, output);
-}
-
-CUTOUT_SIMD void blend_bf16(const Bf16* a, const Bf16* b, const Bf16* c, const Bf16* d,
-                            float x_weight, float y_weight, int count, Bf16* output) {
-  blend_values(a, b, c, d, x_weight, y_weight, count, output);
-}
-
-template <typename T, typename Blend>
-void resize_pixels(const Resize& resize, const Map& input, const Map& output, int first, int last,
-                   const Blend& blend) {
-  for (int y = first; y < last; ++y) {
-    const Neighbours v = neighbours(y, resize.factor, input.height);
-    for (int x = 0; x < output.width; ++x) {
-      const Neighbours u = neighbours(x, resize.factor, input.width);
-      blend(at<T>(input, u.first, v.first), at<T>(input, u.second, v.first),
-            at<T>(input, u.first, v.second), at<T>(input, u.second, v.second), u.fraction(),
-            v.fraction(), output.channels, at<T>(output, x, y));
-    }
+  for (int i = 0; i < count; ++i) {
+    const float upper = a[i] * (1 - x_weight) + b[i] * x_weight;
+    const float lower = c[i] * (1 - x_weight) + d[i] * x_weight;
+    output[i] = upper * (1 - y_weight) + lower * y_weight;
   }
 }
 
@@ -236,18 +152,9 @@ CUTOUT_SIMD void at_least(float least, int count, float* values) {
   for (int i = 0; i < count; ++i) values[i] = std::max(values[i], least);
 }
 
-CUTOUT_SIMD void add_two(const Bf16* a, const Bf16* b, float lower_bound, int count, Bf16* output) {
-  for (int i = 0; i < count; ++i) {
-    output[i] = bf16_of(std::max(float_of(a[i]) + float_of(b[i]), lower_bound));
-  }
-}
-
-CUTOUT_SIMD void add_to(const Bf16* values, int count, float* sums) {
-  for (int i = 0; i < count; ++i) sums[i] += float_of(values[i]);
-}
-
-CUTOUT_SIMD void round_sums(const float* sums, float lower_bound, int count, Bf16* output) {
-  for (int i = 0; i < count; ++i) output[i] = bf16_of(std::max(sums[i], lower_bound));
+CUTOUT_SIMD void quantise_values(const float* values, float scale, float zero, int count,
+                                 std::uint8_t* output) {
+  for (int i = 0; i < count; ++i) output[i] = cut_off(rounded(values[i] / scale) + zero);
 }
 
 CUTOUT_SIMD int sum_of(const std::uint8_t* values, int count) {
@@ -256,148 +163,49 @@ CUTOUT_SIMD int sum_of(const std::uint8_t* values, int count) {
   return total;
 }
 
-/// Reads planes of floats of the output's size by `read_row(values, first element)`; further
-/// channels become `rest`.
-template <typename T, typename ReadRow>
-void read_planes(std::span<const float> planes, int channels, const Map& output, int first,
-                 int last, T rest, const ReadRow& read_row) {
-  const auto width = static_cast<std::size_t>(output.width);
-  const std::size_t plane = width * static_cast<std::size_t>(output.height);
-  const std::ptrdiff_t stride = output.stride / static_cast<std::ptrdiff_t>(sizeof(T));
-  for (int y = first; y < last; ++y) {
-    T* const row = at<T>(output, 0, y);
-    const float* const values = planes.data() + static_cast<std::size_t>(y) * width;
-    for (int c = 0; c < output.channels; ++c) {
-      if (c < channels) {
-        read_row(values + static_cast<std::size_t>(c) * plane, stride, row + c);
-        continue;
-      }
-      for (int x = 0; x < output.width; ++x) row[x * stride + c] = rest;
-    }
-  }
-}
-
-/// Writes the first channels as planes of floats, `value(element, channel)` of each.
-template <typename T, typename Value>
-void write_planes(const Map& input, int channels, std::span<float> planes, int first, int last,
-                  const Value& value) {
-  const auto width = static_cast<std::size_t>(input.width);
-  const std::size_t plane = width * static_cast<std::size_t>(input.height);
-  const std::ptrdiff_t stride = input.stride / static_cast<std::ptrdiff_t>(sizeof(T));
-  for (int y = first; y < last; ++y) {
-    const T* const row = at<T>(input, 0, y);
-    float* const to = planes.data() + static_cast<std::size_t>(y) * width;
-    for (int c = 0; c < channels; ++c) {
-      float* const values = to + static_cast<std::size_t>(c) * plane;
-      for (int x = 0; x < input.width; ++x) values[x] = value(row[x * stride + c], c);
-    }
-  }
-}
-
-/// `max_into(values, count, most)` sets every one of `most` to the larger of it and its value.
-template <typename T, typename MaxInto>
-void pool_rows(const MaxPool& pool, const Map& input, const Map& output, int first, int last,
-               const MaxInto& max_into) {
-  const auto bytes = static_cast<std::size_t>(output.bytes);
-  for (int y = first; y < last; ++y) {
-    const int top = y * pool.stride;
-    const int bottom = std::min(top + pool.kernel, input.height);
-    for (int x = 0; x < output.width; ++x) {
-      const int left = x * pool.stride;
-      const int right = std::min(left + pool.kernel, input.width);
-      T* const most = at<T>(output, x, y);
-      std::memcpy(most, input.at(left, top), bytes);
-      for (int v = top; v < bottom; ++v) {
-        for (int u = v == top ? left + 1 : left; u < right; ++u) {
-          max_into(at<T>(input, u, v), output.channels, most);
-        }
-      }
-    }
-  }
-}
-
-/// Sums maps in blocks of channels: `sum(x, y, channel, count, sums)`, then `store(sums, count,
-/// to)`.
-template <typename T, typename Sum, typename Store>
-void combine_blocks(const Map& output, int first, int last, const Sum& sum, const Store& store) {
-  std::array<float, kBlock> sums;
-  for (int y = first; y < last; ++y) {
-    for (int x = 0; x < output.width; ++x) {
-      for (int c = 0; c < output.channels; c += kBlock) {
-        const int count = std::min(kBlock, output.channels - c);
-        sum(x, y, c, count, sums.data());
-        store(sums.data(), count, at<T>(output, x, y) + c);
-      }
-    }
-  }
-}
-
-/// The sums of maps of floats, from a channel on.
-void sum_floats(std::span<const Map> inputs, bool relu, int x, int y, int channel, int count,
-                float* sums) {
-  std::copy_n(at<float>(inputs.front(), x, y) + channel, count, sums);
-  for (const Map& input : inputs.subspan(1)) {
-    add_floats(at<float>(input, x, y) + channel, count, sums);
-  }
-  if (relu) at_least(0, count, sums);
-}
-
-void combine_bf16(std::span<const Map> inputs, bool relu, const Map& output, int first, int last) {
-  const float lower_bound = relu ? 0.0F : -std::numeric_limits<float>::infinity();
-  if (inputs.size() == 2) {
-    for (int y = first; y < last; ++y) {
-      for (int x = 0; x < output.width; ++x) {
-        add_two(at<Bf16>(inputs[0], x, y), at<Bf16>(inputs[1], x, y), lower_bound, output.channels,
-                at<Bf16>(output, x, y));
-      }
-    }
-    return;
-  }
-  combine_blocks<Bf16>(
-      output, first, last,
-      [&](int x, int y, int c, int count, float* sums) {
-        std::fill_n(sums, count, 0.0F);
-        for (const Map& input : inputs) add_to(at<Bf16>(input, x, y) + c, count, sums);
-      },
-      [&](const float* sums, int count, Bf16* to) { round_sums(sums, lower_bound, count, to); });
-}
-
 }  // namespace
 
-void from_planes(std::span<const float> planes, int channels, float scale, int zero,
-                 const Map& output, int first, int last) {
-  if (output.type == Type::kBf16) {
-    read_planes<Bf16>(planes, channels, output, first, last, 0,
-                      [&](const float* values, std::ptrdiff_t stride, Bf16* row) {
-                        round_row(values, stride, output.width, row);
-                      });
-    return;
+void quantise(std::span<const float> planes, int channels, float scale, int zero, const Map& output,
+              int first, int last) {
+  const auto plane =
+      static_cast<std::size_t>(output.width) * static_cast<std::size_t>(output.height);
+  for (int y = first; y < last; ++y) {
+    std::uint8_t* const row = output.at(0, y);
+    for (int c = 0; c < channels; ++c) {
+      const float* const values =
+          planes.data() + static_cast<std::size_t>(c) * plane +
+          static_cast<std::size_t>(y) * static_cast<std::size_t>(output.width);
+      quantise_row(values, scale, static_cast<float>(zero), output.stride, output.width, row + c);
+    }
+    for (int c = channels; c < output.channels; ++c) {
+      for (int x = 0; x < output.width; ++x) {
+        row[x * output.stride + c] = static_cast<std::uint8_t>(zero);
+      }
+    }
   }
-  read_planes(planes, channels, output, first, last, static_cast<std::uint8_t>(zero),
-              [&](const float* values, std::ptrdiff_t stride, std::uint8_t* row) {
-                quantise_row(values, scale, static_cast<float>(zero), stride, output.width, row);
-              });
 }
 
 void max_pool(const MaxPool& pool, const Map& input, const Map& output, int first, int last) {
-  if (output.type == Type::kBf16) {
-    pool_rows<Bf16>(pool, input, output, first, last, max_bf16_into);
-  } else {
-    pool_rows<std::uint8_t>(pool, input, output, first, last, max_into);
-  }
+  pool_rows<std::uint8_t>(pool, input, output, first, last, max_into);
 }
 
 void resize(const Resize& resize, const Map& input, const Map& output, int first, int last) {
-  if (output.type == Type::kBf16) {
-    resize_pixels<Bf16>(resize, input, output, first, last, blend_bf16);
-  } else if (output.type == Type::kFloats) {
-    resize_pixels<float>(resize, input, output, first, last, blend_floats);
-  } else {
-    for (int y = first; y < last; ++y) {
-      const Neighbours v = neighbours(y, resize.factor, input.height);
-      const ResizeRow row{input.at(0, v.first), input.at(0, v.second), input.stride, input.width,
-                          v.weight};
-      resize_row(row, resize.factor, output.width, output.channels, output.at(0, y), output.stride);
+  for (int y = first; y < last; ++y) {
+    const Neighbours v = neighbours(y, resize.factor, input.height);
+    const ResizeRow row{input.at(0, v.first), input.at(0, v.second), input.stride, input.width,
+                        v.weight};
+    resize_row(row, resize.factor, output.width, output.channels, output.at(0, y), output.stride);
+  }
+}
+
+void resize_floats(const Resize& resize, const Map& input, const Map& output, int first, int last) {
+  for (int y = first; y < last; ++y) {
+    const Neighbours v = neighbours(y, resize.factor, input.height);
+    for (int x = 0; x < output.width; ++x) {
+      const Neighbours u = neighbours(x, resize.factor, input.width);
+      blend_floats(input.floats_at(u.first, v.first), input.floats_at(u.second, v.first),
+                   input.floats_at(u.first, v.second), input.floats_at(u.second, v.second),
+                   u.fraction(), v.fraction(), output.channels, output.floats_at(x, y));
     }
   }
 }
@@ -406,7 +214,7 @@ float max_value(const Map& input) {
   float most = 0;
   for (int y = 0; y < input.height; ++y) {
     for (int x = 0; x < input.width; ++x) {
-      most = largest_of(at<float>(input, x, y), input.channels, most);
+      most = largest_of(input.floats_at(x, y), input.channels, most);
     }
   }
   return most;
@@ -417,30 +225,45 @@ void split_bytes(const Map& input, float unit, const Map& output, int first, int
   for (int y = first; y < last; ++y) {
     for (int x = 0; x < input.width; ++x) {
       std::uint8_t* const high = output.at(x, y);
-      split_row(at<float>(input, x, y), inverse, input.channels, high, high + input.channels);
+      split_row(input.floats_at(x, y), inverse, input.channels, high, high + input.channels);
     }
   }
 }
 
-void combine(std::span<const Map> inputs, bool relu, float scale, int zero, const Map& output,
-             int first, int last) {
-  if (output.type == Type::kBf16) {
-    combine_bf16(inputs, relu, output, first, last);
-  } else if (output.type == Type::kFloats) {
-    for (int y = first; y < last; ++y) {
-      for (int x = 0; x < output.width; ++x) {
-        sum_floats(inputs, relu, x, y, 0, output.channels, at<float>(output, x, y));
+namespace {
+
+void sum_pixel(std::span<const Map> inputs, bool relu, int x, int y, int channels, float* sums) {
+  std::copy_n(inputs.front().floats_at(x, y), channels, sums);
+  for (const Map& input : inputs.subspan(1)) add_floats(input.floats_at(x, y), channels, sums);
+  if (relu) at_least(0, channels, sums);
+}
+
+}  // namespace
+
+void combine(std::span<const Map> inputs, bool relu, const Map& output, int first, int last) {
+  for (int y = first; y < last; ++y) {
+    for (int x = 0; x < output.width; ++x) {
+      sum_pixel(inputs, relu, x, y, output.channels, output.floats_at(x, y));
+    }
+  }
+}
+
+void combine_quantised(std::span<const Map> inputs, bool relu, float scale, int zero,
+                       const Map& output, int first, int last) {
+  constexpr int kBlock = 64;
+  std::array<float, kBlock> sums;
+  for (int y = first; y < last; ++y) {
+    for (int x = 0; x < output.width; ++x) {
+      for (int c = 0; c < output.channels; c += kBlock) {
+        const int count = std::min(kBlock, output.channels - c);
+        std::copy_n(inputs.front().floats_at(x, y) + c, count, sums.data());
+        for (const Map& input : inputs.subspan(1)) {
+          add_floats(input.floats_at(x, y) + c, count, sums.data());
+        }
+        if (relu) at_least(0, count, sums.data());
+        quantise_values(sums.data(), scale, static_cast<float>(zero), count, output.at(x, y) + c);
       }
     }
-  } else {
-    combine_blocks<std::uint8_t>(
-        output, first, last,
-        [&](int x, int y, int c, int count, float* sums) {
-          sum_floats(inputs, relu, x, y, c, count, sums);
-        },
-        [&](const float* sums, int count, std::uint8_t* to) {
-          quantise_values(sums, scale, static_cast<float>(zero), count, to);
-        });
   }
 }
 
@@ -467,19 +290,33 @@ void copy(const Map& input, const Map& output, int before, int first, int last) 
   }
 }
 
-void to_planes(const Map& input, int channels, std::span<const float> scales, int zero,
-               std::span<float> planes, int first, int last) {
-  if (input.type == Type::kBf16) {
-    write_planes<Bf16>(input, channels, planes, first, last,
-                       [](Bf16 value, int) { return float_of(value); });
-  } else if (input.type == Type::kFloats) {
-    write_planes<float>(input, channels, planes, first, last,
-                        [](float value, int) { return value; });
-  } else {
-    write_planes<std::uint8_t>(
-        input, channels, planes, first, last, [&](std::uint8_t value, int c) {
-          return static_cast<float>(value - zero) * scales[static_cast<std::size_t>(c)];
-        });
+void dequantise(const Map& input, std::span<const float> scales, int zero, std::span<float> planes,
+                int first, int last) {
+  const auto plane = static_cast<std::size_t>(input.width) * static_cast<std::size_t>(input.height);
+  for (int y = first; y < last; ++y) {
+    for (int c = 0; c < input.channels; ++c) {
+      const std::uint8_t* const row = input.at(0, y) + c;
+      float* const values = planes.data() + static_cast<std::size_t>(c) * plane +
+                            static_cast<std::size_t>(y) * static_cast<std::size_t>(input.width);
+      const float scale = scales[static_cast<std::size_t>(c)];
+      for (int x = 0; x < input.width; ++x) {
+        values[x] = static_cast<float>(row[x * input.stride] - zero) * scale;
+      }
+    }
+  }
+}
+
+void to_nchw(const Map& input, int channels, std::span<float> planes, int first, int last) {
+  const auto plane = static_cast<std::size_t>(input.width) * static_cast<std::size_t>(input.height);
+  const std::ptrdiff_t stride = input.stride / static_cast<std::ptrdiff_t>(sizeof(float));
+  for (int y = first; y < last; ++y) {
+    const float* const values = input.floats_at(0, y);
+    float* const row =
+        planes.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(input.width);
+    for (int c = 0; c < channels; ++c) {
+      float* const to = row + static_cast<std::size_t>(c) * plane;
+      for (int x = 0; x < input.width; ++x) to[x] = values[x * stride + c];
+    }
   }
 }
 

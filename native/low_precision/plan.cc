@@ -129,7 +129,10 @@ class Plan::Layout {
         apart_(count_, false),
         border_(count_, 0) {
     plan_.places_.resize(count_);
-    plan_.values_ = program.values();
+    for (const Value& value : program.values()) {
+      plan_.channels_.push_back(value.channels);
+      plan_.bytes_a_pixel_.push_back(value.bytes());
+    }
     plan_.borders_.resize(program.operations().size());
   }
 
@@ -169,7 +172,7 @@ class Plan::Layout {
           place(*part).parent = operation.output;
           place(*part).before = before;
         }
-        before += plan_.values_[index(*part)].bytes();
+        before += plan_.bytes_a_pixel_[index(*part)];
       }
     }
   }
@@ -273,7 +276,7 @@ class Plan::Layout {
       if (where.parent >= 0) continue;
       const std::int64_t sides = 2 * std::int64_t{where.border};
       const std::int64_t pixels = (where.width + sides) * (where.height + sides) + kPixelsBehind;
-      const std::int64_t bytes = pixels * plan_.values_[value].bytes() + kChunkInputs;
+      const std::int64_t bytes = pixels * plan_.bytes_a_pixel_[value] + kChunkInputs;
       if (bytes > kMaxBytes) return false;
       Block& block = blocks[value];
       block.value = static_cast<int>(value);
@@ -334,10 +337,9 @@ Map Plan::map(int value, std::uint8_t* memory) const {
   Map map;
   map.width = places_[index].width;
   map.height = places_[index].height;
-  map.channels = values_[index].channels;
-  map.type = values_[index].type;
-  map.bytes = values_[index].bytes();
-  map.stride = values_[top].bytes();
+  map.channels = channels_[index];
+  map.bytes = bytes_a_pixel_[index];
+  map.stride = bytes_a_pixel_[top];
   map.pitch = map.stride * (block.width + 2 * block.border);
   map.data = memory + block.offset + block.border * (map.pitch + map.stride) + before;
   return map;

@@ -16,12 +16,13 @@ struct Map {
   int width = 0;
   int height = 0;
   int channels = 0;
-  Type type = Type::kQuantised;
   int bytes = 0;              // of the value's own channels of a pixel
   std::ptrdiff_t stride = 0;  // bytes between pixels; of floats too
   std::ptrdiff_t pitch = 0;   // bytes between rows
 
   [[nodiscard]] std::uint8_t* at(int x, int y) const { return data + y * pitch + x * stride; }
+  /// The same pixel of a map of floats.
+  [[nodiscard]] float* floats_at(int x, int y) const { return reinterpret_cast<float*>(at(x, y)); }
 };
 
 /// Sizes and places of every value for one size of the input. Values that are used at different
@@ -67,7 +68,8 @@ class Plan {
   [[nodiscard]] int root(int value) const;
 
   std::vector<Place> places_;
-  std::vector<Value> values_;
+  std::vector<int> channels_;
+  std::vector<int> bytes_a_pixel_;
   std::vector<std::vector<int>> borders_;
   std::size_t bytes_ = 0;
 };

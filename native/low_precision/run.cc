@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "low_precision/bf16_maps.h"
 #include "low_precision/maps.h"
 
 namespace cutout::low_precision {
@@ -99,6 +100,11 @@ class Runner {
     return program_.values()[static_cast<std::size_t>(value)].zero;
   }
 
+  [[nodiscard]] Type type_of(int value) const {
+    return program_.values()[static_cast<std::size_t>(value)].type;
+  }
+  [[nodiscard]] bool is_float(int value) const { return type_of(value) == Type::kFloats; }
+  [[nodiscard]] bool is_bf16(int value) const { return type_of(value) == Type::kBf16; }
   [[nodiscard]] bool is_split(int value) const {
     return program_.values()[static_cast<std::size_t>(value)].split;
   }
@@ -147,34 +153,47 @@ class Runner {
       case Kind::kCombine:
         return combine_maps(operation);
       case Kind::kOutput:
-      case Kind::kPlanes:
-        return write_planes(operation);
+        return write_output(operation);
       case Kind::kSumOutput:
         return write_sum(operation);
+      case Kind::kPlanes:
+        return write_planes(operation);
     }
   }
 
   void read_input(const Operation& operation) {
     const Map output = map(operation.output);
-    const float scale = operation.scales.empty() ? 1.0F : operation.scales.front();
     rows(output.height, bytes_of(output) * 4, [&](int first, int last) {
-      from_planes(buffers_.input, program_.input_channels(), scale, zero_point_of(operation.output),
-                  output, first, last);
+      if (is_bf16(operation.output)) {
+        bf16_of_planes(buffers_.input, program_.input_channels(), output, first, last);
+        return;
+      }
+      quantise(buffers_.input, program_.input_channels(), operation.scales.front(),
+               zero_point_of(operation.output), output, first, last);
     });
   }
 
   void pool(const Operation& operation) {
     const Map input = map(operation.inputs.front());
     const Map output = map(operation.output);
-    rows(output.height, bytes_of(input),
-         [&](int first, int last) { max_pool(operation.pool, input, output, first, last); });
+    rows(output.height, bytes_of(input), [&](int first, int last) {
+      const auto& pool = is_bf16(operation.output) ? max_pool_bf16 : max_pool;
+      pool(operation.pool, input, output, first, last);
+    });
   }
 
   void resize_map(const Operation& operation) {
     const Map input = map(operation.inputs.front());
     const Map output = map(operation.output);
-    rows(output.height, 2 * bytes_of(output),
-         [&](int first, int last) { resize(operation.resize, input, output, first, last); });
+    rows(output.height, 2 * bytes_of(output), [&](int first, int last) {
+      if (is_float(operation.output)) {
+        resize_floats(operation.resize, input, output, first, last);
+      } else if (is_bf16(operation.output)) {
+        resize_bf16(operation.resize, input, output, first, last);
+      } else {
+        resize(operation.resize, input, output, first, last);
+      }
+    });
   }
 
   void add_maps(const Operation& operation) {
@@ -194,14 +213,15 @@ class Runner {
          [&](int first, int last) { split_bytes(input, unit, output, first, last); });
   }
 
-  /// Writes planes: all channels, or the first ones.
-  void write_planes(const Operation& operation) {
-    const int value = operation.inputs.front();
-    const Map input = map(value);
-    const int channels = operation.output_channels(input.channels);
+  void write_output(const Operation& operation) {
+    const Map input = map(operation.inputs.front());
     rows(input.height, 4 * bytes_of(input), [&](int first, int last) {
-      to_planes(input, channels, operation.scales, zero_point_of(value), output_of(operation),
-                first, last);
+      if (is_float(operation.inputs.front())) {
+        to_nchw(input, input.channels, output_of(operation), first, last);
+      } else {
+        dequantise(input, operation.scales, zero_point_of(operation.inputs.front()),
+                   output_of(operation), first, last);
+      }
     });
   }
 
@@ -209,6 +229,14 @@ class Runner {
     const Map input = map(operation.inputs.front());
     rows(input.height, bytes_of(input), [&](int first, int last) {
       sum(input, operation.scales.front(), operation.low, output_of(operation), first, last);
+    });
+  }
+
+  void write_planes(const Operation& operation) {
+    const Map input = map(operation.inputs.front());
+    rows(input.height, 4 * bytes_of(input), [&](int first, int last) {
+      const auto& convert = is_bf16(operation.inputs.front()) ? bf16_to_nchw : to_nchw;
+      convert(input, operation.channels, output_of(operation), first, last);
     });
   }
 
@@ -221,7 +249,8 @@ class Runner {
     const float unit = units_[static_cast<std::size_t>(operation.inputs.front())];
     const bool high_bytes = is_split(operation.inputs.front()) && conv.channel == 0;
     const float input_scale = high_bytes ? kUnitsOfHighByte * unit : unit;
-    ConvTask task(conv, map(operation.inputs.front()), map(operation.output), input_scale);
+    ConvTask task(conv, map(operation.inputs.front()), map(operation.output),
+                  is_float(operation.output), input_scale);
     task.transformed_bytes = transformed_bytes(kernel_, conv, task.output);
     if (task.transformed_bytes == 0) {
       convolve(task, 0, conv.groups());
@@ -264,7 +293,7 @@ class Runner {
         const int last = std::min(2 * pair + 2, conv.groups());
         own.transformed_from = 2 * pair;
         kernel_.transform(conv, 2 * pair, last, weights.data());
-        kernel_.run(own, {0, task.output.height, 2 * pair, last});
+        kernel_.run(own, 0, task.output.height, 2 * pair, last);
       }
     });
   }
@@ -290,10 +319,10 @@ class Runner {
       const int first = begin_of(units, part, parts);
       const int last = begin_of(units, part + 1, parts);
       if (by_rows) {
-        kernel_.run(task, {first * step, std::min(last * step, height), first_group, last_group});
+        kernel_.run(task, first * step, std::min(last * step, height), first_group, last_group);
       } else {
-        kernel_.run(task, {0, height, first_group + 2 * first,
-                           std::min(first_group + 2 * last, last_group)});
+        kernel_.run(task, 0, height, first_group + 2 * first,
+                    std::min(first_group + 2 * last, last_group));
       }
     });
   }
@@ -303,8 +332,14 @@ class Runner {
     for (const int value : operation.inputs) inputs.push_back(map(value));
     const Map output = map(operation.output);
     rows(output.height, 4 * bytes_of(output), [&](int first, int last) {
-      combine(inputs, operation.combine.relu, operation.scales.front(),
-              zero_point_of(operation.output), output, first, last);
+      if (is_bf16(operation.output)) {
+        combine_bf16(inputs, operation.combine.relu, output, first, last);
+      } else if (is_float(operation.output)) {
+        combine(inputs, operation.combine.relu, output, first, last);
+      } else {
+        combine_quantised(inputs, operation.combine.relu, operation.scales.front(),
+                          zero_point_of(operation.output), output, first, last);
+      }
     });
   }
 

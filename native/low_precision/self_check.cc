@@ -56,20 +56,13 @@ bool multiplies_bf16(ConvKernel kernel) {
   conv.weights = {reinterpret_cast<const std::int8_t*>(weights.data()), 2 * weights.size()};
   conv.float_bias = bias;
   std::vector<float> outputs(std::size_t{kWidth * kHeight} * kOutputs);
-  const auto map = [](void* data, int channels, Type type) {
-    const int bytes = channels * bytes_of(type);
-    return Map{static_cast<std::uint8_t*>(data),
-               kWidth,
-               kHeight,
-               channels,
-               type,
-               bytes,
-               bytes,
-               kWidth * bytes};
+  const auto map = [](void* data, int channels, int bytes) {
+    return Map{
+        static_cast<std::uint8_t*>(data), kWidth, kHeight, channels, bytes, bytes, kWidth * bytes};
   };
-  const ConvTask task(conv, map(inputs.data(), kInputs, Type::kBf16),
-                      map(outputs.data(), kOutputs, Type::kFloats));
-  kernel(task, {0, kHeight, 0, conv.groups()});
+  const ConvTask task(conv, map(inputs.data(), kInputs, 2 * kInputs),
+                      map(outputs.data(), kOutputs, 4 * kOutputs), true, 1);
+  kernel(task, 0, kHeight, 0, conv.groups());
   for (int pixel = 0; pixel < kWidth * kHeight; ++pixel) {
     for (int output = 0; output < kOutputs; ++output) {
       int sum = 3;

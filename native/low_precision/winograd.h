@@ -1,6 +1,6 @@
 // Winograd's F(4×4, 3×3) for convolutions of quantised values: sixteen outputs of a 3×3 convolution
 // from 36 products of 16-bit numbers a channel instead of 144 of bytes. A kernel includes it once,
-// after defining CUTOUT_TARGET (requantise.h). In integers it is exact: with d the 6×6 inputs, g
+// after defining CUTOUT_TARGET (conv_avx512.h). In integers it is exact: with d the 6×6 inputs, g
 // the weights and
 //
 //   B = 4  0 -5  0  1  0    G = 6  0  0    A = 1 -4 -4  1  1  0
@@ -23,20 +23,21 @@
 // | weights    | of 8 bits, or the two panels of 16-bit ones                            |
 // | map        | large enough for the transforms to be worth it                         |
 //
-// A Unit (requantise.h) also has registers of numbers without a sign, whose sums wrap around, and
-//   Int16s, Int32s               of 16 and 32 bits
+// A Vector has registers of kInt16s 16-bit numbers and of half as many 32-bit ones, and
 //   kTiles                       whose sums with two registers of weights fill the registers
-//   widened(bytes)               as 16-bit numbers
-//   spread(packed, order)        bytes in this order of each 16, as 16-bit numbers with their sign
+//   widened(bytes), two_of_four(packed, last)
+//   words: plus, minus, load, store, pair
+//   sums: zero, add, subtract, times, shifted, load_sums, store
 //   dot(sums, pairs, weights)    adds the products of two neighbouring 16-bit numbers
+//   Finisher, finisher(task, group), finish(sums, finisher, output), and with 16-bit weights
+//   finish(high, low, finisher, output)
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 
-#include "low_precision/kernels.h"
-#include "low_precision/requantise.h"
+#include "low_precision/conv.h"
 
 namespace cutout::low_precision {
 
@@ -53,7 +54,7 @@ constexpr int kFactorBits[kOutputs] = {3, 2, 1, 1};
 constexpr int kMaxFactorBits = 6;  // of two
 /// Channels whose outputs fit 26 bits with any weights: 9 × 128 × 255 each.
 constexpr int kSafeChannels = 96;
-constexpr std::uint32_t kInverseOfNine = 0x38e38e39;
+constexpr int kInverseOfNine = 0x38e38e39;
 /// Panels that tiles are multiplied with position by position.
 constexpr int kPassPanels = 2;
 /// Bytes between what belongs to neighbouring positions, behind it: at multiples of 4 KB they would
@@ -134,42 +135,46 @@ int channels_together(const Conv& conv) {
   return conv.largest_sum < kLimit ? conv.channels : std::min(conv.channels, kSafeChannels);
 }
 
-/// 16-bit numbers of a register.
-template <typename Unit>
-constexpr int kInt16s = sizeof(typename Unit::Int16s) / sizeof(std::int16_t);
-
-/// The first two of every 4 bytes, or the last two, as 16-bit numbers.
-template <typename Unit>
-CUTOUT_KERNEL typename Unit::Int16s two_of_four(const std::int8_t* packed, int last) {
-  return Unit::spread(
-      packed, last == 0
-                  ? _mm_setr_epi8(-1, 0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13)
-                  : _mm_setr_epi8(-1, 2, -1, 3, -1, 6, -1, 7, -1, 10, -1, 11, -1, 14, -1, 15));
+template <typename Vector, typename Int16s = typename Vector::Int16s>
+CUTOUT_TARGET inline __attribute__((always_inline)) Int16s twice(Int16s a) {
+  return Vector::plus(a, a);
+}
+template <typename Vector, typename Int16s = typename Vector::Int16s>
+CUTOUT_TARGET inline __attribute__((always_inline)) Int16s four(Int16s a) {
+  return twice<Vector>(twice<Vector>(a));
+}
+template <typename Vector, typename Int16s = typename Vector::Int16s>
+CUTOUT_TARGET inline __attribute__((always_inline)) Int16s six(Int16s a) {
+  return Vector::plus(twice<Vector>(a), four<Vector>(a));
+}
+template <typename Vector, typename Sums = typename Vector::Sums>
+CUTOUT_TARGET inline __attribute__((always_inline)) Sums doubled(Sums a) {
+  return Vector::add(a, a);
 }
 
 /// A column of B d.
-template <typename Unit>
-CUTOUT_KERNEL void transform_inputs(const typename Unit::Int16s (&d)[kSide],
-                                    typename Unit::Int16s (&to)[kSide]) {
-  using Int16s = typename Unit::Int16s;
-  const Int16s even = d[4] - (d[2] << 2);
-  const Int16s odd = d[3] - (d[1] << 2);
-  const Int16s near = d[4] - d[2];
-  const Int16s far = (d[3] - d[1]) << 1;
-  to[0] = ((d[0] - d[2]) << 2) + near;
-  to[1] = even + odd;
-  to[2] = even - odd;
-  to[3] = near + far;
-  to[4] = near - far;
-  to[5] = d[5] - d[3] - (far << 1);
+template <typename Vector>
+CUTOUT_TARGET inline __attribute__((always_inline)) void transform_inputs(
+    const typename Vector::Int16s (&d)[kSide], typename Vector::Int16s (&to)[kSide]) {
+  using Int16s = typename Vector::Int16s;
+  const Int16s even = Vector::minus(d[4], four<Vector>(d[2]));
+  const Int16s odd = Vector::minus(d[3], four<Vector>(d[1]));
+  const Int16s near = Vector::minus(d[4], d[2]);
+  const Int16s far = twice<Vector>(Vector::minus(d[3], d[1]));
+  to[0] = Vector::plus(four<Vector>(Vector::minus(d[0], d[2])), near);
+  to[1] = Vector::plus(even, odd);
+  to[2] = Vector::minus(even, odd);
+  to[3] = Vector::plus(near, far);
+  to[4] = Vector::minus(near, far);
+  to[5] = Vector::minus(Vector::minus(d[5], d[3]), twice<Vector>(far));
 }
 
 /// B d Bᵀ for every channel of a tile, [position][block of kInt16s channels][tile][kInt16s], of
 /// which `to` is the tile's. `tiles` of them lie side by side, positions are `between` words apart.
-template <typename Unit>
+template <typename Vector>
 CUTOUT_TARGET void transform_tile(const ConvTask& task, const Tiles::Place& place, int tiles,
                                   std::size_t between, std::int16_t* to) {
-  using Int16s = typename Unit::Int16s;
+  using Int16s = typename Vector::Int16s;
   const int dilation = task.conv->dilation;
   // A tile at the lower end may have more rows of inputs than there are.
   const int last_row = task.output.height - 1 + (kTaps - 1) * dilation;
@@ -178,7 +183,7 @@ CUTOUT_TARGET void transform_tile(const ConvTask& task, const Tiles::Place& plac
     rows[row] = task.window(place.x, std::min(place.y + row * dilation, last_row));
   }
   const std::ptrdiff_t step = task.input.stride * dilation;
-  for (int channel = 0; channel < task.conv->channels; channel += kInt16s<Unit>) {
+  for (int channel = 0; channel < task.conv->channels; channel += Vector::kInt16s) {
     Int16s half[kSide][kSide];
 #pragma GCC unroll 6
     for (int column = 0; column < kSide; ++column) {
@@ -186,9 +191,9 @@ CUTOUT_TARGET void transform_tile(const ConvTask& task, const Tiles::Place& plac
       Int16s transformed[kSide];
 #pragma GCC unroll 6
       for (int row = 0; row < kSide; ++row) {
-        d[row] = Unit::widened(rows[row] + column * step + channel);
+        d[row] = Vector::widened(rows[row] + column * step + channel);
       }
-      transform_inputs<Unit>(d, transformed);
+      transform_inputs<Vector>(d, transformed);
 #pragma GCC unroll 6
       for (int row = 0; row < kSide; ++row) half[row][column] = transformed[row];
     }
@@ -196,19 +201,19 @@ CUTOUT_TARGET void transform_tile(const ConvTask& task, const Tiles::Place& plac
 #pragma GCC unroll 6
     for (int row = 0; row < kSide; ++row) {
       Int16s whole[kSide];
-      transform_inputs<Unit>(half[row], whole);
+      transform_inputs<Vector>(half[row], whole);
 #pragma GCC unroll 6
       for (int column = 0; column < kSide; ++column, at += between) {
-        std::memcpy(at, &whole[column], sizeof whole[column]);
+        Vector::store(whole[column], at);
       }
     }
   }
 }
 
 /// Where a panel's products of a position and a tile lie.
-template <typename Unit>
+template <typename Vector>
 struct Products {
-  static constexpr int kSums = kInt16s<Unit> / 2;    // in a register
+  static constexpr int kSums = Vector::kInt16s / 2;  // in a register
   static constexpr int kRegisters = kLanes / kSums;  // of a panel
   static constexpr int kBetween =
       kMaxTiles * kSums + kPadding / static_cast<int>(sizeof(std::int32_t));
@@ -223,32 +228,29 @@ struct Products {
 
 /// Sums over the channels of one position, for kTiles tiles and kColumns registers of output
 /// channels, whose weights lie `between` apart.
-template <typename Unit, int kTiles, int kColumns>
+template <typename Vector, int kTiles, int kColumns>
 CUTOUT_TARGET void multiply_tiles(const std::int16_t* inputs, int tiles, int channels,
                                   const std::int16_t* weights, std::size_t between,
                                   std::int32_t* products, std::size_t between_products) {
-  typename Unit::Int32s sums[kTiles][kColumns];
+  typename Vector::Sums sums[kTiles][kColumns];
   for (auto& tile : sums) {
-    for (auto& sum : tile) sum = typename Unit::Int32s{};
+    for (auto& sum : tile) sum = Vector::zero();
   }
-  for (int channel = 0; channel < channels; channel += kInt16s<Unit>) {
+  for (int channel = 0; channel < channels; channel += Vector::kInt16s) {
     const std::int16_t* from = inputs + channel * tiles;
-    const int pairs = std::min(kInt16s<Unit>, channels - channel) / 2;
+    const int pairs = std::min(Vector::kInt16s, channels - channel) / 2;
     for (int pair = 0; pair < pairs; ++pair, from += 2, weights += 2 * kLanes) {
-      typename Unit::Int16s panel[kColumns];
+      typename Vector::Int16s panel[kColumns];
 #pragma GCC unroll 2
       for (int column = 0; column < kColumns; ++column) {
-        panel[column] = load_unaligned<typename Unit::Int16s>(
-            weights + static_cast<std::size_t>(column) * between);
+        panel[column] = Vector::load(weights + static_cast<std::size_t>(column) * between);
       }
 #pragma GCC unroll 12
       for (int tile = 0; tile < kTiles; ++tile) {
-        std::uint32_t two;
-        std::memcpy(&two, from + tile * kInt16s<Unit>, sizeof two);
-        const auto both = reinterpret_cast<typename Unit::Int16s>(typename Unit::Int32s{} + two);
+        const typename Vector::Int16s both = Vector::pair(from + tile * Vector::kInt16s);
 #pragma GCC unroll 2
         for (int column = 0; column < kColumns; ++column) {
-          sums[tile][column] = Unit::dot(sums[tile][column], both, panel[column]);
+          sums[tile][column] = Vector::dot(sums[tile][column], both, panel[column]);
         }
       }
     }
@@ -257,117 +259,117 @@ CUTOUT_TARGET void multiply_tiles(const std::int16_t* inputs, int tiles, int cha
   for (int tile = 0; tile < kTiles; ++tile) {
 #pragma GCC unroll 2
     for (int column = 0; column < kColumns; ++column) {
-      const auto& sum = sums[tile][column];
-      std::memcpy(products + static_cast<std::size_t>(column) * between_products +
-                      tile * Products<Unit>::kSums,
-                  &sum, sizeof sum);
+      Vector::store(sums[tile][column], products +
+                                            static_cast<std::size_t>(column) * between_products +
+                                            tile * Products<Vector>::kSums);
     }
   }
 }
 
-/// Does the same for any number of tiles, in blocks of at most Unit::kTiles; the last block may
+/// Does the same for any number of tiles, in blocks of at most Vector::kTiles; the last block may
 /// be larger than what is left.
-template <typename Unit, int kColumns>
+template <typename Vector, int kColumns>
 CUTOUT_TARGET void multiply_position(const std::int16_t* inputs, int tiles, int count, int channels,
                                      const std::int16_t* weights, std::size_t between,
                                      std::int32_t* products, std::size_t between_products) {
-  constexpr int kTiles = Unit::kTiles;
+  constexpr int kTiles = Vector::kTiles;
   for (int tile = 0; tile < count;) {
     const int left = count - tile;
     const int block = left > kTiles * 2 / 3 ? kTiles
                       : left > kTiles / 3   ? kTiles * 2 / 3
                                             : kTiles / 3;
-    const auto multiply = block == kTiles       ? multiply_tiles<Unit, kTiles, kColumns>
-                          : block == kTiles / 3 ? multiply_tiles<Unit, kTiles / 3, kColumns>
-                                                : multiply_tiles<Unit, kTiles * 2 / 3, kColumns>;
-    multiply(inputs + tile * kInt16s<Unit>, tiles, channels, weights, between,
-             products + tile * Products<Unit>::kSums, between_products);
+    const auto multiply = block == kTiles       ? multiply_tiles<Vector, kTiles, kColumns>
+                          : block == kTiles / 3 ? multiply_tiles<Vector, kTiles / 3, kColumns>
+                                                : multiply_tiles<Vector, kTiles * 2 / 3, kColumns>;
+    multiply(inputs + tile * Vector::kInt16s, tiles, channels, weights, between,
+             products + tile * Products<Vector>::kSums, between_products);
     tile += block;
   }
 }
 
 /// A row of A times a column of products.
-template <typename Unit>
-CUTOUT_KERNEL void transform_products(const typename Unit::Int32s (&m)[kSide],
-                                      typename Unit::Int32s (&to)[kOutputs]) {
-  using Int32s = typename Unit::Int32s;
-  const Int32s near = m[1] + m[2];
-  const Int32s near_difference = m[1] - m[2];
-  const Int32s far = m[3] + m[4];
-  const Int32s far_difference = m[3] - m[4];
-  to[0] = m[0] + far - (near << 2);
-  to[1] = far_difference - (near_difference << 1);
-  to[2] = far - near;
-  to[3] = m[5] + (far_difference << 1) - near_difference;
+template <typename Vector>
+CUTOUT_TARGET inline __attribute__((always_inline)) void transform_products(
+    const typename Vector::Sums (&m)[kSide], typename Vector::Sums (&to)[kOutputs]) {
+  using Sums = typename Vector::Sums;
+  const Sums near = Vector::add(m[1], m[2]);
+  const Sums near_difference = Vector::subtract(m[1], m[2]);
+  const Sums far = Vector::add(m[3], m[4]);
+  const Sums far_difference = Vector::subtract(m[3], m[4]);
+  to[0] = Vector::add(m[0], Vector::subtract(far, doubled<Vector>(doubled<Vector>(near))));
+  to[1] = Vector::subtract(far_difference, doubled<Vector>(near_difference));
+  to[2] = Vector::subtract(far, near);
+  to[3] = Vector::add(m[5], Vector::subtract(doubled<Vector>(far_difference), near_difference));
 }
 
 /// The outputs of a tile for one register of output channels, row by row.
-template <typename Unit>
-CUTOUT_KERNEL void transform_outputs(const std::int32_t* products,
-                                     typename Unit::Sums (&outputs)[kOutputs * kOutputs]) {
-  using Int32s = typename Unit::Int32s;
-  Int32s half[kOutputs][kSide];
+template <typename Vector>
+CUTOUT_TARGET inline __attribute__((always_inline)) void transform_outputs(
+    const std::int32_t* products, typename Vector::Sums (&outputs)[kOutputs * kOutputs]) {
+  using Sums = typename Vector::Sums;
+  Sums half[kOutputs][kSide];
 #pragma GCC unroll 6
   for (int column = 0; column < kSide; ++column) {
-    Int32s m[kSide];
-    Int32s transformed[kOutputs];
+    Sums m[kSide];
+    Sums transformed[kOutputs];
 #pragma GCC unroll 6
     for (int row = 0; row < kSide; ++row) {
-      m[row] = load_unaligned<Int32s>(products + (row * kSide + column) * Products<Unit>::kBetween);
+      m[row] = Vector::load_sums(products + (row * kSide + column) * Products<Vector>::kBetween);
     }
-    transform_products<Unit>(m, transformed);
+    transform_products<Vector>(m, transformed);
 #pragma GCC unroll 4
     for (int row = 0; row < kOutputs; ++row) half[row][column] = transformed[row];
   }
 #pragma GCC unroll 4
   for (int row = 0; row < kOutputs; ++row) {
-    Int32s whole[kOutputs];
-    transform_products<Unit>(half[row], whole);
+    Sums whole[kOutputs];
+    transform_products<Vector>(half[row], whole);
 #pragma GCC unroll 4
     for (int column = 0; column < kOutputs; ++column) {
-      const auto scaled = reinterpret_cast<typename Unit::Sums>(whole[column] * kInverseOfNine);
-      outputs[row * kOutputs + column] = scaled >> (kFactorBits[row] + kFactorBits[column]);
+      outputs[row * kOutputs + column] = Vector::shifted(
+          Vector::times(whole[column], kInverseOfNine), kFactorBits[row] + kFactorBits[column]);
     }
   }
 }
 
 /// The outputs of a tile of one panel, [output][register].
-template <typename Unit>
+template <typename Vector>
 struct Outputs {
-  typename Unit::Sums sums[kOutputs * kOutputs][Products<Unit>::kRegisters];
+  typename Vector::Sums sums[kOutputs * kOutputs][Products<Vector>::kRegisters];
 };
 
 /// The outputs of tiles that are computed together, for a part of the channels.
-template <typename Unit>
-using PartialOutputs = std::array<std::array<Outputs<Unit>, kMaxTiles>, kPassPanels>;
+template <typename Vector>
+using PartialOutputs = std::array<std::array<Outputs<Vector>, kMaxTiles>, kPassPanels>;
 
-template <typename Unit>
-CUTOUT_TARGET inline void read_outputs(Products<Unit>& products, int panel, int tile,
-                                       const Outputs<Unit>* before, Outputs<Unit>& to) {
-  constexpr int kRegisters = Products<Unit>::kRegisters;
+template <typename Vector>
+CUTOUT_TARGET inline void read_outputs(Products<Vector>& products, int panel, int tile,
+                                       const Outputs<Vector>* before, Outputs<Vector>& to) {
+  constexpr int kRegisters = Products<Vector>::kRegisters;
   for (int reg = 0; reg < kRegisters; ++reg) {
-    typename Unit::Sums outputs[kOutputs * kOutputs];
-    transform_outputs<Unit>(products.at(panel * kRegisters + reg, 0, tile), outputs);
+    typename Vector::Sums outputs[kOutputs * kOutputs];
+    transform_outputs<Vector>(products.at(panel * kRegisters + reg, 0, tile), outputs);
 #pragma GCC unroll 16
     for (int i = 0; i < kOutputs * kOutputs; ++i) {
-      to.sums[i][reg] = before == nullptr ? outputs[i] : outputs[i] + before->sums[i][reg];
+      to.sums[i][reg] =
+          before == nullptr ? outputs[i] : Vector::add(outputs[i], before->sums[i][reg]);
     }
   }
 }
 
 /// The outputs of a tile that lie in the part, of one group, whose first panel is `panel`.
-template <typename Unit>
+template <typename Vector>
 CUTOUT_TARGET void write_tile(const ConvTask& task, const Tiles::Place& place, int last_row,
-                              int group, const Requantiser<Unit>& finisher,
-                              Products<Unit>& products, int panel, int tile,
-                              const PartialOutputs<Unit>* before) {
+                              int group, const typename Vector::Finisher& finisher,
+                              Products<Vector>& products, int panel, int tile,
+                              const PartialOutputs<Vector>* before) {
   const auto before_of = [&](int of) {
     return before == nullptr
                ? nullptr
                : &(*before)[static_cast<std::size_t>(of)][static_cast<std::size_t>(tile)];
   };
-  Outputs<Unit> high;
-  Outputs<Unit> low;
+  Outputs<Vector> high;
+  Outputs<Vector> low;
   read_outputs(products, panel, tile, before_of(panel), high);
   if (task.conv->int16_weights) read_outputs(products, panel + 1, tile, before_of(panel + 1), low);
   for (int i = 0; i < kOutputs * kOutputs; ++i) {
@@ -376,36 +378,36 @@ CUTOUT_TARGET void write_tile(const ConvTask& task, const Tiles::Place& place, i
     if (x >= task.output.width || y >= last_row) continue;
     std::uint8_t* const output = task.group_at(task.output.at(x, y), group);
     if (task.conv->int16_weights) {
-      requantise<Unit>(high.sums[i], low.sums[i], finisher, output);
+      Vector::finish(high.sums[i], low.sums[i], finisher, output);
     } else {
-      requantise<Unit>(high.sums[i], finisher, output);
+      Vector::finish(high.sums[i], finisher, output);
     }
   }
 }
 
 /// The rows of G times three numbers.
-template <typename Unit>
-CUTOUT_KERNEL void transform_taps(const typename Unit::Int16s (&g)[kTaps],
-                                  typename Unit::Int16s (&to)[kSide]) {
-  using Int16s = typename Unit::Int16s;
-  const Int16s ends = g[0] + g[2];
-  const Int16s far = g[0] + (g[2] << 2);
-  const Int16s two = g[1] << 1;
-  to[0] = (g[0] << 1) + (g[0] << 2);
-  to[1] = ends + g[1];
-  to[2] = ends - g[1];
-  to[3] = far + two;
-  to[4] = far - two;
-  to[5] = (g[2] << 1) + (g[2] << 2);
+template <typename Vector>
+CUTOUT_TARGET inline __attribute__((always_inline)) void transform_taps(
+    const typename Vector::Int16s (&g)[kTaps], typename Vector::Int16s (&to)[kSide]) {
+  using Int16s = typename Vector::Int16s;
+  const Int16s ends = Vector::plus(g[0], g[2]);
+  const Int16s far = Vector::plus(g[0], four<Vector>(g[2]));
+  const Int16s two = twice<Vector>(g[1]);
+  to[0] = six<Vector>(g[0]);
+  to[1] = Vector::plus(ends, g[1]);
+  to[2] = Vector::minus(ends, g[1]);
+  to[3] = Vector::plus(far, two);
+  to[4] = Vector::minus(far, two);
+  to[5] = six<Vector>(g[2]);
 }
 
 /// Transforms the weights of groups [first_group, last_group) to `to`, aligned to 64 bytes.
-template <typename Unit>
+template <typename Vector>
 CUTOUT_TARGET void transform_weights(const Conv& conv, int first_group, int last_group,
                                      std::uint8_t* to) {
-  using Int16s = typename Unit::Int16s;
-  constexpr int kFour = 4 * kLanes;          // bytes of 4 channels of a group
-  constexpr int kBytes = 2 * kInt16s<Unit>;  // of packed weights that become two registers
+  using Int16s = typename Vector::Int16s;
+  constexpr int kFour = 4 * kLanes;            // bytes of 4 channels of a group
+  constexpr int kBytes = 2 * Vector::kInt16s;  // of packed weights that become two registers
   // Where the weights of a tap's first 4 channels lie in a panel; the others follow, in chunks that
   // may have been begun by the tap before.
   const auto four_at = [&conv](int row, int column, int channel) {
@@ -434,17 +436,17 @@ CUTOUT_TARGET void transform_weights(const Conv& conv, int first_group, int last
             Int16s g[kTaps];
             Int16s transformed[kSide];
             for (int row = 0; row < kTaps; ++row) {
-              g[row] = two_of_four<Unit>(panel + four_at(row, column, channel) + part, two);
+              g[row] = Vector::two_of_four(panel + four_at(row, column, channel) + part, two);
             }
-            transform_taps<Unit>(g, transformed);
+            transform_taps<Vector>(g, transformed);
             for (int row = 0; row < kSide; ++row) partial[row][column] = transformed[row];
           }
           std::int16_t* at = out + (channel + 2 * two) * kLanes + part / 2;
           for (const auto& row : partial) {
             Int16s whole[kSide];
-            transform_taps<Unit>(row, whole);
+            transform_taps<Vector>(row, whole);
             for (const Int16s& each : whole) {
-              std::memcpy(at, &each, sizeof each);
+              Vector::store(each, at);
               at += between;
             }
           }
@@ -465,14 +467,14 @@ struct TileInputs {
 /// Multiplies `some` channels of the tiles, from `channel` on, with as many registers of weights,
 /// into the products. A position's inputs stay in the first-level cache for some panels, and a
 /// panel's weights of a position for all tiles.
-template <typename Unit>
+template <typename Vector>
 CUTOUT_TARGET void multiply_positions(const Conv& conv, const TileInputs& inputs, int channel,
                                       int some, const std::int16_t* weights, int registers,
-                                      Products<Unit>& products) {
-  using Room = Products<Unit>;
+                                      Products<Vector>& products) {
+  using Room = Products<Vector>;
   const auto register_at = [&](int reg) {
     return static_cast<std::size_t>(reg / Room::kRegisters) * panel_values(conv) +
-           static_cast<std::size_t>(reg % Room::kRegisters * kInt16s<Unit>);
+           static_cast<std::size_t>(reg % Room::kRegisters * Vector::kInt16s);
   };
   for (int position = 0; position < kPositions; ++position) {
     const std::int16_t* const from = inputs.values +
@@ -481,7 +483,7 @@ CUTOUT_TARGET void multiply_positions(const Conv& conv, const TileInputs& inputs
     const std::int16_t* const with = weights + (position * conv.channels + channel) * kLanes;
     for (int reg = 0; reg < registers; reg += 2) {
       const auto multiply =
-          registers - reg == 1 ? multiply_position<Unit, 1> : multiply_position<Unit, 2>;
+          registers - reg == 1 ? multiply_position<Vector, 1> : multiply_position<Vector, 2>;
       multiply(from, inputs.together, inputs.count, some, with + register_at(reg),
                register_at(reg + 1) - register_at(reg), products.at(reg, position, 0),
                static_cast<std::size_t>(Room::kBetween) * kPositions);
@@ -490,40 +492,41 @@ CUTOUT_TARGET void multiply_positions(const Conv& conv, const TileInputs& inputs
 }
 
 /// A ConvKernel for tasks with transformed weights.
-template <typename Unit>
-CUTOUT_TARGET void convolve_tiles(const ConvTask& task, const ConvPart& part) {
-  using Room = Products<Unit>;
+template <typename Vector>
+CUTOUT_TARGET void convolve_tiles(const ConvTask& task, int first_row, int last_row,
+                                  int first_group, int last_group) {
+  using Room = Products<Vector>;
   const Conv& conv = *task.conv;
   const int channels = conv.channels;
-  const Tiles tiles(conv.dilation, task.output.width, part.first_row, part.last_row);
-  const int room = rounded_up(channels, kInt16s<Unit>);
+  const Tiles tiles(conv.dilation, task.output.width, first_row, last_row);
+  const int room = rounded_up(channels, Vector::kInt16s);
   const auto fitting = static_cast<int>((kInputBytes / kPositions - kPadding) / 2) / room;
   const int most = std::min(fitting, kMaxTiles);
-  const int together = std::max(most / Unit::kTiles * Unit::kTiles, most / 4 * 4);
+  const int together = std::max(most / Vector::kTiles * Vector::kTiles, most / 4 * 4);
   const std::size_t between = static_cast<std::size_t>(together * room) + kPadding / 2;
   const int step = channels_together(conv);
   const int group_panels = conv.panels();
   const int pass_groups = kPassPanels / group_panels;
   alignas(64) std::array<std::int16_t, kInputBytes / sizeof(std::int16_t)> inputs;
   Room products;
-  PartialOutputs<Unit> partial;
+  PartialOutputs<Vector> partial;
   for (int begin = 0; begin < tiles.count(); begin += together) {
     const int count = std::min(together, tiles.count() - begin);
     for (int i = 0; i < together; ++i) {
-      if (i >= rounded_up(count, Unit::kTiles / 3)) break;
-      transform_tile<Unit>(task, tiles.at(std::min(begin + i, tiles.count() - 1)), together,
-                           between, inputs.data() + i * kInt16s<Unit>);
+      if (i >= rounded_up(count, Vector::kTiles / 3)) break;
+      transform_tile<Vector>(task, tiles.at(std::min(begin + i, tiles.count() - 1)), together,
+                             between, inputs.data() + i * Vector::kInt16s);
     }
-    for (int first = part.first_group; first < part.last_group; first += pass_groups) {
-      const int groups = std::min(pass_groups, part.last_group - first);
+    for (int first = first_group; first < last_group; first += pass_groups) {
+      const int groups = std::min(pass_groups, last_group - first);
       const int registers = groups * group_panels * Room::kRegisters;
       const auto* const weights =
           reinterpret_cast<const std::int16_t*>(task.transformed_weights(first));
       for (int channel = 0; channel < channels; channel += step) {
         const int some = std::min(step, channels - channel);
-        const PartialOutputs<Unit>* const before = channel == 0 ? nullptr : &partial;
-        multiply_positions<Unit>(conv, {inputs.data(), between, together, count}, channel, some,
-                                 weights, registers, products);
+        const PartialOutputs<Vector>* const before = channel == 0 ? nullptr : &partial;
+        multiply_positions<Vector>(conv, {inputs.data(), between, together, count}, channel, some,
+                                   weights, registers, products);
         if (channel + some < channels) {
           for (int panel = 0; panel < groups * group_panels; ++panel) {
             for (int i = 0; i < count; ++i) {
@@ -534,26 +537,15 @@ CUTOUT_TARGET void convolve_tiles(const ConvTask& task, const ConvPart& part) {
           continue;
         }
         for (int group = 0; group < groups; ++group) {
-          const auto finisher = requantiser_of<Unit>(task, first + group);
+          const auto finisher = Vector::finisher(task, first + group);
           for (int i = 0; i < count; ++i) {
-            write_tile<Unit>(task, tiles.at(begin + i), part.last_row, first + group, finisher,
-                             products, group * group_panels, i, before);
+            write_tile<Vector>(task, tiles.at(begin + i), last_row, first + group, finisher,
+                               products, group * group_panels, i, before);
           }
         }
       }
     }
   }
-}
-
-template <ConvKernel kPlain, typename Unit>
-void run_winograd(const ConvTask& task, const ConvPart& part) {
-  (task.transformed.empty() ? kPlain : &convolve_tiles<Unit>)(task, part);
-}
-
-/// A kernel that multiplies in Winograd's form where that is faster, else by `kPlain`.
-template <ConvKernel kPlain, typename Unit>
-Kernel winograd_kernel() {
-  return {&run_winograd<kPlain, Unit>, false, &winograd_bytes, &transform_weights<Unit>, kOutputs};
 }
 
 }  // namespace

@@ -60,11 +60,6 @@ std::uint64_t DeviceMemoryBudget::reserved() const {
   return sessions_ + jobs_;
 }
 
-std::uint64_t DeviceMemoryBudget::reserved_by_jobs() const {
-  const std::lock_guard lock(mutex_);
-  return jobs_;
-}
-
 bool DeviceMemoryBudget::reserve(std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   // Until a session was measured, 0 is a limit that is not known.
@@ -94,38 +89,35 @@ Status DeviceMemoryBudget::reserve_session(const std::shared_ptr<DeviceMemoryBud
                                            const std::string& what, std::uint64_t expected,
                                            const std::function<Status()>& open,
                                            Reservation& reservation) {
-  if (memory == nullptr) return open();
-  return memory->reserve_session(memory, what, expected, open, reservation, memory->measure_());
-}
-
-Status DeviceMemoryBudget::reserve_session(const std::shared_ptr<DeviceMemoryBudget>& self,
-                                           const std::string& what, std::uint64_t expected,
-                                           const std::function<Status()>& open,
-                                           Reservation& reservation,
-                                           const std::optional<DeviceUse>& before) {
+  const std::optional<DeviceUse> before = memory == nullptr ? std::nullopt : memory->measure_();
   if (!before) return open();
   const auto refuse = [&](std::uint64_t bytes) -> Status {
     return {Code::kDeviceMemory,
             what + ": " + megabytes(bytes) + " of device memory are needed, and " +
-                megabytes(left()) + " of " + megabytes(limit()) +
+                megabytes(memory->left()) + " of " + megabytes(memory->limit()) +
                 " are left. Raise CUTOUT_DEVICE_MEMORY, or use a GPU with more memory."};
   };
+  std::uint64_t jobs_before = 0;
   {
-    const std::lock_guard lock(mutex_);
-    if (limit_ == 0) limit_ = before->total / 10 * 9;
+    const std::lock_guard lock(memory->mutex_);
+    if (memory->limit_ == 0) memory->limit_ = before->total / 10 * 9;
+    jobs_before = memory->jobs_;
   }
-  if (expected > left()) return refuse(expected);
-  const std::uint64_t jobs_before = reserved_by_jobs();
+  if (expected > memory->left()) return refuse(expected);
   CUTOUT_RETURN_IF_ERROR(open());
-  const std::optional<DeviceUse> after = measure_();
+  const std::optional<DeviceUse> after = memory->measure_();
   if (!after) return {};
-  // What jobs have reserved or released meanwhile is counted already.
-  const std::uint64_t now = after->used + jobs_before;
-  const std::uint64_t bytes = now - std::min(now, before->used + reserved_by_jobs());
-  if (bytes > left()) return refuse(bytes);
-  const std::lock_guard lock(mutex_);
-  sessions_ += bytes;
-  reservation.memory_ = self;
+  std::uint64_t bytes = 0;
+  {
+    // What jobs have reserved or released meanwhile is counted already.
+    const std::lock_guard lock(memory->mutex_);
+    const std::uint64_t now = after->used + jobs_before;
+    bytes = now - std::min(now, before->used + memory->jobs_);
+  }
+  if (bytes > memory->left()) return refuse(bytes);
+  const std::lock_guard lock(memory->mutex_);
+  memory->sessions_ += bytes;
+  reservation.memory_ = memory;
   reservation.bytes_ = bytes;
   return {};
 }

@@ -77,12 +77,6 @@ class DeviceMemoryBudget {
   [[nodiscard]] std::uint64_t left() const;
 
  private:
-  Status reserve_session(const std::shared_ptr<DeviceMemoryBudget>& self, const std::string& what,
-                         std::uint64_t expected, const std::function<Status()>& open,
-                         Reservation& reservation, const std::optional<DeviceUse>& before);
-
-  [[nodiscard]] std::uint64_t reserved_by_jobs() const;
-
   mutable std::mutex mutex_;  // guards the next three
   std::uint64_t limit_;
   std::uint64_t sessions_ = 0;  // reserved by them

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "ort/device_memory_budget.h"
-#include "ort/environment.h"
 #include "ort/failure.h"
 #include "ort/provider.h"
+#include "ort/session.h"
 
 namespace cutout::ort {
 

@@ -16,9 +16,7 @@
 
 #include "core/large_memory.h"
 #include "ort/device_memory_budget.h"
-#include "ort/environment.h"
 #include "ort/failure.h"
-#include "ort/low_precision_op.h"
 #include "ort/provider.h"
 #include "ort/runtime.h"
 #include "ort/runtime_log.h"
@@ -67,19 +65,6 @@ constexpr int kTimedRuns = 3;
 
 constexpr const char* kRunFailed = "The network's run failed";
 
-/// Runs `body` as guarded() does, with the codes of gpu_failure() on a GPU.
-template <typename Body>
-Status guarded_on(bool gpu, Code code, const std::string& what, Body&& body) {
-  if (!gpu) return guarded(code, what, std::forward<Body>(body));
-  try {
-    return std::forward<Body>(body)();
-  } catch (const std::bad_alloc&) {
-    return {Code::kOutOfMemory, what + ": out of memory."};
-  } catch (const std::exception& error) {
-    return gpu_failure(what, first_line(error.what()), code);
-  }
-}
-
 /// Smaller weights stay in the graph's file: a mapping of its own would waste a page.
 constexpr const char* kSmallestMappedWeight = "4096";
 
@@ -108,7 +93,7 @@ struct Network::Slot {
 /// Members are destroyed in reverse order, the session last.
 struct Network::Session {
   DeviceMemoryBudget::Reservation reservation;
-  std::optional<LowPrecisionDomain> operators;
+  std::shared_ptr<void> operators;
   Ort::Session session{nullptr};
   /// Where the tensors lie.
   Ort::MemoryInfo memory = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
@@ -120,8 +105,11 @@ struct Network::Session {
   /// Page-locked memory, which the GPU reads and writes without a copy by the driver; empty
   /// without.
   std::optional<Ort::Allocator> pinned;
-  Shape declared_shape;  // of the input; negative: free
-  Shape input_shape;     // the default one
+  std::string input_name;
+  std::vector<std::string> output_names;
+  std::vector<Shape> output_shapes;  // of those that are fetched
+  Shape declared_shape;              // of the input; negative: free
+  Shape input_shape;                 // the default one
   std::vector<Slot> slots;
 
   /// Memory of the pinned allocator, which outlives it: slots are destroyed before `pinned`.
@@ -185,7 +173,7 @@ struct Network::Session {
     }
     fix_shape(options, settings);
     const std::string what = "The network '" + options.path + "' cannot be used on the GPU";
-    Status status = guarded_on(true, Code::kModel, what, [&]() -> Status {
+    Status status = guarded(true, Code::kModel, what, [&]() -> Status {
       session = Ort::Session(environment(), options.path.c_str(), settings);
       return {};
     });
@@ -227,8 +215,7 @@ struct Network::Session {
   }
 
   /// Opens the file and checks what it declares.
-  Status open(const NetworkOptions& options, std::vector<std::string>& input_names,
-              std::vector<std::string>& output_names) {
+  Status open(const NetworkOptions& options) {
     Ort::SessionOptions settings = session_options(options.intra_op_threads);
     on_gpu = options.provider != Provider::kCpu;
     if (on_gpu) settings.SetLogSeverityLevel(ORT_LOGGING_LEVEL_WARNING);
@@ -244,23 +231,19 @@ struct Network::Session {
       find_pinned_memory(options.gpu.device_id);
     }
     const Ort::AllocatorWithDefaultOptions allocator;
-    for (std::size_t i = 0; i < session.GetInputCount(); ++i) {
-      input_names.emplace_back(session.GetInputNameAllocated(i, allocator).get());
-    }
-    for (std::size_t i = 0; i < session.GetOutputCount(); ++i) {
-      output_names.emplace_back(session.GetOutputNameAllocated(i, allocator).get());
-    }
     const auto wanted = static_cast<std::size_t>(options.outputs);
-    if (input_names.size() != 1 || output_names.size() < wanted) {
+    if (session.GetInputCount() != 1 || session.GetOutputCount() < wanted) {
       return {Code::kModel, "The network '" + options.path + "' has " +
-                                std::to_string(input_names.size()) + " inputs and " +
-                                std::to_string(output_names.size()) +
+                                std::to_string(session.GetInputCount()) + " inputs and " +
+                                std::to_string(session.GetOutputCount()) +
                                 " outputs; one input and at least " +
                                 (wanted == 1 ? "one output" : std::to_string(wanted) + " outputs") +
                                 " are needed."};
     }
+    input_name = session.GetInputNameAllocated(0, allocator).get();
     CUTOUT_RETURN_IF_ERROR(check_float(session.GetInputTypeInfo(0), options.path, "input"));
     for (std::size_t i = 0; i < wanted; ++i) {
+      output_names.emplace_back(session.GetOutputNameAllocated(i, allocator).get());
       const std::string which = "output " + std::to_string(i);
       CUTOUT_RETURN_IF_ERROR(check_float(session.GetOutputTypeInfo(i), options.path, which));
     }
@@ -285,20 +268,18 @@ struct Network::Session {
   }
 
   /// Runs the network; ONNX Runtime allocates those `outputs` that are empty.
-  void run(const char* input_name, const Ort::Value& input,
-           const std::vector<std::string>& output_names, std::vector<Ort::Value>& outputs,
-           const CancelToken& token) {
+  void run(const Ort::Value& input, std::vector<Ort::Value>& outputs, const CancelToken& token) {
     std::vector<const char*> names;
     for (std::size_t i = 0; i < outputs.size(); ++i) names.push_back(output_names[i].c_str());
+    const char* const name = input_name.c_str();
     const Interruptible run(token);
-    session.Run(run.options, &input_name, &input, 1, names.data(), outputs.data(), outputs.size());
+    session.Run(run.options, &name, &input, 1, names.data(), outputs.data(), outputs.size());
   }
 
   /// A run of the usual size on the slot's buffers.
-  void run(Slot& slot, const char* input_name, const std::vector<std::string>& output_names,
-           const CancelToken& token) {
+  void run(Slot& slot, const CancelToken& token) {
     if (!slot.binding) {
-      run(input_name, slot.input_tensor, output_names, slot.output_tensors, token);
+      run(slot.input_tensor, slot.output_tensors, token);
       return;
     }
     const Interruptible run(token);
@@ -309,14 +290,12 @@ struct Network::Session {
 
   /// A run of another size than the default one. ONNX Runtime allocates the output, whose size is
   /// not known before; it is copied to the slot's buffer.
-  Status run_smaller(Slot& slot, const Shape& shape, const char* input_name,
-                     const std::vector<std::string>& output_names, const CancelToken& token,
-                     TensorView& plane) {
+  Status run_smaller(Slot& slot, const Shape& shape, const CancelToken& token, TensorView& plane) {
     const Ort::Value input = Ort::Value::CreateTensor<float>(
         memory, slot.input.data(), elements(shape), shape.data(), shape.size());
     std::vector<Ort::Value> outputs;
     outputs.emplace_back(nullptr);
-    run(input_name, input, output_names, outputs, token);
+    run(input, outputs, token);
     const Shape given = outputs.front().GetTensorTypeAndShapeInfo().GetShape();
     const std::span<float> output = slot.outputs.front();
     if (!is_plane_of_each(given, 1) || elements(given) > output.size()) {
@@ -341,9 +320,7 @@ struct Network::Session {
     return {};
   }
 
-  Status make_outputs(Slot& slot, const std::string& input_name,
-                      const std::vector<std::string>& output_names,
-                      const std::vector<Shape>& output_shapes) {
+  Status make_outputs(Slot& slot) {
     if (bound) {
       slot.binding.emplace(session);
       slot.binding->BindInput(input_name.c_str(), slot.input_tensor);
@@ -361,22 +338,18 @@ struct Network::Session {
 
   /// Opens a slot; has no effect on a slot that is open; a slot that cannot be opened is left as it
   /// was.
-  Status open_slot(Slot& slot, const std::string& input_name,
-                   const std::vector<std::string>& output_names,
-                   const std::vector<Shape>& output_shapes) {
+  Status open_slot(Slot& slot) {
     if (!slot.outputs.empty()) return {};
     Slot opened;
     CUTOUT_RETURN_IF_ERROR(make_input(opened));
-    CUTOUT_RETURN_IF_ERROR(make_outputs(opened, input_name, output_names, output_shapes));
+    CUTOUT_RETURN_IF_ERROR(make_outputs(opened));
     slot = std::move(opened);
     return {};
   }
 
   /// Opens the first slot, and all of them unless they lie on a device or are lent; the first run
   /// gives the sizes of the outputs.
-  Status warm_up(const NetworkOptions& options, const std::string& input_name,
-                 const std::vector<std::string>& output_names, const CancelToken& token,
-                 std::vector<Shape>& output_shapes) {
+  Status warm_up(const NetworkOptions& options, const CancelToken& token) {
     bound = options.bind || device != nullptr;
     lends = options.lend_buffers && device == nullptr && !pinned;
     slots.resize(static_cast<std::size_t>(options.slots));
@@ -384,7 +357,7 @@ struct Network::Session {
     CUTOUT_RETURN_IF_ERROR(clear(slots.front().input));
     std::vector<Ort::Value> first;
     for (int i = 0; i < options.outputs; ++i) first.emplace_back(nullptr);
-    run(input_name.c_str(), slots.front().input_tensor, output_names, first, token);
+    run(slots.front().input_tensor, first, token);
     for (std::size_t i = 0; i < first.size(); ++i) {
       const Shape shape = first[i].GetTensorTypeAndShapeInfo().GetShape();
       if (options.outputs == 1 ? !is_plane_of_each(shape, batch) : !is_single_batch(shape)) {
@@ -395,10 +368,9 @@ struct Network::Session {
       }
       output_shapes.push_back(shape);
     }
-    CUTOUT_RETURN_IF_ERROR(make_outputs(slots.front(), input_name, output_names, output_shapes));
+    CUTOUT_RETURN_IF_ERROR(make_outputs(slots.front()));
     if (device != nullptr || lends) return {};
-    for (Slot& slot : slots)
-      CUTOUT_RETURN_IF_ERROR(open_slot(slot, input_name, output_names, output_shapes));
+    for (Slot& slot : slots) CUTOUT_RETURN_IF_ERROR(open_slot(slot));
     return {};
   }
 };
@@ -421,17 +393,15 @@ Status Network::open(const NetworkOptions& options, const CancelToken& token,
   std::unique_ptr<Network> opened(new Network());
   const std::string what = "The network '" + options.path + "' cannot be used";
   const bool gpu = options.provider != Provider::kCpu;
-  const Status status = guarded_on(gpu, Code::kModel, what, [&]() -> Status {
+  const Status status = guarded(gpu, Code::kModel, what, [&]() -> Status {
     const Clock::time_point start = Clock::now();
     Clock::time_point loaded;
     if (options.opening) options.opening(1);
     const auto open_session = [&]() -> Status {
-      CUTOUT_RETURN_IF_ERROR(
-          opened->session_->open(options, opened->input_names_, opened->output_names_));
+      CUTOUT_RETURN_IF_ERROR(opened->session_->open(options));
       loaded = Clock::now();
       CUTOUT_RETURN_IF_ERROR(token.check());
-      return opened->session_->warm_up(options, opened->input_names_.front(), opened->output_names_,
-                                       token, opened->output_shapes_);
+      return opened->session_->warm_up(options, token);
     };
     CUTOUT_RETURN_IF_ERROR(DeviceMemoryBudget::reserve_session(
         options.budget, what, 0, open_session, opened->session_->reservation));
@@ -454,14 +424,14 @@ void Network::open_batches(const NetworkOptions& options, const CancelToken& tok
     double fastest = std::numeric_limits<double>::infinity();
     for (int i = 0; i < kTimedRuns; ++i) {
       const Clock::time_point start = Clock::now();
-      session.run(session.slots.front(), input_names_.front().c_str(), output_names_, token);
+      session.run(session.slots.front(), token);
       fastest = std::min(fastest, milliseconds(start, Clock::now()));
     }
     return fastest;
   };
   std::vector<BatchTiming> timings{{1, timed(*session_)}};
   for (const int size : options.batches) {
-    const Status status = guarded_on(session_->on_gpu, Code::kModel, "it cannot be opened", [&] {
+    const Status status = guarded(session_->on_gpu, Code::kModel, "it cannot be opened", [&] {
       const Status opened = open_batch(options, size, token);
       if (opened.ok()) timings.push_back({batches_.back().size, timed(*batches_.back().session)});
       return opened;
@@ -491,20 +461,18 @@ Status Network::open_batch(const NetworkOptions& options, int size, const Cancel
   batch.size = static_cast<std::size_t>(size);
   batch.session = std::make_unique<Session>();
   batch.session->batch = size;
-  std::vector<std::string> inputs;
-  std::vector<std::string> outputs;
-  std::vector<Shape> shapes;
   const auto open_session = [&]() -> Status {
-    CUTOUT_RETURN_IF_ERROR(batch.session->open(of_batch, inputs, outputs));
-    return batch.session->warm_up(of_batch, input_names_.front(), output_names_, token, shapes);
+    CUTOUT_RETURN_IF_ERROR(batch.session->open(of_batch));
+    return batch.session->warm_up(of_batch, token);
   };
   // It takes at least what the batch of half its size does.
   const Session& half = batches_.size() > 1 ? *batches_[batches_.size() - 2].session : *session_;
   CUTOUT_RETURN_IF_ERROR(DeviceMemoryBudget::reserve_session(options.budget, "it cannot be opened",
                                                              half.reservation.bytes(), open_session,
                                                              batch.session->reservation));
-  if (elements(shapes.front()) != batch.size * elements(output_shapes_.front())) {
-    return {Code::kModel, "its output has the shape " + describe(shapes.front()) + "."};
+  const Shape& shape = batch.session->output_shapes.front();
+  if (elements(shape) != batch.size * elements(output_shape(0))) {
+    return {Code::kModel, "its output has the shape " + describe(shape) + "."};
   }
   return {};
 }
@@ -544,11 +512,9 @@ Status Network::run_batch(std::size_t size, std::span<const int> slots, const Ca
 }
 
 Status Network::open_slot(int slot) {
-  return guarded_on(
-      session_->on_gpu, Code::kInternal, "A slot of the network cannot be opened", [&] {
-        return session_->open_slot(session_->slots[static_cast<std::size_t>(slot)],
-                                   input_names_.front(), output_names_, output_shapes_);
-      });
+  return guarded(session_->on_gpu, Code::kInternal, "A slot of the network cannot be opened", [&] {
+    return session_->open_slot(session_->slots[static_cast<std::size_t>(slot)]);
+  });
 }
 
 void Network::close_slot(int slot) noexcept {
@@ -556,8 +522,8 @@ void Network::close_slot(int slot) noexcept {
 }
 
 Status Network::run_session(Session& session, Slot& slot, const CancelToken& token) {
-  const Status status = guarded_on(session.on_gpu, Code::kInternal, kRunFailed, [&]() -> Status {
-    session.run(slot, input_names_.front().c_str(), output_names_, token);
+  const Status status = guarded(session.on_gpu, Code::kInternal, kRunFailed, [&]() -> Status {
+    session.run(slot, token);
     return {};
   });
   // The token's reason first: a run that was ended early reports a failure.
@@ -582,6 +548,10 @@ TensorView Network::input_tensor(int slot, int width, int height) {
   TensorView tensor = host_tensor(values, 3, height, width);
   tensor.placement = session_->placement();
   return tensor;
+}
+
+const Shape& Network::output_shape(int index) const {
+  return session_->output_shapes[static_cast<std::size_t>(index)];
 }
 
 TensorView Network::output_plane(int slot) {
@@ -624,9 +594,8 @@ Status Network::run(int slot, int width, int height, const CancelToken& token, T
     plane = output_plane(slot);
     return {};
   }
-  const Status status = guarded_on(session_->on_gpu, Code::kInternal, kRunFailed, [&]() -> Status {
-    return session_->run_smaller(buffers, shape, input_names_.front().c_str(), output_names_, token,
-                                 plane);
+  const Status status = guarded(session_->on_gpu, Code::kInternal, kRunFailed, [&]() -> Status {
+    return session_->run_smaller(buffers, shape, token, plane);
   });
   CUTOUT_RETURN_IF_ERROR(token.check());
   return status;

@@ -94,15 +94,7 @@ class Network final : public cutout::Network {
   [[nodiscard]] const std::vector<BatchTiming>& timings() const override { return timings_; }
 
   /// All dimensions of an output, at least two.
-  [[nodiscard]] const std::vector<std::int64_t>& output_shape(int index) const {
-    return output_shapes_[static_cast<std::size_t>(index)];
-  }
-  [[nodiscard]] const std::vector<std::string>& input_names() const override {
-    return input_names_;
-  }
-  [[nodiscard]] const std::vector<std::string>& output_names() const override {
-    return output_names_;
-  }
+  [[nodiscard]] const std::vector<std::int64_t>& output_shape(int index) const;
   [[nodiscard]] double load_ms() const override { return load_ms_; }
   [[nodiscard]] double warm_up_ms() const override { return warm_up_ms_; }
 
@@ -117,9 +109,6 @@ class Network final : public cutout::Network {
   Status run_session(Session& session, Slot& slot, const CancelToken& token);
 
   std::unique_ptr<Session> session_;
-  std::vector<std::string> input_names_;
-  std::vector<std::string> output_names_;
-  std::vector<std::vector<std::int64_t>> output_shapes_;
   double load_ms_ = 0;
   double warm_up_ms_ = 0;
   std::vector<Batch> batches_;

@@ -7,16 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "ort/environment.h"
 #include "ort/failure.h"
+#include "ort/session.h"
 
 namespace cutout::ort {
 
 namespace {
-
-/// Options of a GPU provider, owned through ONNX Runtime's C interface.
-template <typename Options, typename Release>
-using Owned = std::unique_ptr<Options, Release>;
 
 /// Names and values as the C interface takes them; borrowed from `options`.
 struct Pointers {
@@ -30,28 +26,18 @@ struct Pointers {
   std::vector<const char*> values;
 };
 
-void append_cuda(const ProviderOptions& given, Ort::SessionOptions& options) {
-  const OrtApi& api = Ort::GetApi();
-  OrtCUDAProviderOptionsV2* made = nullptr;
-  Ort::ThrowOnError(api.CreateCUDAProviderOptions(&made));
-  const Owned<OrtCUDAProviderOptionsV2, decltype(api.ReleaseCUDAProviderOptions)> cuda(
-      made, api.ReleaseCUDAProviderOptions);
+/// The options of a GPU provider with these names and values, owned through ONNX Runtime's C
+/// interface.
+template <typename Options, typename Names>
+auto options_of(const ProviderOptions& given, OrtStatus* (*create)(Options**),
+                OrtStatus* (*update)(Options*, Names, Names, std::size_t),
+                void (*release)(Options*)) {
+  Options* made = nullptr;
+  Ort::ThrowOnError(create(&made));
+  std::unique_ptr<Options, void (*)(Options*)> options(made, release);
   const Pointers all(given);
-  Ort::ThrowOnError(api.UpdateCUDAProviderOptions(cuda.get(), all.keys.data(), all.values.data(),
-                                                  all.keys.size()));
-  options.AppendExecutionProvider_CUDA_V2(*cuda);
-}
-
-void append_tensorrt(const ProviderOptions& given, Ort::SessionOptions& options) {
-  const OrtApi& api = Ort::GetApi();
-  OrtTensorRTProviderOptionsV2* made = nullptr;
-  Ort::ThrowOnError(api.CreateTensorRTProviderOptions(&made));
-  const Owned<OrtTensorRTProviderOptionsV2, decltype(api.ReleaseTensorRTProviderOptions)> trt(
-      made, api.ReleaseTensorRTProviderOptions);
-  const Pointers all(given);
-  Ort::ThrowOnError(api.UpdateTensorRTProviderOptions(trt.get(), all.keys.data(), all.values.data(),
-                                                      all.keys.size()));
-  options.AppendExecutionProvider_TensorRT_V2(*trt);
+  Ort::ThrowOnError(update(made, all.keys.data(), all.values.data(), all.keys.size()));
+  return options;
 }
 
 }  // namespace
@@ -65,7 +51,7 @@ Status append_provider(Provider provider, const GpuOptions& gpu, Ort::SessionOpt
   if (provider == Provider::kCpu) return {};
   const bool tensorrt = provider == Provider::kTensorRt;
   const std::string what = cannot_be_used(provider);
-  try {
+  return guarded(true, Code::kRuntime, what, [&]() -> Status {
     // ONNX Runtime logs while it loads a provider, and fails without the environment's logger.
     environment();
     const std::vector<std::string> built_in = Ort::GetAvailableProviders();
@@ -76,16 +62,19 @@ Status append_provider(Provider provider, const GpuOptions& gpu, Ort::SessionOpt
                   ": this ONNX Runtime library was built without it. Run `cutout runtime "
                   "install cuda`, or name a GPU build of the library in CUTOUT_RUNTIME."};
     }
-    if (tensorrt) append_tensorrt(tensorrt_options(gpu), options);
+    const OrtApi& api = Ort::GetApi();
+    if (tensorrt) {
+      options.AppendExecutionProvider_TensorRT_V2(
+          *options_of(tensorrt_options(gpu), api.CreateTensorRTProviderOptions,
+                      api.UpdateTensorRTProviderOptions, api.ReleaseTensorRTProviderOptions));
+    }
     // With TensorRT, CUDA runs the operators that TensorRT does not support.
-    append_cuda(cuda_options(gpu), options);
+    options.AppendExecutionProvider_CUDA_V2(
+        *options_of(cuda_options(gpu), api.CreateCUDAProviderOptions, api.UpdateCUDAProviderOptions,
+                    api.ReleaseCUDAProviderOptions));
     options.AddConfigEntry(kOrtSessionOptionsDisableCPUEPFallback, "1");
     return {};
-  } catch (const std::bad_alloc&) {
-    return {Code::kOutOfMemory, what + ": out of memory."};
-  } catch (const std::exception& error) {
-    return gpu_failure(what, first_line(error.what()), Code::kRuntime);
-  }
+  });
 }
 
 }  // namespace cutout::ort

@@ -11,8 +11,8 @@
 #include <new>
 
 #include "core/large_memory.h"
-#include "ort/environment.h"
 #include "ort/runtime_log.h"
+#include "ort/session.h"
 
 namespace cutout::ort {
 

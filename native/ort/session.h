@@ -3,14 +3,43 @@
 #include <onnxruntime_cxx_api.h>
 #include <onnxruntime_session_options_config_keys.h>
 
+#include <new>
 #include <stop_token>
+#include <string>
+#include <utility>
 
 #include "core/cancel.h"
 #include "core/cpu.h"
-#include "ort/low_precision_op.h"
+#include "ort/custom_operators.h"
+#include "ort/failure.h"
 
-/// For native/ort only: declarations that use ONNX Runtime's types.
+/// For native/ort only: declarations that use ONNX Runtime's types and exceptions.
 namespace cutout::ort {
+
+/// The process-wide environment; open_runtime() must have succeeded. Created on first use and never
+/// destroyed, since sessions may outlive static objects.
+Ort::Env& environment();
+
+/// First line of ONNX Runtime's message; a stack trace follows.
+inline std::string first_line(const char* text) {
+  const std::string all(text);
+  return all.substr(0, all.find('\n'));
+}
+
+/// Runs `body`, which returns a status, and turns exceptions into one, by gpu_failure() where it
+/// works on a GPU, else by cpu_failure(). Throws std::bad_alloc when there is no memory for the
+/// message.
+template <typename Body>
+Status guarded(bool gpu, Code code, const std::string& what, Body&& body) {
+  try {
+    return std::forward<Body>(body)();
+  } catch (const std::bad_alloc&) {
+    return {Code::kOutOfMemory, what + ": out of memory."};
+  } catch (const std::exception& error) {
+    const std::string line = first_line(error.what());
+    return gpu ? gpu_failure(what, line, code) : cpu_failure(what, line, code);
+  }
+}
 
 /// Options of every session on the CPU.
 inline Ort::SessionOptions session_options(int intra_op_threads) {

@@ -10,8 +10,6 @@
 #include <optional>
 #include <system_error>
 
-#include "ort/environment.h"
-#include "ort/low_precision_op.h"
 #include "ort/session.h"
 
 namespace cutout::ort {
@@ -34,7 +32,7 @@ std::size_t elements(const Shape& shape) {
 }
 
 struct TensorNetwork::Session {
-  std::optional<LowPrecisionDomain> domain;  // outlives the session
+  std::shared_ptr<void> domain;  // outlives the session
   Ort::Session session{nullptr};
   Ort::MemoryInfo memory = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
   std::map<std::string, Shape> inputs;
@@ -82,7 +80,7 @@ Status TensorNetwork::open(const std::string& path, const std::string& operators
   }
   std::unique_ptr<TensorNetwork> opened(new TensorNetwork());
   CUTOUT_RETURN_IF_ERROR(guarded(
-      Code::kModel, "The network '" + path + "' cannot be used",
+      false, Code::kModel, "The network '" + path + "' cannot be used",
       [&]() -> Status { return opened->session_->open(path, operators, intra_op_threads); }));
   network = std::move(opened);
   return {};
@@ -102,7 +100,7 @@ std::size_t TensorNetwork::inputs() const { return session_->session.GetInputCou
 
 Status TensorNetwork::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs,
                           const CancelToken& token) {
-  const Status status = guarded(Code::kModel, "The network's run failed", [&]() -> Status {
+  const Status status = guarded(false, Code::kModel, "The network's run failed", [&]() -> Status {
     std::vector<const char*> input_names;
     std::vector<const char*> output_names;
     std::vector<Ort::Value> given;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
@@ -8,6 +9,7 @@
 #include "core/status.h"
 #include "core/tensor.h"
 #include "image/network_input.h"
+#include "matte/guide.h"
 #include "matte/mask_constraint.h"
 #include "matte/pixels.h"
 #include "matte/summary.h"
@@ -22,6 +24,32 @@ struct Prediction {
   NetworkInput spec;                // of the input
   TrainedOn trained_on = TrainedOn::kMasks;
 };
+
+/// Whether refinement of a prediction of this size about a part of an image reads the network's
+/// input: both have one size, which is at most the part's.
+inline bool input_is_guide(const NetworkInput& input, int width, int height, const Box& part) {
+  return width == input.width && height == input.height && width <= part.width &&
+         height <= part.height;
+}
+
+/// The guide of a prediction about a part of an image, without its planes.
+inline Guide guide_of(const Prediction& prediction, const Box& part) {
+  const TensorView& p = prediction.probability;
+  Guide guide;
+  guide.width = std::min(p.width, part.width);
+  guide.height = std::min(p.height, part.height);
+  if (!input_is_guide(prediction.spec, p.width, p.height, part)) return guide;
+  for (std::size_t c = 0; c < 3; ++c) {
+    guide.scale[c] = prediction.spec.std[c] / 255.0F;
+    guide.offset[c] = prediction.spec.mean[c] / 255.0F;
+  }
+  return guide;
+}
+
+/// What a network's output is whose values are not all finite.
+inline Status not_finite_output() {
+  return {Code::kModel, "The network's output holds values that are not finite numbers."};
+}
 
 /// A mask of an image of width x height pixels, of which a tensor shows a part.
 struct PlacedMask {
@@ -92,7 +120,8 @@ class Backend {
 
   // infer
 
-  /// to_probability of probability.h, in place.
+  /// A network's output as a probability of 0..1, in place: sigmoid for logits, then clamped.
+  /// kModel when a value is infinite or NaN.
   virtual Status to_probability(const TensorView& values, NetworkOutput output) = 0;
   /// matte/uncertainty.h
   virtual Status uncertainty(const TensorView& probability, const Box& area, double& value) = 0;
@@ -105,7 +134,7 @@ class Backend {
                                    const std::optional<PlacedMask>& mask) = 0;
   /// image/resample.h, in place.
   virtual Status reduce(JobImage& image, int width, int height) = 0;
-  /// solve_matte of refinement.h; the prediction is about a part of the image.
+  /// solve_matte of cpu_backend.h; the prediction is about a part of the image.
   virtual Status solve(JobImage& image, const Box& part, const Prediction& prediction,
                        std::unique_ptr<SolvedMatte>& solved) = 0;
 };

@@ -1,33 +1,33 @@
 #pragma once
 
+#include <memory>
+
+#include "core/image_view.h"
 #include "core/thread_pool.h"
 #include "pipeline/backend.h"
 
 namespace cutout {
 
-/// The kernels of native/image and native/matte, on the caller's thread and idle threads of a pool.
-class CpuBackend final : public Backend {
- public:
-  /// The pool is used until the last call has returned.
-  explicit CpuBackend(ThreadPool& pool) : pool_(pool) {}
+/// The kernels of native/image and native/matte, on the caller's thread and idle threads of a pool,
+/// which is used until the last call has returned.
+std::unique_ptr<Backend> make_cpu_backend(ThreadPool& pool);
 
-  [[nodiscard]] Placement placement() const override { return Placement::kHost; }
-  Status allocate(int planes, int height, int width, Tensor& tensor) override;
-  Status upload(std::span<const float> values, const TensorView& tensor) override;
-  Status download(const TensorView& tensor, std::span<float> values) override;
-  Status open_image(ImageView pixels, std::unique_ptr<JobImage>& image) override;
-  Status fill_input(const JobImage& image, const Box& part, const NetworkInput& spec,
-                    const TensorView& input) override;
-  Status to_probability(const TensorView& values, NetworkOutput output) override;
-  Status uncertainty(const TensorView& probability, const Box& area, double& value) override;
-  Status filter_components(const TensorView& probability, const Box& area,
-                           const std::optional<PlacedMask>& mask) override;
-  Status reduce(JobImage& image, int width, int height) override;
-  Status solve(JobImage& image, const Box& part, const Prediction& prediction,
-               std::unique_ptr<SolvedMatte>& solved) override;
-
- private:
-  ThreadPool& pool_;
-};
+/// Refines a prediction with the image as guide: colour sampling for networks trained on masks
+/// (matte/colour_sampling.h), then alpha and colours at the network's size
+/// (matte/guided_upsample.h). The part of the image, of which only the size and the colours of the
+/// guide are read, is what the prediction is about, at the result's size.
+///
+/// The guide is the network's input where input_is_guide(). Elsewhere the prediction is averaged to
+/// at most the image's size, and the guide is computed from the image.
+///
+/// | limit     |                                                                                        |
+/// |-----------|----------------------------------------------------------------------------------------|
+/// | borrowed  | image, the prediction's tensors and the pool, until the matte is destroyed             |
+/// | image     | as write_edges                                                                         |
+/// | scratch   | 24 bytes for each value of the output, 16 more where the guide is computed, besides    |
+/// |           | theirs                                                                                 |
+/// | threads   | same bytes and summary for any number of threads                                       |
+std::unique_ptr<SolvedMatte> solve_matte(ImageView image, const Box& part,
+                                         const Prediction& prediction, ThreadPool& pool);
 
 }  // namespace cutout

@@ -223,8 +223,7 @@ void DeviceCall::upload(const ConstHostRows& rows, void* memory, ThreadPool& poo
     });
     // The copy of the other half, which went on meanwhile, ends before that is written again.
     status_ = finish();
-    run<&cuda::Table::copy_to_device>(static_cast<void*>(static_cast<std::byte*>(memory) + begin),
-                                      static_cast<const void*>(staged), n);
+    run<&cuda::Table::copy_to_device>(static_cast<std::byte*>(memory) + begin, staged, n);
     half = 1 - half;
   }
   status_ = finish();
@@ -246,9 +245,8 @@ void DeviceCall::download(const void* memory, const HostRows& rows, ThreadPool& 
   std::size_t arrived = total;  // first byte of the part that has been copied and not unpacked
   for (std::size_t begin = 0; begin < total && status_.ok(); begin += device_.staging_) {
     const std::size_t n = std::min(device_.staging_, total - begin);
-    run<&cuda::Table::copy_to_host>(
-        static_cast<void*>(staged(begin)),
-        static_cast<const void*>(static_cast<const std::byte*>(memory) + begin), n);
+    run<&cuda::Table::copy_to_host>(staged(begin), static_cast<const std::byte*>(memory) + begin,
+                                    n);
     if (begin > 0 && status_.ok()) unpack(begin - device_.staging_, device_.staging_);
     status_ = finish();
     arrived = begin;

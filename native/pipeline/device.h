@@ -128,8 +128,7 @@ class DeviceCall {
   template <typename T>
   const T* constant(std::span<const T> values) {
     T* const memory = scratch<T>(values.size());
-    run<&cuda::Table::copy_to_device>(static_cast<void*>(memory),
-                                      static_cast<const void*>(values.data()), values.size_bytes());
+    run<&cuda::Table::copy_to_device>(memory, values.data(), values.size_bytes());
     return memory;
   }
   void clear(void* memory, std::size_t bytes) { run<&cuda::Table::clear>(memory, bytes); }

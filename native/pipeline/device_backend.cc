@@ -16,8 +16,6 @@
 #include "matte/deblur.h"
 #include "matte/math/full_size.h"
 #include "matte/math/uncertainty.h"
-#include "pipeline/probability.h"
-#include "pipeline/refinement.h"
 
 namespace cutout {
 
@@ -218,8 +216,7 @@ class DeviceMatte final : public SolvedMatte {
                  hidden == HiddenColour::kClear ? 0 : 0x00FFFFFFU);
     auto* const on_device = call.scratch<cuda::AlphaSummary>(1);
     call.run<&Table::summarise>(image.device, image.bounds(), on_device);
-    call.run<&Table::copy_to_host>(static_cast<void*>(&found), static_cast<const void*>(on_device),
-                                   sizeof found);
+    call.run<&Table::copy_to_host>(&found, on_device, sizeof found);
     CUTOUT_RETURN_IF_ERROR(call.finish());
     image.comes_back = true;
     call.download(image.device.data, image.rows(), target_.pool);
@@ -254,8 +251,7 @@ void queue_resized(DeviceCall& call, const TensorView& from, const BothTaps& tap
   const cuda::FilterTaps rows = on_device(call, taps.rows);
   const cuda::FilterTaps columns = on_device(call, taps.columns);
   float* const scratch = call.scratch<float>(area(from.width, rows.outputs));
-  call.run<&Table::resize_plane>(static_cast<const float*>(floats(from)), from.width, rows, columns,
-                                 scratch, to);
+  call.run<&Table::resize_plane>(floats(from), from.width, rows, columns, scratch, to);
 }
 
 /// One block for sampling, deblurring and colours, since each begins when the one before has ended.
@@ -292,184 +288,188 @@ void queue_edges(DeviceCall& call, const DeviceOutput& output, std::byte* scratc
   float* const for_colours = call.scratch<float>(area(guide.width, guide.height));
   if (scratch == nullptr) return;
   const float* const blurs = constant(call, blurs_by_slope());
-  call.run<&Table::deblur>(guide, output.p, output.samples, blurs, static_cast<void*>(scratch),
-                           edges.alpha, edges.confidence, for_colours);
-  call.run<&Table::local_models>(guide, static_cast<const float*>(edges.alpha), edges.models);
+  call.run<&Table::deblur>(guide, output.p, output.samples, blurs, scratch, edges.alpha,
+                           edges.confidence, for_colours);
+  call.run<&Table::local_models>(guide, edges.alpha, edges.models);
   auto* const levels = reinterpret_cast<float*>(scratch);
-  call.run<&Table::foreground_colours>(guide, static_cast<const float*>(for_colours), levels,
+  call.run<&Table::foreground_colours>(guide, for_colours, levels,
                                        levels + cuda::pyramid_size(guide.width, guide.height),
                                        edges.colours);
 }
 
-}  // namespace
+class DeviceBackend final : public Backend {
+ public:
+  DeviceBackend(Device& device, ThreadPool& pool) : device_(device), pool_(pool) {}
 
-Status DeviceBackend::allocate(int planes, int height, int width, Tensor& tensor) {
-  tensor.view = {nullptr, planes, height, width, Placement::kDevice};
-  CUTOUT_RETURN_IF_ERROR(device_.allocate(tensor.view.bytes(), tensor.memory));
-  tensor.view.data = tensor.memory.get();
-  return {};
-}
+  [[nodiscard]] Placement placement() const override { return Placement::kDevice; }
 
-Status DeviceBackend::upload(std::span<const float> values, const TensorView& tensor) {
-  DeviceCall call(device_);
-  call.upload(row_of(values), tensor.data, pool_);
-  return call.finish();
-}
+  Status allocate(int planes, int height, int width, Tensor& tensor) override {
+    tensor.view = {nullptr, planes, height, width, Placement::kDevice};
+    CUTOUT_RETURN_IF_ERROR(device_.allocate(tensor.view.bytes(), tensor.memory));
+    tensor.view.data = tensor.memory.get();
+    return {};
+  }
 
-Status DeviceBackend::download(const TensorView& tensor, std::span<float> values) {
-  DeviceCall call(device_);
-  call.download(tensor.data, row_of(values), pool_);
-  return call.finish();
-}
-
-Status DeviceBackend::open_image(ImageView pixels, std::unique_ptr<JobImage>& image) {
-  auto opened = std::make_unique<DeviceImage>(pixels);
-  DeviceCall call(device_);
-  auto* const words =
-      call.allocate<std::uint32_t>(area(pixels.width, pixels.height), opened->memory);
-  opened->device = {words, pixels.width, pixels.height, pixels.width};
-  call.upload(opened->rows(), words, pool_);
-  CUTOUT_RETURN_IF_ERROR(call.finish());
-  image = std::move(opened);
-  return {};
-}
-
-Status DeviceBackend::fill_input(const JobImage& image, const Box& part, const NetworkInput& spec,
-                                 const TensorView& input) {
-  const BothTaps taps = input_taps(part, spec);
-  DeviceCall call(device_);
-  fill_planes(call, part_of(static_cast<const DeviceImage&>(image).device, part), taps, spec,
-              floats(input));
-  return call.finish();
-}
-
-Status DeviceBackend::to_probability(const TensorView& values, NetworkOutput output) {
-  std::uint32_t not_finite = 0;
-  DeviceCall call(device_);
-  auto* const flag = call.scratch<std::uint32_t>(1);
-  call.clear(flag, sizeof not_finite);
-  call.run<&Table::probability>(floats(values), values.size(), output == NetworkOutput::kLogit,
-                                flag);
-  call.run<&Table::copy_to_host>(static_cast<void*>(&not_finite), static_cast<const void*>(flag),
-                                 sizeof not_finite);
-  CUTOUT_RETURN_IF_ERROR(call.finish());
-  return not_finite == 0 ? Status{} : not_finite_output();
-}
-
-Status DeviceBackend::uncertainty(const TensorView& probability, const Box& area, double& value) {
-  UncertaintySums sums{};
-  DeviceCall call(device_);
-  auto* const on_device = call.scratch<UncertaintySums>(1);
-  call.clear(on_device, sizeof sums);
-  call.run<&Table::sum_uncertainty>(
-      static_cast<const float*>(floats(probability)), probability.width, area,
-      uncertainty_block(probability.width, probability.height), on_device);
-  call.run<&Table::copy_to_host>(static_cast<void*>(&sums), static_cast<const void*>(on_device),
-                                 sizeof sums);
-  CUTOUT_RETURN_IF_ERROR(call.finish());
-  value = uncertainty_of(sums);
-  return {};
-}
-
-Status DeviceBackend::filter_components(const TensorView& probability, const Box& area,
-                                        const std::optional<PlacedMask>& mask) {
-  float* const p = floats(probability);
-  const auto filter = [&](DeviceCall& call, std::byte* scratch) {
-    call.run<&Table::filter_components>(p, probability.width, area,
-                                        reinterpret_cast<int*>(scratch));
-  };
-  const std::size_t for_components = cuda::component_scratch(area.width, area.height) * sizeof(int);
-  if (!mask) {
+  Status upload(std::span<const float> values, const TensorView& tensor) override {
     DeviceCall call(device_);
-    filter(call, call.scratch<std::byte>(for_components));
+    call.upload(row_of(values), tensor.data, pool_);
     return call.finish();
   }
-  const MaskAxes axes(*mask, probability.width, probability.height);
-  DeviceCall call(device_);
-  const std::span<const std::uint8_t> values = mask->mask.values;
-  auto* const on_device = call.scratch<std::uint8_t>(values.size());
-  call.upload(row_of(values), on_device, pool_);
-  // One block, since filtering begins when constraining has ended.
-  auto* const scratch = call.scratch<std::byte>(
-      std::max(for_components, cuda::constraint_scratch(probability.width, probability.height)));
-  auto* const marked =
-      call.scratch<std::uint8_t>(cuda::block_count(probability.width, probability.height));
-  float* const constrained = call.scratch<float>(probability.size());
-  call.run<&Table::constrain>(p, static_cast<const std::uint8_t*>(on_device), mask->mask.width,
-                              axes.rows.on_device(call), axes.columns.on_device(call),
-                              static_cast<void*>(scratch), marked);
-  call.run<&Table::copy_on_device>(static_cast<void*>(constrained), static_cast<const void*>(p),
-                                   probability.bytes());
-  filter(call, scratch);
-  call.run<&Table::restore_marked>(p, static_cast<const float*>(constrained), probability.width,
-                                   probability.height, static_cast<const std::uint8_t*>(marked));
-  return call.finish();
-}
 
-Status DeviceBackend::reduce(JobImage& image, int width, int height) {
-  auto& from = static_cast<DeviceImage&>(image);
-  CUTOUT_RETURN_IF_ERROR(check_reduction(from.width(), from.height(), width, height));
-  from.host = {from.host.data, width, height, static_cast<std::ptrdiff_t>(width) * 4};
-  if (width == from.width() && height == from.height()) return {};
-  const BothTaps taps{lanczos3_taps(from.height(), height), lanczos3_taps(from.width(), width)};
-  std::shared_ptr<void> memory;
-  DeviceCall call(device_);
-  auto* const words = call.allocate<std::uint32_t>(area(width, height), memory);
-  const cuda::Pixels reduced{words, width, height, width};
-  const cuda::FilterTaps rows = on_device(call, taps.rows);
-  const cuda::FilterTaps columns = on_device(call, taps.columns);
-  float* const scratch = call.scratch<float>(4 * area(from.width(), height));
-  call.run<&Table::reduce>(from.device, rows, columns, scratch, reduced);
-  CUTOUT_RETURN_IF_ERROR(call.finish());
-  from.device = reduced;
-  from.memory = std::move(memory);
-  return {};
-}
+  Status download(const TensorView& tensor, std::span<float> values) override {
+    DeviceCall call(device_);
+    call.download(tensor.data, row_of(values), pool_);
+    return call.finish();
+  }
 
-Status DeviceBackend::solve(JobImage& job_image, const Box& part, const Prediction& prediction,
-                            std::unique_ptr<SolvedMatte>& solved) {
-  auto& image = static_cast<DeviceImage&>(job_image);
-  const Target target{device_, pool_, image, part};
-  const TensorView& p = prediction.probability;
-  Guide guide;
-  guide.width = std::min(p.width, part.width);
-  guide.height = std::min(p.height, part.height);
-  NetworkInput spec{guide.width, guide.height, {0, 0, 0}, {255, 255, 255}};
-  const bool guided_by_input =
-      input_is_guide(prediction.spec, p.width, p.height, part.width, part.height);
-  const BothTaps taps = guided_by_input ? BothTaps{} : input_taps(part, spec);
-  const bool resized = guide.width != p.width || guide.height != p.height;
-  const BothTaps output_taps = resized ? plane_taps(p, guide.width, guide.height) : BothTaps{};
-  DeviceEdges edges;
-  DeviceOutput output{floats(p), {}};
-  DeviceCall call(device_);
-  if (guided_by_input) {
-    for (std::size_t c = 0; c < 3; ++c) {
-      guide.scale[c] = prediction.spec.std[c] / 255.0F;
-      guide.offset[c] = prediction.spec.mean[c] / 255.0F;
+  Status open_image(ImageView pixels, std::unique_ptr<JobImage>& image) override {
+    auto opened = std::make_unique<DeviceImage>(pixels);
+    DeviceCall call(device_);
+    auto* const words =
+        call.allocate<std::uint32_t>(area(pixels.width, pixels.height), opened->memory);
+    opened->device = {words, pixels.width, pixels.height, pixels.width};
+    call.upload(opened->rows(), words, pool_);
+    CUTOUT_RETURN_IF_ERROR(call.finish());
+    image = std::move(opened);
+    return {};
+  }
+
+  Status fill_input(const JobImage& image, const Box& part, const NetworkInput& spec,
+                    const TensorView& input) override {
+    const BothTaps taps = input_taps(part, spec);
+    DeviceCall call(device_);
+    fill_planes(call, part_of(static_cast<const DeviceImage&>(image).device, part), taps, spec,
+                floats(input));
+    return call.finish();
+  }
+
+  Status to_probability(const TensorView& values, NetworkOutput output) override {
+    std::uint32_t not_finite = 0;
+    DeviceCall call(device_);
+    auto* const flag = call.scratch<std::uint32_t>(1);
+    call.clear(flag, sizeof not_finite);
+    call.run<&Table::probability>(floats(values), values.size(), output == NetworkOutput::kLogit,
+                                  flag);
+    call.run<&Table::copy_to_host>(&not_finite, flag, sizeof not_finite);
+    CUTOUT_RETURN_IF_ERROR(call.finish());
+    return not_finite == 0 ? Status{} : not_finite_output();
+  }
+
+  Status uncertainty(const TensorView& probability, const Box& area, double& value) override {
+    UncertaintySums sums{};
+    DeviceCall call(device_);
+    auto* const on_device = call.scratch<UncertaintySums>(1);
+    call.clear(on_device, sizeof sums);
+    call.run<&Table::sum_uncertainty>(floats(probability), probability.width, area,
+                                      uncertainty_block(probability.width, probability.height),
+                                      on_device);
+    call.run<&Table::copy_to_host>(&sums, on_device, sizeof sums);
+    CUTOUT_RETURN_IF_ERROR(call.finish());
+    value = uncertainty_of(sums);
+    return {};
+  }
+
+  Status filter_components(const TensorView& probability, const Box& area,
+                           const std::optional<PlacedMask>& mask) override {
+    float* const p = floats(probability);
+    const auto filter = [&](DeviceCall& call, std::byte* scratch) {
+      call.run<&Table::filter_components>(p, probability.width, area,
+                                          reinterpret_cast<int*>(scratch));
+    };
+    const std::size_t for_components =
+        cuda::component_scratch(area.width, area.height) * sizeof(int);
+    if (!mask) {
+      DeviceCall call(device_);
+      filter(call, call.scratch<std::byte>(for_components));
+      return call.finish();
     }
-    edges.guide.set(floats(prediction.input.value()), guide);
-  } else {
-    float* const values = call.allocate<float>(3 * guide.size(), edges.guide.memory);
-    fill_planes(call, part_of(image.device, part), taps, spec, values);
-    edges.guide.set(values, guide);
+    const MaskAxes axes(*mask, probability.width, probability.height);
+    DeviceCall call(device_);
+    const std::span<const std::uint8_t> values = mask->mask.values;
+    auto* const on_device = call.scratch<std::uint8_t>(values.size());
+    call.upload(row_of(values), on_device, pool_);
+    // One block, since filtering begins when constraining has ended.
+    auto* const scratch = call.scratch<std::byte>(
+        std::max(for_components, cuda::constraint_scratch(probability.width, probability.height)));
+    auto* const marked =
+        call.scratch<std::uint8_t>(cuda::block_count(probability.width, probability.height));
+    float* const constrained = call.scratch<float>(probability.size());
+    call.run<&Table::constrain>(p, on_device, mask->mask.width, axes.rows.on_device(call),
+                                axes.columns.on_device(call), scratch, marked);
+    call.run<&Table::copy_on_device>(constrained, p, probability.bytes());
+    filter(call, scratch);
+    call.run<&Table::restore_marked>(p, constrained, probability.width, probability.height, marked);
+    return call.finish();
   }
-  if (resized) {
-    float* const at_size = call.scratch<float>(guide.size());
-    queue_resized(call, p, output_taps, at_size);
-    output.p = at_size;
+
+  Status reduce(JobImage& image, int width, int height) override {
+    auto& from = static_cast<DeviceImage&>(image);
+    CUTOUT_RETURN_IF_ERROR(check_reduction(from.width(), from.height(), width, height));
+    from.host = {from.host.data, width, height, static_cast<std::ptrdiff_t>(width) * 4};
+    if (width == from.width() && height == from.height()) return {};
+    const BothTaps taps{lanczos3_taps(from.height(), height), lanczos3_taps(from.width(), width)};
+    std::shared_ptr<void> memory;
+    DeviceCall call(device_);
+    auto* const words = call.allocate<std::uint32_t>(area(width, height), memory);
+    const cuda::Pixels reduced{words, width, height, width};
+    const cuda::FilterTaps rows = on_device(call, taps.rows);
+    const cuda::FilterTaps columns = on_device(call, taps.columns);
+    float* const scratch = call.scratch<float>(4 * area(from.width(), height));
+    call.run<&Table::reduce>(from.device, rows, columns, scratch, reduced);
+    CUTOUT_RETURN_IF_ERROR(call.finish());
+    from.device = reduced;
+    from.memory = std::move(memory);
+    return {};
   }
-  std::byte* const scratch = edge_scratch(call, guide.width, guide.height);
-  if (prediction.trained_on == TrainedOn::kMasks) {
-    queue_samples(call, edges.guide.planes, scratch, output);
-  } else {
-    without_samples(call, guide.size(), output);
+
+  Status solve(JobImage& job_image, const Box& part, const Prediction& prediction,
+               std::unique_ptr<SolvedMatte>& solved) override {
+    auto& image = static_cast<DeviceImage&>(job_image);
+    const Target target{device_, pool_, image, part};
+    const TensorView& p = prediction.probability;
+    const Guide guide = guide_of(prediction, part);
+    const NetworkInput spec{guide.width, guide.height, {0, 0, 0}, {255, 255, 255}};
+    const bool guided_by_input = input_is_guide(prediction.spec, p.width, p.height, part);
+    const BothTaps taps = guided_by_input ? BothTaps{} : input_taps(part, spec);
+    const bool resized = guide.width != p.width || guide.height != p.height;
+    const BothTaps output_taps = resized ? plane_taps(p, guide.width, guide.height) : BothTaps{};
+    DeviceEdges edges;
+    DeviceOutput output{floats(p), {}};
+    DeviceCall call(device_);
+    if (guided_by_input) {
+      edges.guide.set(floats(prediction.input.value()), guide);
+    } else {
+      float* const values = call.allocate<float>(3 * guide.size(), edges.guide.memory);
+      fill_planes(call, part_of(image.device, part), taps, spec, values);
+      edges.guide.set(values, guide);
+    }
+    if (resized) {
+      float* const at_size = call.scratch<float>(guide.size());
+      queue_resized(call, p, output_taps, at_size);
+      output.p = at_size;
+    }
+    std::byte* const scratch = edge_scratch(call, guide.width, guide.height);
+    if (prediction.trained_on == TrainedOn::kMasks) {
+      queue_samples(call, edges.guide.planes, scratch, output);
+    } else {
+      without_samples(call, guide.size(), output);
+    }
+    edges.allocate(call, guide.size());
+    queue_edges(call, output, scratch, edges);
+    CUTOUT_RETURN_IF_ERROR(call.finish());
+    solved = std::make_unique<DeviceMatte>(target, std::move(edges));
+    return {};
   }
-  edges.allocate(call, guide.size());
-  queue_edges(call, output, scratch, edges);
-  CUTOUT_RETURN_IF_ERROR(call.finish());
-  solved = std::make_unique<DeviceMatte>(target, std::move(edges));
-  return {};
+
+ private:
+  Device& device_;
+  ThreadPool& pool_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_device_backend(Device& device, ThreadPool& pool) {
+  return std::make_unique<DeviceBackend>(device, pool);
 }
 
 }  // namespace cutout

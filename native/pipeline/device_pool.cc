@@ -1,14 +1,30 @@
 #include "pipeline/device_pool.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
 #include <shared_mutex>
+#include <system_error>
 #include <utility>
 
+#include "cuda/library.h"
+#include "ort/runtime_log.h"
 #include "pipeline/cpu_backend.h"
 #include "pipeline/device_backend.h"
 
 namespace cutout {
+
+Status open_gpu_kernels(const std::string& file, const cuda::Table*& kernels) {
+  kernels = nullptr;
+  std::error_code ignored;
+  if (std::filesystem::exists(file, ignored)) return cuda::open_library(file, kernels);
+  const std::string line =
+      "Networks run on the GPU by ONNX Runtime alone, the steps around them on the CPU: there is "
+      "no " +
+      file + " (docs/gpu.md).";
+  ort::log_line(ort::kWarning, line.c_str());
+  return {};
+}
 
 /// A job's device and its networks there, from the choice to the end of the job.
 class DevicePool::DeviceLease {
@@ -88,8 +104,8 @@ DevicePool::DevicePool(const cuda::Table* kernels, std::span<const int> numbers,
 }
 
 std::unique_ptr<Backend> DevicePool::open_backend(std::size_t device, ThreadPool& pool) const {
-  if (Device* const on = memory(device)) return std::make_unique<DeviceBackend>(*on, pool);
-  return std::make_unique<CpuBackend>(pool);
+  if (Device* const on = memory(device)) return make_device_backend(*on, pool);
+  return make_cpu_backend(pool);
 }
 
 Status DevicePool::run(const MatteRequest& job, ThreadPool& pool, const CancelToken& token,

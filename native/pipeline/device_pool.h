@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/cancel.h"
@@ -18,6 +19,11 @@
 #include "pipeline/replicas.h"
 
 namespace cutout {
+
+/// The kernels for a GPU of the library `file`. Null, with a line of the log that says so, where
+/// there is no such file: the steps around the network then run on the CPU. kProvider for a file
+/// that cannot be used.
+Status open_gpu_kernels(const std::string& file, const cuda::Table*& kernels);
 
 /// A matte to be made on any device. Everything is borrowed.
 struct MatteRequest {

@@ -9,7 +9,6 @@
 #include "cuda/library.h"
 #include "ort/runtime.h"
 #include "ort/runtime_log.h"
-#include "pipeline/gpu_kernels.h"
 #include "pipeline/gpu_network.h"
 
 namespace cutout {
@@ -240,7 +239,7 @@ void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
     std::shared_ptr<Replicas> loaded;
     CUTOUT_RETURN_IF_ERROR(Replicas::open(std::move(options), scheduler_.pool(), token, loaded));
     const Network& first = loaded->first();
-    info = {first.input_names(), first.output_names(), first.load_ms(), first.warm_up_ms()};
+    info = {first.load_ms(), first.warm_up_ms()};
     // Memory of the warm-up run is kept for the first request.
     trim_heap_if_alone();
     // Closed without the lock: a check of a lost device may be opening the old one.

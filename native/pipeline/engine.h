@@ -55,8 +55,6 @@ struct LoadStep {
 };
 
 struct NetworkInfo {
-  std::vector<std::string> inputs;
-  std::vector<std::string> outputs;
   double load_ms = 0;
   double warm_up_ms = 0;
 };

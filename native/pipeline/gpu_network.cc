@@ -225,8 +225,7 @@ Status GpuNetwork::upload_constants() {
     constants_of_[i] = {reinterpret_cast<const std::uint16_t*>(memory + weights),
                         reinterpret_cast<const float*>(memory + bias)};
   }
-  call.run<&cuda::Table::copy_to_device>(static_cast<void*>(memory),
-                                         static_cast<const void*>(all.data()), bytes);
+  call.run<&cuda::Table::copy_to_device>(memory, all.data(), bytes);
   CUTOUT_RETURN_IF_ERROR(call.finish());
   file_ = {};  // what of the program lies in it is not read any longer
   return {};

@@ -53,8 +53,6 @@ class GpuNetwork final : public Network {
   Status check(const CancelToken& token) override;
 
   [[nodiscard]] const std::vector<BatchTiming>& timings() const override { return timings_; }
-  [[nodiscard]] const std::vector<std::string>& input_names() const override { return names_; }
-  [[nodiscard]] const std::vector<std::string>& output_names() const override { return names_; }
   [[nodiscard]] double load_ms() const override { return load_ms_; }
   [[nodiscard]] double warm_up_ms() const override { return warm_up_ms_; }
 
@@ -101,7 +99,6 @@ class GpuNetwork final : public Network {
   std::vector<Slot> slots_;
   std::mutex run_mutex_;  // held by a run
   std::vector<BatchTiming> timings_;
-  std::vector<std::string> names_;  // none: a program has numbers instead
   double load_ms_ = 0;
   double warm_up_ms_ = 0;
 };

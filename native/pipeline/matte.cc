@@ -6,9 +6,7 @@
 #include <span>
 
 #include "matte/uncertainty.h"
-#include "pipeline/infer.h"
 #include "pipeline/prepare.h"
-#include "pipeline/solve.h"
 #include "pipeline/subject_detector.h"
 
 namespace cutout {
@@ -82,6 +80,34 @@ Status answer(const MatteJob& job, const StageContext& context, Prepared& prepar
   }
   if (!job.second || !in_doubt()) return {};
   return look_again(job, context, prepared, inferred, look);
+}
+
+/// Stage 3, first half: what the subject is. Constrains the prediction by the mask
+/// (matte/mask_constraint.h), removes connected components that are no subject and fills holes
+/// (matte/component_filter.h), in place.
+Status filter_components(const MatteJob& job, const StageContext& context, const Prepared& prepared,
+                         const Inferred& inferred) {
+  std::optional<PlacedMask> mask;
+  if (job.plan.mask) mask = {*job.plan.mask, job.plan.width, job.plan.height, prepared.view};
+  const TensorView& probability = inferred.answer.probability;
+  CUTOUT_RETURN_IF_ERROR(
+      context.backend.filter_components(probability, prediction_area(prepared, probability), mask));
+  return context.token.check();
+}
+
+/// Stage 3, second half: how its edge is, from the prediction to alpha and colours. First reduces
+/// the job's image to the plan's size, in place. The matte borrows the tensors and the image of the
+/// stages before.
+Status solve(const MatteJob& job, const StageContext& context, Prepared& prepared,
+             const Inferred& inferred, std::unique_ptr<SolvedMatte>& solved) {
+  const MattePlan& plan = job.plan;
+  JobImage& image = *prepared.image;
+  if (plan.width != image.width() || plan.height != image.height()) {
+    CUTOUT_RETURN_IF_ERROR(context.backend.reduce(image, plan.width, plan.height));
+    CUTOUT_RETURN_IF_ERROR(context.token.check());
+  }
+  CUTOUT_RETURN_IF_ERROR(context.backend.solve(image, prepared.view, inferred.answer, solved));
+  return context.token.check();
 }
 
 }  // namespace

@@ -7,8 +7,7 @@
 #include "core/image_view.h"
 #include "core/status.h"
 #include "matte/summary.h"
-#include "pipeline/matte_job.h"
-#include "pipeline/second_network.h"
+#include "pipeline/infer.h"
 
 namespace cutout {
 
@@ -41,7 +40,7 @@ struct MatteResult {
 /// |---------|---------------------|-----------------------------------------|-----------|
 /// | prepare | image               | the network's input                     | prepare.h |
 /// | infer   | the network's input | probability at the network's size       | infer.h   |
-/// | solve   | probability         | alpha and colours at the network's size | solve.h   |
+/// | solve   | probability         | alpha and colours at the network's size | backend.h |
 /// | write   | alpha and colours   | the image, at the plan's size           | backend.h |
 ///
 /// Between two stages is a tensor (core/tensor.h); the kernels are those of the context's backend.
@@ -49,7 +48,7 @@ struct MatteResult {
 /// and the first two stages are passed again at the usual size: the second run waits for a batch
 /// like that of any other job. Where one at the usual size is in doubt and the job has a second
 /// network, that looks at the same image, and its answer is taken as a whole where it is surer
-/// (second_network.h): what follows works at that network's size, with its input. Where the subject
+/// (infer.h): what follows works at that network's size, with its input. Where the subject
 /// is to be classified, the detector runs beside the network.
 ///
 /// The token is checked after every step, and on the host by the job's pool (ThreadPool) before

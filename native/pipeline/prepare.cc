@@ -5,7 +5,6 @@
 #include <string>
 
 #include "matte/mask_constraint.h"
-#include "pipeline/refinement.h"
 
 namespace cutout {
 
@@ -54,8 +53,7 @@ void choose_view(const MatteJob& job, Prepared& prepared) {
 bool needs_input(const MatteJob& job, const Prepared& prepared) {
   if (!prepared.reused || job.classifier) return true;
   const CachedOutput& cached = *job.plan.cached;
-  return input_is_guide(prepared.spec, cached.width, cached.height, prepared.view.width,
-                        prepared.view.height);
+  return input_is_guide(prepared.spec, cached.width, cached.height, prepared.view);
 }
 
 Status fill(const MatteJob& job, const StageContext& context, Prepared& prepared) {

@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const expectedAbi = 22;
+export const expectedAbi = 23;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt';
 
@@ -142,8 +142,6 @@ export interface NetworkSpec {
 
 export interface NetworkInfo {
   readonly name: string;
-  readonly inputs: readonly string[];
-  readonly outputs: readonly string[];
   /** Milliseconds to open the network and for the first (warm-up) run. */
   readonly loadMs: number;
   readonly warmUpMs: number;

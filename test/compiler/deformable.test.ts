@@ -90,8 +90,7 @@ const spec = (file: string) =>
 test('the engine runs a network with DeformConv', async (t) => {
   const engine = openEngine(t);
   const file = await prepared(t, deformableNetwork({ precision: 'fp16', kind: 'still' }), 'fp16');
-  const info = await engine.load(spec(file));
-  t.deepEqual(info.outputs, ['logit']);
+  await engine.load(spec(file));
   const pixels = { data: new Uint8Array(64 * 64 * 4).map((_, at) => (at * 37) % 251), width: 64, height: 64 };
   const plan = { network: 'tiny', hiddenColour: 'keep', width: 64, height: 64 } as const;
   const { runs } = await engine.matte(pixels, plan);

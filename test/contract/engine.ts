@@ -69,12 +69,10 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
     }
   });
 
-  test('load: names inputs and outputs, and measures opening and the first run', async (t) => {
+  test('load: measures opening and the first run', async (t) => {
     const engine = start(t);
     const info = await engine.load(networks.spec('info', { secondOutput: true }));
     t.is(info.name, 'info');
-    t.deepEqual(info.inputs, ['image']);
-    t.deepEqual(info.outputs, ['alpha', 'features']);
     t.true(info.loadMs > 0 && info.warmUpMs > 0);
   });
 

@@ -74,8 +74,8 @@ const jobs: Readonly<Record<string, (engine: Engine) => Promise<string>>> = {
     return JSON.stringify(subject);
   },
   async load(engine) {
-    const { name, outputs } = await engine.load(network);
-    return JSON.stringify([name, outputs]);
+    const { name } = await engine.load(network);
+    return name;
   },
   async loadSubjectTypes(engine) {
     const { features } = await engine.loadSubjectTypes({ detector, head: head() });

@@ -18,7 +18,7 @@
 #include "ort/runtime_log.h"
 #include "pipeline/cpu_backend.h"
 #include "pipeline/device_backend.h"
-#include "pipeline/gpu_kernels.h"
+#include "pipeline/device_pool.h"
 #include "pipeline/gpu_network.h"
 #include "stress/device/host_device.h"
 
@@ -155,10 +155,9 @@ Napi::Value run_batches(const Napi::CallbackInfo& info) {
   options.slots = static_cast<int>(members);
   ThreadPool pool(1);
   Device device(host_device(), 0);
-  CpuBackend cpu(pool);
-  DeviceBackend on_device(device, pool);
   const bool use_device = info[7].As<Napi::Boolean>().Value();
-  Backend& backend = use_device ? static_cast<Backend&>(on_device) : cpu;
+  const std::unique_ptr<Backend> backend =
+      use_device ? make_device_backend(device, pool) : make_cpu_backend(pool);
   if (use_device) options.memory = &device;
   std::unique_ptr<ort::Network> network;
   const CancelToken token;
@@ -174,8 +173,8 @@ Napi::Value run_batches(const Napi::CallbackInfo& info) {
       slots.push_back(slot);
       check(network->open_slot(slot));
       const Napi::Float32Array values = inputs.Get(from + i).As<Napi::Float32Array>();
-      check(backend.upload({values.Data(), values.ElementLength()},
-                           network->input_tensor(slot, options.width, options.height)));
+      check(backend->upload({values.Data(), values.ElementLength()},
+                            network->input_tensor(slot, options.width, options.height)));
     }
     std::size_t size = 1;
     for (const BatchTiming& timing : network->timings()) {
@@ -186,7 +185,7 @@ Napi::Value run_batches(const Napi::CallbackInfo& info) {
     for (std::uint32_t i = 0; i < count; ++i) {
       const TensorView output = network->output_plane(slots[i]);
       Napi::Float32Array copy = Napi::Float32Array::New(info.Env(), output.size());
-      check(backend.download(output, {copy.Data(), output.size()}));
+      check(backend->download(output, {copy.Data(), output.size()}));
       results.Set(from + i, copy);
     }
   }
@@ -234,7 +233,7 @@ Status run_program(const GpuNetworkOptions& options, const Napi::Array& inputs, 
                    std::unique_ptr<Network>& network, Napi::Array& planes) {
   const CancelToken token;
   ThreadPool pool(0);
-  DeviceBackend backend(device, pool);
+  const std::unique_ptr<Backend> backend = make_device_backend(device, pool);
   CUTOUT_RETURN_IF_ERROR(GpuNetwork::open(options, device, token, network));
   std::vector<int> slots;
   for (std::uint32_t i = 0; i < inputs.Length(); ++i) {
@@ -244,14 +243,14 @@ Status run_program(const GpuNetworkOptions& options, const Napi::Array& inputs, 
     CUTOUT_RETURN_IF_ERROR(network->open_slot(slot));
     const Napi::Float32Array values = inputs.Get(i).As<Napi::Float32Array>();
     CUTOUT_RETURN_IF_ERROR(
-        backend.upload({values.Data(), values.ElementLength()},
-                       network->input_tensor(slot, options.width, options.height)));
+        backend->upload({values.Data(), values.ElementLength()},
+                        network->input_tensor(slot, options.width, options.height)));
   }
   CUTOUT_RETURN_IF_ERROR(network->run_batch(slots.size(), slots, token, pool));
   for (std::uint32_t i = 0; i < inputs.Length(); ++i) {
     const TensorView output = network->output_plane(slots[i]);
     Napi::Float32Array copy = Napi::Float32Array::New(planes.Env(), output.size());
-    CUTOUT_RETURN_IF_ERROR(backend.download(output, {copy.Data(), output.size()}));
+    CUTOUT_RETURN_IF_ERROR(backend->download(output, {copy.Data(), output.size()}));
     planes.Set(i, copy);
   }
   return {};

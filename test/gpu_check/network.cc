@@ -153,7 +153,7 @@ class NetworkCheck {
     const cuda::Table* table = nullptr;
     CUTOUT_RETURN_IF_ERROR(cuda::open_library(options_.kernels, table));
     memory_ = std::make_unique<Device>(*table, *options_.device);
-    backend_ = std::make_unique<DeviceBackend>(*memory_, pool_);
+    backend_ = make_device_backend(*memory_, pool_);
     return {};
   }
 
@@ -300,7 +300,7 @@ class NetworkCheck {
   std::vector<Image> images_;
   std::vector<std::vector<float>> reference_;
   std::unique_ptr<Device> memory_;
-  std::unique_ptr<Backend> backend_ = std::make_unique<CpuBackend>(pool_);
+  std::unique_ptr<Backend> backend_ = make_cpu_backend(pool_);
   std::unique_ptr<Network> network_;
 };
 

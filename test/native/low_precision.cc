@@ -112,8 +112,9 @@ const std::map<std::string, low_precision::Kernel>& emulated() {
       return std::ranges::find(sets, set) != sets.end();
     };
 #if defined(__x86_64__)
-    if (has("avx512")) found["emulated amx_int8"] = low_precision::conv_emulated_amx();
-    if (has("avx512_bf16")) found["emulated amx_bf16"] = low_precision::conv_emulated_amx_bf16();
+    if (has("avx512")) found["emulated amx_int8"] = {&low_precision::conv_emulated_amx, false};
+    if (has("avx512_bf16"))
+      found["emulated amx_bf16"] = {&low_precision::conv_emulated_amx_bf16, true};
 #endif
     return found;
   }();
@@ -265,10 +266,9 @@ Napi::Value kernels_js(const Napi::CallbackInfo& info) {
 }
 
 /// Leaves out the last channel group of a part, as a kernel that does not work.
-void conv_incomplete(const low_precision::ConvTask& task, const low_precision::ConvPart& part) {
-  low_precision::ConvPart less = part;
-  --less.last_group;
-  emulated().at("emulated amx_bf16").run(task, less);
+void conv_incomplete(const low_precision::ConvTask& task, int first_row, int last_row,
+                     int first_group, int last_group) {
+  emulated().at("emulated amx_bf16").run(task, first_row, last_row, first_group, last_group - 1);
 }
 
 /// passesSelfCheck(kernel): whether it would be used; "incomplete" is a kernel that does not work.

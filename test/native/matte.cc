@@ -8,7 +8,7 @@
 #include "matte/foreground_colours.h"
 #include "matte/guided_upsample.h"
 #include "matte/local_model.h"
-#include "pipeline/refinement.h"
+#include "pipeline/cpu_backend.h"
 #include "registry.h"
 #include "scalar/image.h"
 

@@ -32,18 +32,17 @@ Napi::Array from_strings(Napi::Env env, const std::vector<std::string>& strings)
 Napi::Value contract_faults_js(const Napi::CallbackInfo& info) {
   const std::string which = info[0].ToString().Utf8Value();
   ThreadPool pool(info[1].ToNumber().Int32Value());
-  CpuBackend cpu(pool);
-  if (which == "cpu") return from_strings(info.Env(), contract_faults(cpu));
+  const std::unique_ptr<Backend> cpu = make_cpu_backend(pool);
+  if (which == "cpu") return from_strings(info.Env(), contract_faults(*cpu));
   if (which == "far") {
-    FarBackend far(cpu);
+    FarBackend far(*cpu);
     return from_strings(info.Env(), contract_faults(far));
   }
   if (which == "device") {
     Device device(host_device(), 0);
-    DeviceBackend backend(device, pool);
-    return from_strings(info.Env(), contract_faults(backend));
+    return from_strings(info.Env(), contract_faults(*make_device_backend(device, pool)));
   }
-  FaultyBackend faulty(cpu, which);
+  FaultyBackend faulty(*cpu, which);
   return from_strings(info.Env(), contract_faults(faulty));
 }
 
@@ -87,16 +86,15 @@ Napi::Value stages_of_js(const Napi::CallbackInfo& info) {
   const ImageView image = to_image(info[2]);
   MattePlan plan = to_plan(info[3].As<Napi::Object>());
   ThreadPool pool(0);
-  CpuBackend cpu(pool);
-  DeviceBackend device_backend(device, pool);
-  Backend& used = on_device ? static_cast<Backend&>(device_backend) : cpu;
+  const std::unique_ptr<Backend> used =
+      on_device ? make_device_backend(device, pool) : make_cpu_backend(pool);
   const std::size_t bytes =
       static_cast<std::size_t>(image.stride) * static_cast<std::size_t>(image.height);
   MatteResult kept;
   Napi::Object result = Napi::Object::New(env);
   for (const char* which : {"first", "second"}) {
     std::vector<std::uint8_t> pixels(image.data, image.data + bytes);
-    RecordingBackend backend(used);
+    RecordingBackend backend(*used);
     MatteResult made;
     MatteJob job{{pixels.data(), image.width, image.height, image.stride}, plan, loaded, {}, {}};
     if (other.network != nullptr) job.second = other;

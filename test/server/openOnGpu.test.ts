@@ -31,7 +31,7 @@ async function place(t: ExecutionContext, device: 'cuda' | 'tensorrt', gpus: rea
       load: async (spec: NetworkSpec): Promise<NetworkInfo> => {
         loads.push(spec);
         await load(spec);
-        return { name: spec.name, inputs: [], outputs: [], loadMs: 1, warmUpMs: 1 };
+        return { name: spec.name, loadMs: 1, warmUpMs: 1 };
       },
     };
     const signal = new AbortController().signal;

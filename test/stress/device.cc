@@ -36,9 +36,8 @@ ThreadPool& pool() {
 }
 
 DeviceResult by_cpu(const DeviceJob& job, unsigned seed) {
-  CpuBackend cpu(pool());
   DeviceResult result;
-  const Status status = run_job(cpu, job, result);
+  const Status status = run_job(*make_cpu_backend(pool()), job, result);
   if (!status.ok()) fail("the CPU", seed, status.message());
   return result;
 }
@@ -63,7 +62,7 @@ void like_the_cpu(Backend& backend, unsigned jobs) {
 /// A backend on the host device; its end checks that nothing is held any longer.
 struct HostBackend {
   Device device{host_device(), 0, kSmallStaging};
-  DeviceBackend backend{device, pool()};
+  std::unique_ptr<Backend> backend = make_device_backend(device, pool());
 
   void expect_idle(unsigned seed) const {
     if (device.stats().used_bytes != 0) fail("memory", seed, "a job that has ended uses some");
@@ -81,11 +80,11 @@ void cancelled(unsigned jobs) {
   for (unsigned seed = 0; seed < jobs; ++seed) {
     const DeviceJob job(seed);
     int steps = 0;
-    for (DeviceResult result; !run_job(host.backend, job, result, steps).ok(); ++steps) {
+    for (DeviceResult result; !run_job(*host.backend, job, result, steps).ok(); ++steps) {
       host.expect_idle(seed);
     }
     if (steps != 12) fail("cancelled", seed, "the job has another number of steps");
-    expect_cpu(host.backend, job, seed, "after one that was cancelled");
+    expect_cpu(*host.backend, job, seed, "after one that was cancelled");
   }
 }
 
@@ -96,10 +95,9 @@ void stopped(unsigned jobs) {
   const auto run = [&](const DeviceJob& job, bool on_device, const CancelToken& token,
                        DeviceResult& result) {
     ThreadPool own(pool(), token);
-    CpuBackend cpu(own);
-    DeviceBackend device(host.device, own);
-    return caught(
-        [&] { return run_job(on_device ? static_cast<Backend&>(device) : cpu, job, result); });
+    const std::unique_ptr<Backend> backend =
+        on_device ? make_device_backend(host.device, own) : make_cpu_backend(own);
+    return caught([&] { return run_job(*backend, job, result); });
   };
   for (unsigned seed = 0; seed < jobs; ++seed) {
     const DeviceJob job(seed);
@@ -129,7 +127,7 @@ void side_by_side(unsigned jobs) {
   for (unsigned thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([&host, thread, jobs] {
       for (unsigned seed = thread; seed < jobs; seed += kThreads) {
-        expect_cpu(host.backend, DeviceJob(seed), seed, "beside others");
+        expect_cpu(*host.backend, DeviceJob(seed), seed, "beside others");
       }
     });
   }
@@ -141,9 +139,9 @@ void side_by_side(unsigned jobs) {
 void reused() {
   HostBackend host;
   const DeviceJob job(3);
-  expect_cpu(host.backend, job, 3, "first");
+  expect_cpu(*host.backend, job, 3, "first");
   const DeviceStats first = host.device.stats();
-  for (int i = 0; i < 3; ++i) expect_cpu(host.backend, job, 3, "again");
+  for (int i = 0; i < 3; ++i) expect_cpu(*host.backend, job, 3, "again");
   const DeviceStats again = host.device.stats();
   if (again.allocations != first.allocations || again.streams != 1)
     fail("reused", 3, "a job like the one before allocates memory");
@@ -160,12 +158,12 @@ void copied_once() {
   const std::vector<std::uint8_t> values(256 * 256, 255);
   const PlacedMask mask{{values, 256, 256}, 900, 600, {100, 50, 602, 400}};
   Tensor p;
-  if (!host.backend.allocate(1, kHeight, kWidth, p).ok() ||
-      !host.backend.upload(std::vector<float>(p.view.size(), 0.5F), p.view).ok()) {
+  if (!host.backend->allocate(1, kHeight, kWidth, p).ok() ||
+      !host.backend->upload(std::vector<float>(p.view.size(), 0.5F), p.view).ok()) {
     fail("copies", 0, "there is no tensor");
   }
   const HostCopies before = copied_by_host_device();
-  const Status found = host.backend.filter_components(p.view, {0, 0, kWidth, kHeight}, mask);
+  const Status found = host.backend->filter_components(p.view, {0, 0, kWidth, kHeight}, mask);
   if (!found.ok()) fail("copies", 0, found.message());
   const HostCopies after = copied_by_host_device();
   const std::size_t taps = 2 * (kWidth + kHeight) * sizeof(LinearTap);
@@ -206,8 +204,8 @@ void budgeted() {
     const auto counted =
         std::make_shared<ort::DeviceMemoryBudget>(1U << 30U, [] { return ort::DeviceUse{}; });
     Device device(host_device(), 0, kSmallStaging, counted);
-    DeviceBackend backend(device, pool());
-    expect_cpu(backend, job, 3, "within the budget");
+    const std::unique_ptr<Backend> backend = make_device_backend(device, pool());
+    expect_cpu(*backend, job, 3, "within the budget");
     needed = counted->reserved();
     if (needed == 0 || needed != device.stats().kept_bytes)
       fail("budget", 3, "what is kept is not counted");
@@ -218,23 +216,23 @@ void budgeted() {
       std::make_shared<ort::DeviceMemoryBudget>(needed, [] { return ort::DeviceUse{}; });
   {
     Device device(host_device(), 0, kSmallStaging, exact);
-    DeviceBackend backend(device, pool());
+    const std::unique_ptr<Backend> backend = make_device_backend(device, pool());
     // Other jobs leave blocks of other sizes.
     for (unsigned seed = 0; seed < 20; ++seed) {
       DeviceResult ignored;
-      const Status status = run_job(backend, DeviceJob(seed), ignored);
+      const Status status = run_job(*backend, DeviceJob(seed), ignored);
       if (!status.ok() && status.code() != Code::kDeviceMemory)
         fail("budget", seed, status.message());
       if (exact->reserved() > needed) fail("budget", seed, "more than the limit is used");
-      expect_cpu(backend, job, 3, "after others, within the budget");
+      expect_cpu(*backend, job, 3, "after others, within the budget");
     }
   }
   if (exact->reserved() != 0) fail("budget", 3, "memory of a device that is gone is counted");
   Device device(host_device(), 0, kSmallStaging,
                 std::make_shared<ort::DeviceMemoryBudget>(5000, [] { return ort::DeviceUse{}; }));
-  DeviceBackend backend(device, pool());
+  const std::unique_ptr<Backend> backend = make_device_backend(device, pool());
   DeviceResult ignored;
-  const Status refused = run_job(backend, job, ignored);
+  const Status refused = run_job(*backend, job, ignored);
   if (refused.code() != Code::kDeviceMemory) fail("budget", 3, "a job beyond it was not refused");
   if (std::string(refused.message()).find("CUTOUT_DEVICE_MEMORY") == std::string::npos)
     fail("budget", 3, refused.message());
@@ -265,7 +263,7 @@ int fail_each(Fault fault, unsigned seed) {
       HostBackend host;
       fail_at(fault, call);
       DeviceResult result;
-      const Status status = run_job(host.backend, job, result);
+      const Status status = run_job(*host.backend, job, result);
       reached = calls_that_could_fail() >= call;
       fail_at(Fault::kNothing, 0);
       if (!status.ok() && status.code() != code_of(fault))
@@ -275,7 +273,7 @@ int fail_each(Fault fault, unsigned seed) {
       }
       failed += status.ok() ? 0 : 1;
       host.expect_idle(seed);
-      expect_cpu(host.backend, job, seed, "after a fault");
+      expect_cpu(*host.backend, job, seed, "after a fault");
     }
     expect_nothing_held(name_of(fault));
     if (!reached) break;
@@ -296,10 +294,10 @@ void on_gpu(const char* file, unsigned jobs) {
     return;
   }
   Device device(*table, 0);
-  DeviceBackend backend(device, pool());
+  const std::unique_ptr<Backend> backend = make_device_backend(device, pool());
   // The sigmoid's difference may change a rounding.
-  contract(backend, {8e-6F, 2e-6F, 0, 1, 1e-3});
-  like_the_cpu(backend, jobs);
+  contract(*backend, {8e-6F, 2e-6F, 0, 1, 1e-3});
+  like_the_cpu(*backend, jobs);
   std::printf("library opened, %u jobs on the device\n", jobs);
 }
 
@@ -309,8 +307,8 @@ int main(int argc, char** argv) {
   const auto jobs = static_cast<unsigned>(argc > 1 ? std::atoi(argv[1]) : 200);
   {
     HostBackend host;
-    contract(host.backend, {});
-    like_the_cpu(host.backend, jobs);
+    contract(*host.backend, {});
+    like_the_cpu(*host.backend, jobs);
   }
   std::printf("%u jobs like the CPU's\n", jobs);
   cancelled(jobs / 10 + 1);

@@ -27,22 +27,20 @@ struct Int8Tiles {
     int group;
   };
   using Sum = std::int32_t;
-  using Sums = std::array<Sum, low_precision::kLanes>;
   static constexpr bool kWide = true;
 
   static Finisher finisher(const low_precision::ConvTask& task, int group) {
     return {&task, group};
   }
-  static void finish(const Sums& sums, const Finisher& finisher, std::uint8_t* output) {
+  static void finish(const Sum* sums, const Finisher& finisher, std::uint8_t* output) {
     each(finisher, output, [&](int channel, int lane, std::uint8_t* pixel) {
-      finish_int8(*finisher.task, channel, 0, sums[static_cast<std::size_t>(lane)], pixel);
+      finish_int8(*finisher.task, channel, 0, sums[lane], pixel);
     });
   }
-  static void finish(const Sums& high, const Sums& low, const Finisher& finisher,
+  static void finish(const Sum* high, const Sum* low, const Finisher& finisher,
                      std::uint8_t* output) {
     each(finisher, output, [&](int channel, int lane, std::uint8_t* pixel) {
-      finish_int8(*finisher.task, channel, high[static_cast<std::size_t>(lane)],
-                  low[static_cast<std::size_t>(lane)], pixel);
+      finish_int8(*finisher.task, channel, high[lane], low[lane], pixel);
     });
   }
 
@@ -59,23 +57,26 @@ struct Int8Tiles {
 struct Bf16Tiles {
   using Finisher = Int8Tiles::Finisher;
   using Sum = float;
-  using Sums = std::array<Sum, low_precision::kLanes>;
   static constexpr bool kWide = false;
 
   static Finisher finisher(const low_precision::ConvTask& task, int group) {
     return {&task, group};
   }
-  static void finish(const Sums& sums, const Finisher& finisher, std::uint8_t* output) {
+  static void finish(const Sum* sums, const Finisher& finisher, std::uint8_t* output) {
     Int8Tiles::each(finisher, output, [&](int channel, int lane, std::uint8_t* pixel) {
-      finish_bf16(*finisher.task, channel, sums[static_cast<std::size_t>(lane)], pixel);
+      finish_bf16(*finisher.task, channel, sums[lane], pixel);
     });
   }
 };
 
-inline constexpr low_precision::ConvKernel conv_tiles_int8 =
-    &low_precision::convolve_tiles<Int8Tiles>;
-inline constexpr low_precision::ConvKernel conv_tiles_bf16 =
-    &low_precision::convolve_tiles<Bf16Tiles>;
+inline void conv_tiles_int8(const low_precision::ConvTask& task, int first_row, int last_row,
+                            int first_group, int last_group) {
+  low_precision::convolve_tiles<Int8Tiles>(task, first_row, last_row, first_group, last_group);
+}
+inline void conv_tiles_bf16(const low_precision::ConvTask& task, int first_row, int last_row,
+                            int first_group, int last_group) {
+  low_precision::convolve_tiles<Bf16Tiles>(task, first_row, last_row, first_group, last_group);
+}
 
 }  // namespace cutout::test
 

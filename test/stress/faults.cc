@@ -19,7 +19,7 @@
 #include "low_precision/run.h"
 #include "matte/component_filter.h"
 #include "pipeline/compose.h"
-#include "pipeline/refinement.h"
+#include "pipeline/cpu_backend.h"
 #include "png/encode.h"
 #include "sched/scheduler.h"
 #include "stress/low_precision_programs.h"

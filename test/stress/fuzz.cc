@@ -33,9 +33,9 @@
 #include "matte/component_filter.h"
 #include "matte/uncertainty.h"
 #include "pipeline/compose.h"
-#include "pipeline/probability.h"
-#include "pipeline/refinement.h"
+#include "pipeline/cpu_backend.h"
 #include "png/encode.h"
+#include "scalar/png.h"
 
 using namespace cutout;
 
@@ -272,8 +272,10 @@ void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
   const bool numbers =
       std::all_of(alpha.begin(), alpha.end(), [](float v) { return std::isfinite(v); });
   const NetworkOutput output = dice.one_in(3) ? NetworkOutput::kLogit : NetworkOutput::kProbability;
-  expect(to_probability(alpha, output, pool).ok() == numbers,
-         "a prediction that is not finite was taken");
+  expect(
+      make_cpu_backend(pool)->to_probability(host_tensor(alpha, 1, height, width), output).ok() ==
+          numbers,
+      "a prediction that is not finite was taken");
   if (!numbers) {
     for (float& value : alpha) value = std::isnan(value) ? 0.0F : value;
   }
@@ -406,7 +408,7 @@ std::vector<std::uint8_t> write_png(Dice& dice, const Raw& raw, ThreadPool& pool
   }
   constexpr std::array<std::uint8_t, 8> kSignature{137, 80, 78, 71, 13, 10, 26, 10};
   expect(status.ok() && file.size() > kSignature.size() &&
-             file.size() <= png_bound(raw.width, raw.height, options) &&
+             file.size() <= test::png_bound(raw.width, raw.height, options) &&
              std::equal(kSignature.begin(), kSignature.end(), file.begin()),
          "encoding");
   return file;

@@ -344,8 +344,7 @@ int main(int argc, char** argv) {
     check_features(pool, round);
     check_composition(pool, round);
   }
-  CpuBackend backend(pool);
-  for (const std::string& fault : cutout::test::contract_faults(backend))
+  for (const std::string& fault : cutout::test::contract_faults(*make_cpu_backend(pool)))
     expect(false, fault.c_str(), 0);
   std::printf("%d rounds\n", rounds);
 }

@@ -130,7 +130,7 @@ std::vector<std::pair<std::string, low_precision::Kernel>> kernels_of(bool bf16)
     found.emplace_back(name, low_precision::kernel_for(name));
   }
 #if defined(__x86_64__)
-  const auto tiles = bf16 ? test::conv_tiles_bf16 : test::conv_tiles_int8;
+  const auto tiles = bf16 ? &test::conv_tiles_bf16 : &test::conv_tiles_int8;
   found.emplace_back("emulated tiles", low_precision::Kernel{tiles});
 #endif
   found.emplace_back("the definition", low_precision::Kernel{&test::conv_scalar});

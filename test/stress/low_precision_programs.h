@@ -411,13 +411,14 @@ inline float sum_bf16(const low_precision::ConvTask& task, const std::uint8_t* w
 }
 
 /// A convolution kernel by definition, of both kinds of programs, for every processor.
-inline void conv_scalar(const low_precision::ConvTask& task, const low_precision::ConvPart& part) {
-  for (int y = part.first_row; y < part.last_row; ++y) {
+inline void conv_scalar(const low_precision::ConvTask& task, int first_row, int last_row,
+                        int first_group, int last_group) {
+  for (int y = first_row; y < last_row; ++y) {
     for (int x = 0; x < task.output.width; ++x) {
       const std::uint8_t* const window = task.window(x, y);
       std::uint8_t* const pixel = task.output.at(x, y);
-      for (int channel = part.first_group * low_precision::kLanes;
-           channel < part.last_group * low_precision::kLanes; ++channel) {
+      for (int channel = first_group * low_precision::kLanes;
+           channel < last_group * low_precision::kLanes; ++channel) {
         const int lane = channel % low_precision::kLanes;
         const std::int8_t* const panel = task.weights(channel / low_precision::kLanes);
         if (task.conv->bf16) {

@@ -18,7 +18,7 @@
 #include "core/thread_pool.h"
 #include "image/network_input.h"
 #include "image/resample.h"
-#include "pipeline/refinement.h"
+#include "pipeline/cpu_backend.h"
 #include "png/encode.h"
 #include "sched/scheduler.h"
 

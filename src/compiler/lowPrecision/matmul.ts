@@ -291,7 +291,7 @@ export function isMostlyMatMuls(graph: GraphProto): boolean {
 
 /**
  * Makes the matrix products of a float network that have constant weights, and its attentions, operators of Cutout in
- * bf16 (`Bf16Product`, `Bf16Attention`: native/ort/matmul_ops.h), between the operators that are left as they are.
+ * bf16 (`Bf16Product`, `Bf16Attention`: native/ort/custom_operators.h), between the operators that are left as they are.
  * Throws a RangeError, and leaves the graph as it is, where there are none.
  */
 export const makeBf16MatMuls = (graph: GraphProto, floats: FloatsOf): void =>

@@ -8,7 +8,7 @@ export const INT32 = 6;
 export const INT64 = 7;
 export const FLOAT16 = 10;
 
-/** The domain of Cutout's operators (native/ort/low_precision_op.h). */
+/** The domain of Cutout's operators (native/ort/custom_operators.h). */
 export const OPERATORS_DOMAIN = 'cutout';
 
 export function attribute(node: NodeProto, name: string): AttributeProto | undefined {

@@ -5,7 +5,7 @@
 #include "image/resample.h"
 #include "image/taps.h"
 #include "matte/summary.h"
-#include "pipeline/probability.h"
+#include "pipeline/cpu_backend.h"
 #include "stress/cuda/kernels.h"
 #include "stress/cuda/taps.h"
 
@@ -56,7 +56,9 @@ void probability(Cases& cases, Tables tables, std::span<double> found) {
   }
   std::vector<float> expected = values;
   const bool finite =
-      to_probability(expected, logit ? NetworkOutput::kLogit : NetworkOutput::kProbability, pool())
+      make_cpu_backend(pool())
+          ->to_probability(host_tensor(expected, 1, 1, static_cast<int>(expected.size())),
+                           logit ? NetworkOutput::kLogit : NetworkOutput::kProbability)
           .ok();
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const cuda::Table& table = *tables[i];

@@ -1,0 +1,401 @@
+#include "ort/custom_operators.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "low_precision/attention.h"
+#include "low_precision/kernels.h"
+#include "low_precision/matmul.h"
+#include "low_precision/run.h"
+
+namespace cutout::ort {
+
+namespace {
+
+thread_local const CancelToken* running = nullptr;
+
+[[noreturn]] void raise(const Status& status) { throw Ort::Exception(status.message(), ORT_FAIL); }
+
+/// No exception crosses the C interface.
+template <typename Body>
+OrtStatusPtr as_status(Body&& body) noexcept {
+  try {
+    std::forward<Body>(body)();
+    return nullptr;
+  } catch (const Ort::Exception& error) {
+    return Ort::GetApi().CreateStatus(error.GetOrtErrorCode(), error.what());
+  } catch (const std::bad_alloc&) {
+    return Ort::GetApi().CreateStatus(ORT_FAIL, "bad allocation");
+  } catch (const std::exception& error) {
+    return Ort::GetApi().CreateStatus(ORT_FAIL, error.what());
+  }
+}
+
+/// A constant input, which lives as long as the session.
+template <typename T>
+std::span<const T> constant(const Ort::ConstKernelInfo& info, std::size_t index) {
+  int is_constant = 0;
+  const Ort::ConstValue value = info.GetTensorConstantInput(index, &is_constant);
+  if (is_constant == 0) raise({Code::kModel, "An input of the operator is not a constant."});
+  return {value.GetTensorData<T>(), value.GetTensorTypeAndShapeInfo().GetElementCount()};
+}
+
+/// Memory of a run from the session's allocator.
+class RunMemory {
+ public:
+  RunMemory(const Ort::KernelContext& context, std::size_t bytes)
+      : allocator_(context.GetAllocator(*cpu_memory())),
+        memory_(static_cast<std::uint8_t*>(
+            allocator_->Alloc(allocator_.get(), bytes + low_precision::Plan::kAlignment))),
+        bytes_(bytes) {
+    if (memory_ == nullptr) throw std::bad_alloc();
+  }
+  ~RunMemory() { allocator_->Free(allocator_.get(), memory_); }
+  RunMemory(const RunMemory&) = delete;
+  RunMemory& operator=(const RunMemory&) = delete;
+
+  [[nodiscard]] std::span<std::uint8_t> bytes() const {
+    void* at = memory_;
+    std::size_t space = bytes_ + low_precision::Plan::kAlignment;
+    return {
+        static_cast<std::uint8_t*>(std::align(low_precision::Plan::kAlignment, bytes_, at, space)),
+        bytes_};
+  }
+
+ private:
+  struct Release {
+    void operator()(OrtAllocator* allocator) const { Ort::GetApi().ReleaseAllocator(allocator); }
+  };
+
+  static const Ort::MemoryInfo& cpu_memory() {
+    static const Ort::MemoryInfo info =
+        Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
+    return info;
+  }
+
+  std::unique_ptr<OrtAllocator, Release> allocator_;
+  std::uint8_t* memory_;
+  std::size_t bytes_;
+};
+
+/// The threads of the session; borrows the context.
+low_precision::Parallel parallel_of(const Ort::KernelContext& context) {
+  constexpr auto kCallPart = [](void* work, std::size_t part) {
+    (*static_cast<const std::function<void(std::size_t)>*>(work))(part);
+  };
+  return [&context, kCallPart](std::size_t count, const std::function<void(std::size_t)>& work) {
+    context.ParallelFor(+kCallPart, count, count,
+                        const_cast<void*>(static_cast<const void*>(&work)));
+  };
+}
+
+/// An operator of the domain `cutout` whose kernel is a `Kernel`; `Op` has GetName().
+template <typename Op, typename Kernel>
+class CutoutOp : public Ort::CustomOpBase<Op, Kernel, true> {
+ public:
+  explicit CutoutOp(low_precision::Kernel kernel) : kernel_(kernel) {}
+
+  // ONNX Runtime's names.
+  OrtStatusPtr CreateKernelV2(const OrtApi& /*api*/, const OrtKernelInfo* info, void** made) const {
+    return as_status([&] { *made = std::make_unique<Kernel>(info, kernel_).release(); });
+  }
+  [[nodiscard]] const char* GetExecutionProviderType() const { return "CPUExecutionProvider"; }
+  [[nodiscard]] std::size_t GetInputTypeCount() const { return Op::kInputTypes.size(); }
+  [[nodiscard]] ONNXTensorElementDataType GetInputType(std::size_t index) const {
+    return Op::kInputTypes[index];
+  }
+  [[nodiscard]] std::size_t GetOutputTypeCount() const { return 1; }
+  [[nodiscard]] ONNXTensorElementDataType GetOutputType(std::size_t /*index*/) const {
+    return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+  }
+  [[nodiscard]] OrtCustomOpInputOutputCharacteristic GetOutputCharacteristic(
+      std::size_t /*index*/) const {
+    return INPUT_OUTPUT_VARIADIC;
+  }
+
+ protected:
+  low_precision::Kernel kernel_;
+};
+
+/// One node of one session.
+struct LowPrecisionKernel {
+  LowPrecisionKernel(const OrtKernelInfo* from, low_precision::Kernel conv_kernel)
+      : kernel(conv_kernel) {
+    const Ort::ConstKernelInfo info(from);
+    const Status status = low_precision::Program::read(
+        constant<std::int64_t>(info, 1), constant<float>(info, 2), constant<std::int32_t>(info, 3),
+        constant<std::int8_t>(info, 4), program);
+    if (!status.ok()) raise(status);
+    if (program.bf16() != conv_kernel.bf16) {
+      raise({Code::kModel, "The steps are not for the operator that they were given to."});
+    }
+    if (info.GetOutputCount() != static_cast<std::size_t>(program.outputs())) {
+      raise({Code::kModel, "The operator has another number of outputs than its program."});
+    }
+  }
+
+  OrtStatusPtr ComputeV2(OrtKernelContext* context) {
+    return as_status([&] { compute(Ort::KernelContext(context)); });
+  }
+
+  void compute(const Ort::KernelContext& context) {
+    const Ort::ConstValue input = context.GetInput(0);
+    const std::vector<std::int64_t> shape = input.GetTensorTypeAndShapeInfo().GetShape();
+    if (shape.size() != 4 || shape[1] != program.input_channels() || shape[2] < 1 || shape[3] < 1 ||
+        shape[2] > INT32_MAX || shape[3] > INT32_MAX) {
+      raise({Code::kModel, "The operator has an input of another shape than its program."});
+    }
+    const std::shared_ptr<const low_precision::Plan> plan =
+        plan_for(static_cast<int>(shape[3]), static_cast<int>(shape[2]));
+    const auto pixels = static_cast<std::size_t>(shape[1] * shape[2] * shape[3]);
+    std::vector<std::pair<float*, std::size_t>> outputs(
+        static_cast<std::size_t>(program.outputs()));
+    for (const low_precision::Operation& operation : program.operations()) {
+      if (!operation.outward()) continue;
+      const low_precision::Map map = plan->map(operation.inputs.front(), nullptr);
+      const int channels = operation.output_channels(map.channels);
+      const std::array<std::int64_t, 4> given{shape[0], channels, map.height, map.width};
+      const auto number = static_cast<std::size_t>(operation.output);
+      outputs[number] = {
+          context.GetOutput(number, given.data(), given.size()).GetTensorMutableData<float>(),
+          static_cast<std::size_t>(channels) * static_cast<std::size_t>(map.height) *
+              static_cast<std::size_t>(map.width)};
+    }
+    const RunMemory memory(context, low_precision::bytes_of_run(program, *plan, kernel));
+    const low_precision::Parallel parallel = parallel_of(context);
+    for (std::int64_t image = 0; image < shape[0]; ++image) {
+      const auto at = static_cast<std::size_t>(image);
+      low_precision::RunBuffers buffers{
+          {input.GetTensorData<float>() + at * pixels, pixels}, {}, memory.bytes()};
+      for (const auto& [values, count] : outputs) {
+        buffers.outputs.emplace_back(values + at * count, count);
+      }
+      const Status status = low_precision::run(program, *plan, kernel, buffers, parallel, running);
+      if (!status.ok()) raise(status);
+    }
+  }
+
+  /// Runs of one size follow each other; another size makes a new plan, at the cost of a
+  /// millisecond.
+  std::shared_ptr<const low_precision::Plan> plan_for(int width, int height) {
+    const std::lock_guard lock(mutex);
+    if (planned == nullptr || planned_width != width || planned_height != height) {
+      auto made = std::make_shared<low_precision::Plan>();
+      const Status status = low_precision::Plan::make(program, width, height, *made);
+      if (!status.ok()) raise(status);
+      planned = std::move(made);
+      planned_width = width;
+      planned_height = height;
+    }
+    return planned;
+  }
+
+  low_precision::Program program;
+  low_precision::Kernel kernel;
+  std::mutex mutex;
+  std::shared_ptr<const low_precision::Plan> planned;  // guarded by mutex, as its size
+  int planned_width = 0;
+  int planned_height = 0;
+};
+
+class LowPrecisionNetwork : public CutoutOp<LowPrecisionNetwork, LowPrecisionKernel> {
+ public:
+  using CutoutOp::CutoutOp;
+  [[nodiscard]] const char* GetName() const {
+    return kernel_.bf16 ? "Bf16Network" : "IntegerNetwork";
+  }
+  static constexpr std::array kInputTypes{
+      ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64,
+      ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32,
+      ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8};
+};
+
+std::vector<std::int64_t> shape_of(const Ort::ConstValue& value) {
+  return value.GetTensorTypeAndShapeInfo().GetShape();
+}
+
+std::size_t product_of(std::span<const std::int64_t> sides) {
+  std::size_t product = 1;
+  for (const std::int64_t side : sides) product *= static_cast<std::size_t>(side);
+  return product;
+}
+
+struct MatMulKernel {
+  MatMulKernel(const OrtKernelInfo* from, low_precision::Kernel conv_kernel) : kernel(conv_kernel) {
+    const Ort::ConstKernelInfo info(from);
+    const std::vector<std::int64_t> columns = info.GetAttributes<std::int64_t>("columns");
+    const Status status = low_precision::MatMul::make(
+        info.GetAttribute<std::int64_t>("inputs"), columns,
+        info.GetAttribute<std::int64_t>("gelu") != 0, constant<float>(info, 2),
+        constant<std::int8_t>(info, 1), matmul);
+    if (!status.ok()) raise(status);
+    if (info.GetOutputCount() != columns.size()) {
+      raise({Code::kModel, "The operator has another number of outputs than of matrices."});
+    }
+  }
+
+  OrtStatusPtr ComputeV2(OrtKernelContext* context) {
+    return as_status([&] { compute(Ort::KernelContext(context)); });
+  }
+
+  void compute(const Ort::KernelContext& context) const {
+    const Ort::ConstValue input = context.GetInput(0);
+    std::vector<std::int64_t> shape = shape_of(input);
+    if (shape.empty() || shape.back() != matmul.inputs()) {
+      raise({Code::kModel, "The operator has rows of another length than its matrices."});
+    }
+    const std::size_t rows = product_of(std::span(shape).first(shape.size() - 1));
+    std::vector<float*> outputs;
+    for (const int columns : matmul.columns()) {
+      shape.back() = columns;
+      outputs.push_back(context.GetOutput(outputs.size(), shape.data(), shape.size())
+                            .GetTensorMutableData<float>());
+    }
+    if (rows == 0) return;
+    const RunMemory memory(context, matmul.bytes_of_run(rows));
+    const Status status =
+        matmul.run(kernel.run,
+                   {input.GetTensorData<float>(), rows * static_cast<std::size_t>(matmul.inputs())},
+                   rows, outputs, memory.bytes(), parallel_of(context), running);
+    if (!status.ok()) raise(status);
+  }
+
+  low_precision::MatMul matmul;
+  low_precision::Kernel kernel;
+};
+
+struct AttentionKernel {
+  AttentionKernel(const OrtKernelInfo* from, low_precision::Kernel conv_kernel)
+      : kernel(conv_kernel) {
+    const Ort::ConstKernelInfo info(from);
+    heads = info.GetAttribute<std::int64_t>("heads");
+    scale = info.GetAttribute<float>("scale");
+    if (heads < 1) raise({Code::kModel, "An attention in bf16 of the network has no heads."});
+  }
+
+  OrtStatusPtr ComputeV2(OrtKernelContext* context) {
+    return as_status([&] { compute(Ort::KernelContext(context)); });
+  }
+
+  void compute(const Ort::KernelContext& context) const {
+    const std::array<Ort::ConstValue, 3> inputs{context.GetInput(0), context.GetInput(1),
+                                                context.GetInput(2)};
+    const low_precision::Attention attention = described(inputs);
+    const auto width = std::int64_t{attention.heads} * attention.value_channels;
+    const std::array<std::int64_t, 3> shape{static_cast<std::int64_t>(attention.batch),
+                                            attention.queries, width};
+    float* const output =
+        context.GetOutput(0, shape.data(), shape.size()).GetTensorMutableData<float>();
+    if (attention.batch == 0) return;
+    const RunMemory memory(context, attention.bytes_of_run());
+    const Status status =
+        attention.run(kernel.run,
+                      {inputs[0].GetTensorData<float>(), inputs[1].GetTensorData<float>(),
+                       inputs[2].GetTensorData<float>()},
+                      output, memory.bytes(), parallel_of(context), running);
+    if (!status.ok()) raise(status);
+  }
+
+  [[nodiscard]] low_precision::Attention described(
+      const std::array<Ort::ConstValue, 3>& inputs) const {
+    const auto queries = shape_of(inputs[0]);
+    const auto keys = shape_of(inputs[1]);
+    const auto values = shape_of(inputs[2]);
+    const bool fit = queries.size() == 3 && keys.size() == 3 && values.size() == 3 &&
+                     queries[0] == keys[0] && keys[0] == values[0] && queries[2] == keys[2] &&
+                     keys[1] == values[1] && queries[2] % heads == 0 && values[2] % heads == 0 &&
+                     std::ranges::all_of(queries, fits_int) &&
+                     std::ranges::all_of(values, fits_int);
+    if (!fit) {
+      raise({Code::kModel, "An attention in bf16 of the network has inputs of other shapes."});
+    }
+    low_precision::Attention attention{static_cast<std::size_t>(queries[0]),
+                                       static_cast<int>(queries[1]),
+                                       static_cast<int>(keys[1]),
+                                       static_cast<int>(heads),
+                                       static_cast<int>(queries[2] / heads),
+                                       static_cast<int>(values[2] / heads),
+                                       scale};
+    if (attention.scale == 0) {
+      attention.scale = 1 / std::sqrt(static_cast<float>(attention.channels));
+    }
+    const Status status = attention.check();
+    if (!status.ok()) raise(status);
+    return attention;
+  }
+
+  static bool fits_int(std::int64_t side) { return side >= 0 && side <= INT32_MAX; }
+
+  std::int64_t heads = 1;
+  float scale = 0;
+  low_precision::Kernel kernel;
+};
+
+class MatMulOp : public CutoutOp<MatMulOp, MatMulKernel> {
+ public:
+  using CutoutOp::CutoutOp;
+  [[nodiscard]] const char* GetName() const { return "Bf16Product"; }
+  static constexpr std::array kInputTypes{ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
+                                          ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8,
+                                          ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT};
+};
+
+class AttentionOp : public CutoutOp<AttentionOp, AttentionKernel> {
+ public:
+  using CutoutOp::CutoutOp;
+  [[nodiscard]] const char* GetName() const { return "Bf16Attention"; }
+  static constexpr std::array kInputTypes{ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
+                                          ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
+                                          ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT};
+};
+
+/// The operators for one kernel and their domain.
+struct Operators {
+  explicit Operators(low_precision::Kernel kernel)
+      : network(kernel), product(kernel), attention(kernel) {
+    domain.Add(&network);
+    if (!kernel.bf16) return;
+    domain.Add(&product);
+    domain.Add(&attention);
+  }
+
+  LowPrecisionNetwork network;
+  MatMulOp product;
+  AttentionOp attention;
+  Ort::CustomOpDomain domain{"cutout"};
+};
+
+}  // namespace
+
+RunToken::RunToken(const CancelToken& token) { running = &token; }
+
+RunToken::~RunToken() { running = nullptr; }
+
+Status add_operators(const std::string& instruction_set, Ort::SessionOptions& options,
+                     std::shared_ptr<void>& operators) {
+  if (instruction_set.empty()) return {};
+  // A kernel's instructions would end the process on a processor without them.
+  const auto has = [&instruction_set](const std::vector<std::string>& known) {
+    return std::ranges::find(known, instruction_set) != known.end();
+  };
+  if (!has(low_precision::kernels().int8) && !has(low_precision::kernels().bf16)) {
+    return {Code::kRuntime, "There are no operators for the instruction set '" + instruction_set +
+                                "' on this processor."};
+  }
+  const auto made = std::make_shared<Operators>(low_precision::kernel_for(instruction_set));
+  options.Add(made->domain);
+  operators = made;
+  return {};
+}
+
+}  // namespace cutout::ort

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <onnxruntime_cxx_api.h>
+
+#include <memory>
+#include <string>
+
+#include "core/cancel.h"
+#include "core/status.h"
+
+namespace cutout::ort {
+
+/// The token of the run that this thread is in, for Cutout's own operators: ONNX Runtime checks its
+/// own flag only between two operators.
+class RunToken {
+ public:
+  explicit RunToken(const CancelToken& token);
+  ~RunToken();
+  RunToken(const RunToken&) = delete;
+  RunToken& operator=(const RunToken&) = delete;
+};
+
+/// Adds the domain `cutout` for an instruction set to a session's options; with an empty one
+/// nothing. `operators` owns it and must live as long as the session. kRuntime without a kernel for
+/// it on this processor. All operators run on the session's threads; their memory comes from the
+/// session's allocator, for the time of a run.
+///
+/// `IntegerNetwork`: the 8-bit part of a network as one node; or `Bf16Network`: the convolutional
+/// part of a network in bf16 (native/low_precision).
+///
+/// | input | type    | shape                            | what                                     |
+/// |-------|---------|----------------------------------|------------------------------------------|
+/// | 0     | float32 | [batch, channels, height, width] | of the network                           |
+/// | 1     | int64   | [n], constant                    | the operations (low_precision::Program::read)  |
+/// | 2     | float32 | [n], constant                    | scales and other constants               |
+/// | 3     | int32   | [n], constant                    | biases                                   |
+/// | 4     | int8    | [n], constant                    | packed weights, used where they lie      |
+///
+/// Of `Bf16Network` input 3 is empty and the weights are pairs of bytes.
+///
+/// Outputs: float32 [batch, channels, height, width] each.
+///
+/// In bf16 there are two more, for networks that are no program of convolutions.
+///
+/// `Bf16Product`: matmuls of the same rows with constant matrices (low_precision::MatMul).
+///
+/// | input, attribute | type    | shape             | what                                        |
+/// |------------------|---------|-------------------|---------------------------------------------|
+/// | 0                | float32 | [.., inputs]      | the rows                                    |
+/// | 1                | int8    | [n], constant     | packed weights, used where they lie         |
+/// | 2                | float32 | [n], constant     | biases                                      |
+/// | inputs           | int     |                   | rows of each matrix                         |
+/// | columns          | ints    |                   | columns of each matrix, one for each output |
+/// | gelu             | int     |                   | 1: GELU of the outputs                      |
+///
+/// Outputs: float32 [.., columns] each.
+///
+/// `Bf16Attention`: softmax(scale * queries · keysᵀ) · values (low_precision::Attention).
+///
+/// | input, attribute | type    | shape                      | what                               |
+/// |------------------|---------|----------------------------|------------------------------------|
+/// | 0, 1, 2          | float32 | [batch, rows, channels]    | queries, keys, values              |
+/// | heads            | int     |                            | which share the channels           |
+/// | scale            | float   |                            | 0: 1 / sqrt(channels of a head)    |
+///
+/// Output: float32 [batch, rows of the queries, channels of the values].
+Status add_operators(const std::string& instruction_set, Ort::SessionOptions& options,
+                     std::shared_ptr<void>& operators);
+
+}  // namespace cutout::ort
