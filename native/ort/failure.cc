@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <initializer_list>
-#include <regex>
 #include <string_view>
 
 namespace cutout::ort {
@@ -18,17 +18,34 @@ bool has(std::string_view text, std::initializer_list<std::string_view> parts) {
 }
 
 /// The number N of "CUDA failure N:"; 0 without one.
-int cuda_failure(const std::string& message) {
-  static const std::regex pattern("CUDA (?:failure|error) (\\d{1,4})\\b");
-  std::smatch found;
-  return std::regex_search(message, found, pattern) ? std::stoi(found[1]) : 0;
+int cuda_failure(std::string_view message) {
+  for (const std::string_view kind : {"CUDA failure ", "CUDA error "}) {
+    const std::size_t at = message.find(kind);
+    if (at == std::string_view::npos) continue;
+    int number = 0;
+    std::from_chars(message.data() + at + kind.size(), message.data() + message.size(), number);
+    if (number > 0) return number;
+  }
+  return 0;
 }
 
 /// The library NAME of "NAME: cannot open shared object file"; empty without one.
-std::string missing_library(const std::string& message) {
-  static const std::regex pattern(R"((lib[\w.+-]+): cannot open shared object file)");
-  std::smatch found;
-  return std::regex_search(message, found, pattern) ? found[1].str() : "";
+std::string missing_library(std::string_view message) {
+  const std::size_t end = message.find(": cannot open shared object file");
+  if (end == std::string_view::npos) return "";
+  const std::string_view before = message.substr(0, end);
+  const std::string_view name = before.substr(before.find_last_of(" /:") + 1);
+  return name.starts_with("lib") ? std::string(name) : "";
+}
+
+/// The "Resize (name)" of a line "  Resize (name)"; empty for another one.
+std::string_view node_of(std::string_view line) {
+  const std::size_t begin = line.find_first_not_of(' ');
+  if (begin == std::string_view::npos || begin < 2) return "";
+  line = line.substr(begin, line.find_last_not_of(" \r") + 1 - begin);
+  const std::size_t operation = line.find(" (");
+  const bool whole = operation == line.find(' ') && line.find(')') == line.size() - 1;
+  return whole && operation != std::string_view::npos ? line : "";
 }
 
 std::string remedy_for(const std::string& library) {
@@ -111,18 +128,16 @@ Status cpu_failure(const std::string& what, const std::string& message, Code oth
 std::string nodes_on_cpu(const std::string& log, int limit) {
   // " Node(s) placed on [CPUExecutionProvider]. Number of nodes: 2" is followed by one line a node,
   // "  Resize (name)", up to the next provider or another message.
-  static const std::regex line(R"(^\s{2,}(\w+) \(([^)]*)\)\s*$)");
   std::string names;
   bool on_cpu = false;
   for (std::size_t at = 0; at < log.size();) {
     const std::size_t end = std::min(log.find('\n', at), log.size());
-    const std::string text = log.substr(at, end - at);
+    const std::string_view text = std::string_view(log).substr(at, end - at);
     at = end + 1;
-    std::smatch found;
     if (has(text, {"placed on ["})) {
       on_cpu = has(text, {"placed on [CPUExecutionProvider]"});
-    } else if (on_cpu && limit > 0 && std::regex_match(text, found, line)) {
-      names += (names.empty() ? "" : ", ") + found[1].str() + " (" + found[2].str() + ")";
+    } else if (const std::string_view node = node_of(text); on_cpu && limit > 0 && !node.empty()) {
+      names.append(names.empty() ? "" : ", ").append(node);
       --limit;
     }
   }

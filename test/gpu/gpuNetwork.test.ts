@@ -125,7 +125,7 @@ test('a program for a GPU gives what ONNX Runtime gives, in batches of every num
 });
 
 test('every failure of the device is an error of opening or of the run, and holds nothing', (t) => {
-  const [width, height] = [16, 16];
+  const [width, height] = [8, 8];
   const gpu = write('faults.gpu', program(network(width, height)));
   const [input = new Float32Array()] = images(1, 3 * width * height);
   const { calls, codes, held } = addon.gpuNetworkFaults(gpu, width, height, input);

@@ -46,18 +46,20 @@ const networks = new Networks();
 test.after.always(() => networks.remove());
 
 const image: Image = {
-  data: Uint8Array.from({ length: 90 * 70 * 4 }, (_, i) =>
-    i % 4 === 3 ? 255 : (Math.floor(i / 360) * 3 + i * 7) % 256,
+  data: Uint8Array.from({ length: 50 * 40 * 4 }, (_, i) =>
+    i % 4 === 3 ? 255 : (Math.floor(i / 200) * 3 + i * 7) % 256,
   ),
-  width: 90,
-  height: 70,
-  stride: 360,
+  width: 50,
+  height: 40,
+  stride: 200,
 };
-const plan = { width: 80, height: 60 };
+const plan = { width: 40, height: 30 };
+/** Small, because hundreds of jobs are made. */
+const small = { batch: true, width: 32, height: 32 };
 
 // In series, because the faults are the process's.
 test.serial('jobs are made on all devices, each of them on one, and are those of the CPU', (t) => {
-  const network = networks.spec('shared', { batch: true, convolutions: 2 });
+  const network = networks.spec('shared', { ...small, convolutions: 2 });
   t.deepEqual(addon.shareOfDevices(defaultRuntimePath(), network, image, plan), {
     same: 6,
     worked: [true, true],
@@ -66,7 +68,7 @@ test.serial('jobs are made on all devices, each of them on one, and are those of
 });
 
 test.serial('a device holds as many slots of a network as jobs were on it at a time', (t) => {
-  const network = networks.spec('slots', { batch: true });
+  const network = networks.spec('slots', small);
   const { inSeries, atOnce } = addon.slotsOfDevices(defaultRuntimePath(), network, image, plan);
   t.deepEqual(inSeries, [0, 0], 'the first slot is open from the beginning');
   // Six jobs on two devices: at most three on each.
@@ -74,7 +76,7 @@ test.serial('a device holds as many slots of a network as jobs were on it at a t
 });
 
 test.serial('a device that fails while jobs open slots on it: they are made on the other one', (t) => {
-  const network = networks.spec('among', { batch: true });
+  const network = networks.spec('among', small);
   const calls = 24;
   t.deepEqual(addon.failAmongJobs(defaultRuntimePath(), network, image, plan, calls), {
     wrong: '',
@@ -84,7 +86,7 @@ test.serial('a device that fails while jobs open slots on it: they are made on t
 
 for (const fault of ['once', 'lost'] as const) {
   test.serial(`a device that fails at any call (${fault}): the job is made on another one`, (t) => {
-    const network = networks.spec(`fails-${fault}`, { batch: true });
+    const network = networks.spec(`fails-${fault}`, small);
     const found = addon.failEachCall(defaultRuntimePath(), network, image, plan, fault, false);
     t.is(found.wrong, '');
     t.true(found.moved > 50, `${found.moved} jobs were moved`);
@@ -96,7 +98,7 @@ for (const fault of ['once', 'lost'] as const) {
 test.serial(
   'devices that all fail: jobs end with the reason, and are made again once a device works',
   (t) => {
-    const network = networks.spec('none', { batch: true });
+    const network = networks.spec('none', small);
     const found = addon.failEachCall(defaultRuntimePath(), network, image, plan, 'lost', true);
     t.is(found.wrong, '');
     t.true(found.givenUp > 50, `${found.givenUp} jobs were given up`);

@@ -172,16 +172,12 @@ interface Scene {
 /** The scene as an image and as an output `by` times smaller, blurred by `sigma` network pixels. */
 function photograph(scene: Scene, by: number, sigma: number) {
   const { width, height } = scene;
-  const mix = (x: number, y: number, c: number) => {
+  const image = paint(width, height, (x, y) => {
     const a = scene.alpha(x, y);
-    return (scene.fore(x, y)[c] ?? 0) * a + (scene.back(x, y)[c] ?? 0) * (1 - a);
-  };
-  const image = paint(width, height, (x, y) => [
-    Math.round(mix(x, y, 0)),
-    Math.round(mix(x, y, 1)),
-    Math.round(mix(x, y, 2)),
-    255,
-  ]);
+    const [fore, back] = [scene.fore(x, y), scene.back(x, y)];
+    const mix = (c: 0 | 1 | 2) => Math.round(fore[c] * a + back[c] * (1 - a));
+    return [mix(0), mix(1), mix(2), 255];
+  });
   const [w, h] = [width / by, height / by];
   const mean = (at: (x: number, y: number) => number) =>
     Float32Array.from({ length: w * h }, (_, i) => {
@@ -237,8 +233,7 @@ function judge(scene: Scene, by: number, sigma: number) {
       if (truth <= 0.01 || truth >= 0.99) continue;
       mixed++;
       const before = pixel(image, x, y);
-      for (let c = 0; c < 3; c++) {
-        const fore = scene.fore(x, y)[c] ?? 0;
+      for (const [c, fore] of scene.fore(x, y).entries()) {
         ours += truth * Math.abs((now[c] ?? 0) - fore);
         source += truth * Math.abs((before[c] ?? 0) - fore);
       }
@@ -252,20 +247,32 @@ function judge(scene: Scene, by: number, sigma: number) {
   };
 }
 
+const size = { width: 384, height: 288 };
+
+/** The same function of whole pixels, computed once for each: photographs and judgements ask for all of them. */
+function remembered(alpha: Scene['alpha']): Scene['alpha'] {
+  const known = new Float64Array(size.width * size.height).fill(-1);
+  return (x, y) => {
+    const at = y * size.width + x;
+    if (known[at] === -1) known[at] = alpha(x, y);
+    return known[at] as number;
+  };
+}
+
 /** Sixteen samples per pixel of the inside. */
-const antialiased = (inside: (x: number, y: number) => boolean) => (x: number, y: number) => {
-  let hits = 0;
-  for (let k = 0; k < 16; k++) {
-    if (inside(x + ((k % 4) + 0.5) / 4, y + (Math.floor(k / 4) + 0.5) / 4)) hits++;
-  }
-  return hits / 16;
-};
+const antialiased = (inside: (x: number, y: number) => boolean) =>
+  remembered((x, y) => {
+    let hits = 0;
+    for (let k = 0; k < 16; k++) {
+      if (inside(x + ((k % 4) + 0.5) / 4, y + (Math.floor(k / 4) + 0.5) / 4)) hits++;
+    }
+    return hits / 16;
+  });
 
 /** A gentle texture between 0 and 1. */
 const wave = (x: number, y: number) =>
   0.5 + 0.25 * Math.sin(x / 9 + y / 23) + 0.25 * Math.sin(y / 7 - x / 31);
 
-const size = { width: 384, height: 288 };
 const warm = (x: number, y: number) => [170 + 50 * wave(x, y), 90 + 40 * wave(y, x), 50] as const;
 const cold = (x: number, y: number) => [30, 60 + 60 * wave(x * 2, y), 120 + 90 * wave(y, x)] as const;
 
@@ -279,17 +286,20 @@ const hair = (x: number, y: number) => {
 const mesh = (x: number, y: number) =>
   Math.hypot(x - 190, y - 140) < 110 && (Math.abs((x % 24) - 12) < 2 || Math.abs((y % 24) - 12) < 2);
 
+const shapes = { disc: antialiased(disc), hair: antialiased(hair), mesh: antialiased(mesh) };
+
 const SHARP = {
-  disc: { alpha: antialiased(disc), mse: 0.25, colour: 0.4 },
+  disc: { mse: 0.25, colour: 0.4 },
   // Without solving alpha and colours together: 0.28 and 0.27.
-  hair: { alpha: antialiased(hair), mse: 0.25, colour: 0.6 },
-  mesh: { alpha: antialiased(mesh), mse: 0.12, colour: 0.65 },
+  hair: { mse: 0.25, colour: 0.6 },
+  mesh: { mse: 0.12, colour: 0.65 },
 } as const;
 
-for (const [name, { alpha, mse, colour }] of Object.entries(SHARP)) {
+for (const name of ['disc', 'hair', 'mesh'] as const) {
+  const { mse, colour } = SHARP[name];
   for (const by of [4, 8] as const) {
     test(`a ${name} is reconstructed sharper and without the background's colour, network ${by} times smaller`, (t) => {
-      const found = judge({ ...size, alpha, fore: warm, back: cold }, by, 1);
+      const found = judge({ ...size, alpha: shapes[name], fore: warm, back: cold }, by, 1);
       t.log(JSON.stringify(found));
       t.true(found.ratio < mse);
       t.true(found.colour < colour);
@@ -298,7 +308,7 @@ for (const [name, { alpha, mse, colour }] of Object.entries(SHARP)) {
 }
 
 test('the blur of an output is estimated from its steepest edges, whatever else in it is soft', (t) => {
-  const edges = { ...size, alpha: antialiased(disc), fore: warm, back: cold };
+  const edges = { ...size, alpha: shapes.disc, fore: warm, back: cold };
   const veiled = {
     ...edges,
     alpha: (x: number, y: number) => (x < 190 ? edges.alpha(x, y) : edges.alpha(x, y) * 0.4 * (y / 288)),
@@ -360,8 +370,7 @@ test('colours have no influence if the alpha around a network pixel has no edge'
 });
 
 test("glass keeps the network's alpha", (t) => {
-  const inside = antialiased(disc);
-  const glass = (x: number, y: number) => inside(x, y) * (0.35 + 0.1 * wave(x / 3, y / 3));
+  const glass = (x: number, y: number) => shapes.disc(x, y) * (0.35 + 0.1 * wave(x / 3, y / 3));
   for (const by of [4, 8]) {
     const found = judge({ ...size, alpha: glass, fore: warm, back: cold }, by, 1);
     t.log(JSON.stringify(found));
@@ -401,7 +410,7 @@ test("an image's grain does not count as detail of a wide edge", (t) => {
           sum += Math.hypot(x - 190 + ((k - 11.5) / 24) * 6 * by, y - 140) < 80 ? 1 : 0;
         return sum / 24;
       };
-      const [wide, motion, strands] = [focus, moved, antialiased(hair)].map((alpha) =>
+      const [wide, motion, strands] = [remembered(focus), remembered(moved), shapes.hair].map((alpha) =>
         judge({ ...grainy, alpha }, by, sigma),
       );
       t.log(JSON.stringify({ by, sigma, wide, motion, strands }));
@@ -415,7 +424,7 @@ test("an image's grain does not count as detail of a wide edge", (t) => {
 test('similar colours of foreground and background cause no error', (t) => {
   const alike = (x: number, y: number) => [120 + 60 * wave(x, y), 110 + 60 * wave(x, y), 90] as const;
   for (const by of [4, 8]) {
-    const found = judge({ ...size, alpha: antialiased(disc), fore: alike, back: alike }, by, 1);
+    const found = judge({ ...size, alpha: shapes.disc, fore: alike, back: alike }, by, 1);
     t.log(JSON.stringify(found));
     t.true(found.ratio < 1.02);
   }
