@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/simd.h"
-#include "image/cubic_axis.h"
 #include "image/math/cubic.h"
 #include "image/pack.h"
 
@@ -21,13 +20,35 @@ using Byte = std::uint8_t;
 
 constexpr std::size_t kBand = 64;  // rows that are computed before any of them is written back
 constexpr std::size_t kGrain = 8;
-constexpr int kLanes = CubicAxis::kLanes;  // pixels that are computed together
-constexpr int kTaps = CubicAxis::kTaps;
+constexpr int kLanes = 8;  // pixels that are computed together
+constexpr int kTaps = 4;
 constexpr int kBefore = 2;  // repeated columns on each side
 
 // Vector types as in filter.cc.
 typedef float F32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef std::int32_t I32x8 __attribute__((vector_size(32), aligned(4), may_alias));
+
+/// Taps of one axis: `before`, the pixel at or before the centre of an output (-1 .. in - 1), and
+/// the weights of pixels before - 1 .. before + 2. The last output is repeated to whole vectors.
+struct CubicAxis {
+  std::vector<int> before;
+  std::array<std::vector<float>, kTaps> weights;
+
+  CubicAxis(int in, int out) {
+    const std::size_t padded = static_cast<std::size_t>(out) + kLanes - 1;
+    before.resize(padded);
+    for (std::vector<float>& tap : weights) tap.resize(padded);
+    for (std::size_t i = 0; i < padded; ++i) {
+      const double output = std::min(static_cast<double>(i), out - 1.0);
+      const double centre = (output + 0.5) * in / out - 0.5;
+      before[i] = static_cast<int>(std::floor(centre));
+      for (int k = 0; k < kTaps; ++k) {
+        weights[static_cast<std::size_t>(k)][i] =
+            static_cast<float>(cubic_at(before[i] - 1 + k - centre));
+      }
+    }
+  }
+};
 
 /// Kind of the alphas of some pixels, as bits.
 enum Seen : unsigned char { kNothing = 0, kTransparent = 1, kOpaque = 2, kMixed = 3 };

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/simd.h"
-#include "matte/math/certainty.h"
 #include "matte/math/colour_sampling.h"
+#include "matte/math/probability.h"
 #include "matte/pyramid.h"
 #include "matte/tiles.h"
 

@@ -9,8 +9,8 @@
 
 #include "core/simd.h"
 #include "matte/connected_components.h"
-#include "matte/math/certainty.h"
 #include "matte/math/components.h"
+#include "matte/math/probability.h"
 
 namespace cutout {
 

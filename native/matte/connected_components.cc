@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/simd.h"
-#include "matte/math/certainty.h"
+#include "matte/math/probability.h"
 
 namespace cutout {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "matte/math/clamp.h"
+#include "matte/math/probability.h"
 
 namespace cutout {
 

@@ -26,7 +26,7 @@ CUTOUT_SIMD void add_blocks(const float* p, std::ptrdiff_t stride, int columns, 
     for (int x = 0; x < columns; ++x) {
       const int steps = probability_steps(p[x]);
       total += steps;
-      const int value = half_belief(steps);
+      const int value = variance(steps);
       least[static_cast<std::size_t>(x)] =
           value < least[static_cast<std::size_t>(x)] ? value : least[static_cast<std::size_t>(x)];
     }
@@ -35,7 +35,7 @@ CUTOUT_SIMD void add_blocks(const float* p, std::ptrdiff_t stride, int columns, 
   for (int x = 0; x < columns; x += block) {
     const int end = std::min(columns, x + block);
     const int value = *std::min_element(least.begin() + x, least.begin() + end);
-    sums.half_belief +=
+    sums.variance +=
         static_cast<unsigned long long>(value) * static_cast<unsigned long long>(rows * (end - x));
   }
 }
@@ -47,7 +47,7 @@ double uncertainty(std::span<const float> p, int width, const Box& area, ThreadP
   const int block = uncertainty_block(width, height);
   const int columns = std::max(1, kColumns / block) * block;
   std::atomic<unsigned long long> probability{0};
-  std::atomic<unsigned long long> half_belief{0};
+  std::atomic<unsigned long long> variance{0};
   const int block_rows = (area.height + block - 1) / block;
   pool.parallel_for(
       static_cast<std::size_t>(block_rows), kGrain, [&](std::size_t begin, std::size_t end) {
@@ -62,9 +62,9 @@ double uncertainty(std::span<const float> p, int width, const Box& area, ThreadP
           }
         }
         probability += sums.probability;
-        half_belief += sums.half_belief;
+        variance += sums.variance;
       });
-  return uncertainty_of({probability, half_belief});
+  return uncertainty_of({probability, variance});
 }
 
 }  // namespace cutout

@@ -171,7 +171,7 @@ class Contract {
 
   /// The mean of the least p (1 - p) of blocks over the mean of p, in steps of 1/2047.
   static double uncertainty_of(std::span<const float> p, int width, const Box& area, int block) {
-    double half_belief = 0;
+    double variance = 0;
     double belief = 0;
     for (int top = 0; top < area.height; top += block) {
       for (int left = 0; left < area.width; left += block) {
@@ -185,10 +185,10 @@ class Contract {
             belief += value;
           }
         }
-        half_belief += least * pixels;
+        variance += least * pixels;
       }
     }
-    return belief > 0 ? half_belief / belief : 1;
+    return belief > 0 ? variance / belief : 1;
   }
 
   void uncertainty() {

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "matte/math/certainty.h"
 #include "matte/math/colour_sampling.h"
 #include "matte/math/foreground_colours.h"
+#include "matte/math/probability.h"
 #include "matte/pyramid.h"
 #include "scalar/matte.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "matte/math/certainty.h"
+#include "matte/math/probability.h"
 #include "scalar/matte.h"
 
 namespace cutout::test {

@@ -6,8 +6,8 @@
 #include "cuda/kernel.h"
 #include "cuda/kernels/pyramid.h"
 #include "cuda/table.h"
-#include "matte/math/clamp.h"
 #include "matte/math/colour_sampling.h"
+#include "matte/math/probability.h"
 
 namespace cutout::cuda {
 

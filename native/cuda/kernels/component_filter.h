@@ -7,8 +7,8 @@
 #include "cuda/kernel.h"
 #include "cuda/kernels/blocks.h"
 #include "cuda/kernels/union_find.h"
-#include "matte/math/certainty.h"
 #include "matte/math/components.h"
+#include "matte/math/probability.h"
 
 namespace cutout::cuda {
 

@@ -33,10 +33,10 @@ struct SumUncertainty {
     } else if (at.thread_x == 0 && at.thread_y == 0) {
       if constexpr (kPhase == 0) {
         part.probability = 0;
-        part.half_belief = 0;
+        part.variance = 0;
       } else {
         if (part.probability != 0) atomic_add(&sums->probability, part.probability);
-        if (part.half_belief != 0) atomic_add(&sums->half_belief, part.half_belief);
+        if (part.variance != 0) atomic_add(&sums->variance, part.variance);
       }
     }
   }
@@ -50,14 +50,14 @@ struct SumUncertainty {
     for (int y = top; y < bottom; ++y) {
       for (int x = left; x < right; ++x) {
         const int steps = probability_steps(p[index_of(area.left + x, area.top + y, stride)]);
-        const int value = half_belief(steps);
+        const int value = variance(steps);
         total += static_cast<unsigned long long>(steps);
         if (value < least) least = value;
       }
     }
     const int pixels = (right - left) * (bottom - top);
     atomic_add(&part.probability, total);
-    atomic_add(&part.half_belief,
+    atomic_add(&part.variance,
                static_cast<unsigned long long>(least) * static_cast<unsigned long long>(pixels));
   }
 };

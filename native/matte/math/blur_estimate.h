@@ -5,8 +5,7 @@
 #include <cstdint>
 
 #include "core/simd.h"
-#include "matte/math/certainty.h"
-#include "matte/math/clamp.h"
+#include "matte/math/probability.h"
 
 namespace cutout {
 

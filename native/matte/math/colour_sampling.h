@@ -3,9 +3,8 @@
 #include <cstdint>
 
 #include "core/simd.h"
-#include "matte/math/certainty.h"
-#include "matte/math/clamp.h"
 #include "matte/math/noise.h"
+#include "matte/math/probability.h"
 #include "matte/math/pyramid.h"
 
 namespace cutout {

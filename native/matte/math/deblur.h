@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "core/simd.h"
-#include "matte/math/certainty.h"
+#include "matte/math/probability.h"
 
 namespace cutout {
 

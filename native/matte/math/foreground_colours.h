@@ -1,6 +1,6 @@
 #pragma once
 
-#include "matte/math/clamp.h"
+#include "matte/math/probability.h"
 
 namespace cutout {
 

@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
-#include "matte/math/clamp.h"
 #include "matte/math/local_model.h"
 #include "matte/math/noise.h"
 #include "matte/math/pixel.h"
+#include "matte/math/probability.h"
 
 namespace cutout {
 

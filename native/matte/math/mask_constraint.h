@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "core/simd.h"
-#include "matte/math/clamp.h"
+#include "matte/math/probability.h"
 
 namespace cutout {
 

@@ -1,9 +1,8 @@
 #pragma once
 
 #include "core/simd.h"
-#include "matte/math/certainty.h"
-#include "matte/math/clamp.h"
 #include "matte/math/local_model.h"
+#include "matte/math/probability.h"
 #include "matte/math/stencil.h"
 
 namespace cutout {

@@ -12,8 +12,8 @@ CUTOUT_HD int probability_steps(float p) {
   return static_cast<int>(p * static_cast<float>(kProbabilitySteps) + 0.5F);
 }
 
-/// How far a probability is from certain: 0 at 0 and 1, largest at 1/2, in squared steps.
-CUTOUT_HD int half_belief(int steps) { return steps * (kProbabilitySteps - steps); }
+/// The variance p (1 - p) of a yes or no of that probability, in squared steps.
+CUTOUT_HD int variance(int steps) { return steps * (kProbabilitySteps - steps); }
 
 /// The side of the blocks that are measured, in network pixels: 4 at 1024, 1 below 512. Edges and
 /// hair are narrower.
@@ -25,13 +25,13 @@ CUTOUT_HD int uncertainty_block(int width, int height) {
 /// Sums over an area of a prediction.
 struct UncertaintySums {
   unsigned long long probability;  // steps of all pixels
-  unsigned long long half_belief;  // the least of each block, for each of its pixels
+  unsigned long long variance;     // the least of each block, for each of its pixels
 };
 
 /// The measure that uncertainty.h defines; 1 where nothing is believed.
 CUTOUT_HD double uncertainty_of(const UncertaintySums& sums) {
   if (sums.probability == 0) return 1;
-  return static_cast<double>(sums.half_belief) /
+  return static_cast<double>(sums.variance) /
          (static_cast<double>(kProbabilitySteps) * static_cast<double>(sums.probability));
 }
 

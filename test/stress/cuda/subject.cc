@@ -40,7 +40,7 @@ void sum_uncertainty(Cases& cases, Tables tables, std::span<double> found) {
   const Box area = area_of(cases, output);
   const int block = cases.pick(1, 9);
   unsigned long long belief = 0;
-  unsigned long long half_belief = 0;
+  unsigned long long variance = 0;
   for (int top = 0; top < area.height; top += block) {
     for (int left = 0; left < area.width; left += block) {
       std::vector<int> values;
@@ -52,7 +52,7 @@ void sum_uncertainty(Cases& cases, Tables tables, std::span<double> found) {
           values.push_back(steps * (2047 - steps));
         }
       }
-      half_belief += static_cast<unsigned long long>(std::ranges::min(values)) * values.size();
+      variance += static_cast<unsigned long long>(std::ranges::min(values)) * values.size();
     }
   }
   for (std::size_t i = 0; i < tables.size(); ++i) {
@@ -61,7 +61,7 @@ void sum_uncertainty(Cases& cases, Tables tables, std::span<double> found) {
     const Buffer<UncertaintySums> sums(table, std::vector<UncertaintySums>(1));
     check(table, table.sum_uncertainty(p.data(), output.width, area, block, sums.data(), nullptr));
     const UncertaintySums got = sums.read().front();
-    found[i] = got.probability == belief && got.half_belief == half_belief ? 0 : 1;
+    found[i] = got.probability == belief && got.variance == variance ? 0 : 1;
   }
 }
 
