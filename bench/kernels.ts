@@ -26,9 +26,9 @@ export const command: BenchCommand = {
 
 const KERNELS = [
   'networkInput',
-  'guidedUpsample5',
-  'guidedUpsample15',
-  'guidedUpsample40',
+  'refine5',
+  'refine15',
+  'refine40',
   'filterComponents',
   'reduceToHalf',
   'reduceToTenth',

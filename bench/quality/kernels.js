@@ -34,7 +34,7 @@ export function openKernels(file, threads) {
       const data = withAlpha(rgb);
       const image = { data, width, height, stride: width * 4 };
       const roi = whole(image);
-      addon.guidedUpsample(image, guideOf(rgb, { width, height }, small), p, roi, 'clear', threads);
+      addon.refine(image, guideOf(rgb, { width, height }, small), p, roi, 'clear', threads);
       return split(data);
     },
     /**

@@ -13,7 +13,7 @@ namespace cutout {
 /// Memory of large blocks that come and go with every job: those of the networks on the CPU, in
 /// place of ONNX Runtime's arena, and the planes of refinement. Blocks have their exact size
 /// instead of a power of two, use huge pages where the system has them, reuse each other's pages,
-/// and are returned to the system by release_cached(). See docs/decisions/0011 and 0080.
+/// and are returned to the system by release_cached(). See decision 0011 and 0080.
 ///
 /// | size        | source                                                                         |
 /// |-------------|--------------------------------------------------------------------------------|

@@ -34,7 +34,7 @@ struct FilterTaps {
 
 /// Says for each pixel of one axis of the image which is the network pixel at or before its centre,
 /// the share `t` of the next one, and the spline's weights of network pixels base - 1 .. base + 2
-/// (matte/guided_upsample.h).
+/// (matte/refine.h).
 struct GuideTaps {
   const int* base;
   const float* t;

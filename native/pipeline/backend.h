@@ -82,7 +82,7 @@ class SolvedMatte {
 
   /// Multiplies the alpha of the image's part with the matte, replaces mixed colours by the
   /// foreground's, and makes everything outside `roi` transparent, in pixels of the part
-  /// (matte/guided_upsample.h). The whole image is then in the caller's buffer; a
+  /// (matte/refine.h). The whole image is then in the caller's buffer; a
   /// reduced one at its front, in rows without padding. The summary is of the whole image. A device
   /// that stops working before the image comes back leaves the buffer as it was.
   virtual Status write(const Box& roi, HiddenColour hidden, MatteSummary& summary) const = 0;

@@ -10,9 +10,9 @@
 #include "image/resample.h"
 #include "matte/colour_sampling.h"
 #include "matte/component_filter.h"
-#include "matte/guided_upsample.h"
 #include "matte/math/probability.h"
 #include "matte/pixels.h"
+#include "matte/refine.h"
 #include "matte/uncertainty.h"
 
 namespace cutout {

@@ -67,7 +67,7 @@ class Device final : public DeviceMemory {
   Status copy(void* to, const void* from, std::size_t bytes) override;
 
   [[nodiscard]] const cuda::Table& table() const { return table_; }
-  /// Ends a graph of the device (cuda::NetworkTable::end_graph).
+  /// Destroys a graph that cuda::NetworkTable::end_graph made on the device.
   void destroy_graph(void* graph) noexcept;
   /// Returns the memory that is kept to the device.
   void release_kept() noexcept;

@@ -35,20 +35,20 @@ struct MatteRequest {
   int detector_slot = 0;  // MatteJob::detector_slot
 };
 
-/// What an engine's devices run the steps around the network with, and the jobs that each has.
+/// The devices of an engine, the backend on which each runs the steps around the network, and the
+/// jobs that each has.
 /// Devices are numbered from 0, in the order of the engine's options. Thread-safe.
 class DevicePool {
  public:
-  /// With kernels, each of these devices runs the steps, in memory of its budget if there are
-  /// some; without, the CPU does for all of them.
+  /// With kernels, each of these devices runs the steps, in memory of its budget where
+  /// budgets are given; without kernels, the CPU does for all of them.
   DevicePool(const cuda::Table* kernels, std::span<const int> numbers,
              std::span<const std::shared_ptr<ort::DeviceMemoryBudget>> budgets = {});
 
   /// Makes a matte on the device with the fewest jobs of those on which its networks work; the job
   /// stays there. If that device stops working, its networks are told so, and the job runs once
-  /// more, on another one, unless its pixels may have been changed. kDevice where none works. At
-  /// most as many jobs run at a time as the networks have slots.
-  /// The pool is the job's.
+  /// more, on another one, unless its pixels may have been changed. kDevice where none works. The
+  /// caller runs at most as many jobs at a time as the networks have slots. The pool is the job's.
   Status run(const MatteRequest& job, ThreadPool& pool, const CancelToken& token,
              MatteResult& result);
 

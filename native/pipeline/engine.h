@@ -31,9 +31,9 @@ namespace cutout {
 struct EngineOptions {
   std::string runtime_path;
   ort::Provider provider = ort::Provider::kCpu;
-  std::vector<int> device_ids{0};      // not empty; on the CPU so many copies of the networks
+  std::vector<int> device_ids{0};      // not empty; on the CPU one copy of the networks each
   std::vector<std::string> libraries;  // ort::open_device()
-  std::string kernels_path;            // libcutout_cuda.so; empty: the one beside this program
+  std::string kernels_path;            // libcutout_cuda.so; empty: the one beside the addon
   int workers = 1;
   int intra_op_threads = 1;
   int pixel_threads = 1;
@@ -125,8 +125,8 @@ class Engine {
 
   /// kRuntime when the library cannot be opened or a thread cannot be started; kProvider, kDriver
   /// or kDevice when the GPU cannot be used; kOutOfMemory. The options have been checked. On a GPU
-  /// the steps around the network run there too if libcutout_cuda.so is beside this program; if it
-  /// is not, a line of the log says so, and if it is another version, that is kProvider.
+  /// the steps around the network run there too if there is a library of kernels (`kernels_path`);
+  /// if there is none, a line of the log says so, and if it is another version, that is kProvider.
   static Status create(const EngineOptions& options, std::unique_ptr<Engine>& engine);
 
   /// Opens, checks and warms up a network on the pixel executor. Replaces a network of the same
@@ -169,7 +169,7 @@ class Engine {
   [[nodiscard]] const std::vector<std::shared_ptr<ort::DeviceMemoryBudget>>& budgets() const {
     return budgets_;
   }
-  /// Networks that mattes are made with which load() is opening, by their names.
+  /// The matting networks that load() is opening, by name.
   [[nodiscard]] std::map<std::string, LoadStep> loading();
   /// What the batchers of the loaded networks do, for each device; empty if none has a batcher.
   [[nodiscard]] std::vector<DeviceWork> device_work();
@@ -210,7 +210,7 @@ class Engine {
   std::shared_ptr<const SubjectTypes> subject_types();
   /// Null when no network of that name is loaded.
   std::shared_ptr<Replicas> find_network(const std::string& name);
-  /// Shows a network among opening() while it exists.
+  /// Shows a network among loading() while it exists.
   class NetworkLoad;
   void note_step(const std::string& network, std::size_t device, int batch);
   /// Whether there are GPUs, or copies on the CPU in their place.

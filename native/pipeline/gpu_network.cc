@@ -24,7 +24,7 @@ using low_precision::Type;
 /// The head of a file: this magic, then numbers of 32 bits; the arrays follow, each aligned to 8
 /// bytes.
 constexpr std::array<char, 8> kMagic = {'C', 'U', 'T', 'O', 'U', 'T', 'G', '1'};
-struct Head {
+struct FileHeader {
   std::uint32_t code = 0;     // numbers of 64 bits
   std::uint32_t floats = 0;   // of 32 bits
   std::uint32_t weights = 0;  // bytes, float16
@@ -72,6 +72,7 @@ void unpack_weights(const Conv& conv, std::uint16_t* to) {
 /// Whether an operation is one that cuda/network/table.h has.
 bool is_supported(const Operation& operation, const std::vector<low_precision::Value>& values) {
   const auto type = [&](int value) { return values[static_cast<std::size_t>(value)].type; };
+  // 16 bits; the weights of such a file are float16, which decides how they are computed with.
   const bool half =
       std::ranges::all_of(operation.inputs, [&](int value) { return type(value) == Type::kBf16; });
   switch (operation.kind) {
@@ -160,7 +161,7 @@ Status GpuNetwork::read(const std::string& path) {
   file_.resize(static_cast<std::size_t>(size));
   file.seekg(0);
   file.read(reinterpret_cast<char*>(file_.data()), static_cast<std::streamsize>(file_.size()));
-  Head head;
+  FileHeader head;
   const std::size_t before = kMagic.size() + sizeof head;
   if (!file || file_.size() < before ||
       std::memcmp(file_.data(), kMagic.data(), kMagic.size()) != 0) {

@@ -7,7 +7,7 @@
 #include "core/image_view.h"
 #include "core/status.h"
 #include "matte/summary.h"
-#include "pipeline/infer.h"
+#include "pipeline/second_network.h"
 
 namespace cutout {
 
@@ -18,8 +18,8 @@ struct MatteResult {
   std::optional<Subject> subject;
   /// Whether the job's pixels may have been changed; after an error too.
   bool pixels_changed = false;
-  int runs = 0;  // of the first network: 2 when a smaller input left it in doubt, 0 when its output
-                 // was kept
+  int runs = 0;  // of the first network: 2 when a smaller input left it in doubt, 0 when the plan
+                 // brought its output
   double uncertainty = 1;  // of the answer, 0..1 (matte/uncertainty.h)
   SecondLook second_look = SecondLook::kNone;
   std::vector<float> output;  // of the networks, if it is to be kept; then:
@@ -33,8 +33,8 @@ struct MatteResult {
   double matte_ms = 0;
 };
 
-/// Makes one matte in four stages, on the calling thread and idle threads of the pool. These are
-/// the parts of step 5 (pipeline) of a request in docs/architecture.md:
+/// Makes one matte in four stages, on the calling thread and idle threads of the pool. They are
+/// what step 5 (pipeline) of a request in docs/architecture.md needs of a matte:
 ///
 /// | stage   | from                | to                                      | file      |
 /// |---------|---------------------|-----------------------------------------|-----------|

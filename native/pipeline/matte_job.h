@@ -30,7 +30,7 @@ struct MatteJob {
   const MattePlan& plan;
   LoadedNetwork& network;
   std::optional<std::reference_wrapper<LoadedNetwork>> second;           // answers the same image
-  std::optional<std::reference_wrapper<const SubjectTypes>> classifier;  // of the subject; a head
+  std::optional<std::reference_wrapper<const SubjectTypes>> classifier;  // of the subject's type
   int detector_slot = 0;  // of the classifier; no other job uses it meanwhile
 };
 

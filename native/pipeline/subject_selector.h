@@ -26,7 +26,7 @@ struct SelectorSpec {
 struct SelectorPoint {
   float x = 0;
   float y = 0;
-  float label = 0;  // of the network: 0 out, 1 in; 2 and 3: first and last corner of a box
+  float label = 0;  // of the network: 0 out, 1 in; 2, 3: first and last corner of a box; -1: no box
 };
 
 /// A mask of the whole image, and the network's own estimate of its overlap with the subject.

@@ -5,7 +5,7 @@ import { closureOf, folderOf } from './packages.js';
 
 /** @typedef {import('./packages.js').Platform} Platform */
 
-/** Opened by our addon, which is carried beside it; of the npm package nothing else is needed (docs/decisions/0001). */
+/** Opened by our addon, which is carried beside it; of the npm package nothing else is needed (decision 0001). */
 const runtime = 'onnxruntime-node';
 
 /**

@@ -3,7 +3,7 @@ import type { Stores } from '../billing/stores.ts';
 import { type Config, describeConfig, withModel } from '../config/readConfig.ts';
 import { UserError } from '../errors.ts';
 import { sizeLimits } from '../image/size.ts';
-import { onStopSignal } from '../ops/stop.ts';
+import { onStopSignal } from '../ops/stopSignals.ts';
 import { billingOf, improveOf } from '../server/options.ts';
 import { accountsCommands } from './accounts.ts';
 import type { CheckOptions } from './check/check.ts';

@@ -29,7 +29,7 @@ import {
 } from '../models/pull.ts';
 import type { PreparedRecord } from '../models/record.ts';
 import { verifyPrepared, verifySource } from '../models/verify.ts';
-import { onStopSignal } from '../ops/stop.ts';
+import { onStopSignal } from '../ops/stopSignals.ts';
 import { type AddOptions, addNetwork } from './modelsAdd.ts';
 import { listNetworks, listTable, preparedIn } from './modelsList.ts';
 import { type Open, openOnDevice } from './modelsOnDevice.ts';

@@ -66,7 +66,7 @@ interface Acquired {
   done?: boolean;
 }
 
-/** Releases what was acquired, last first: the slot always, the others as `Admitted.end` says. */
+/** Releases what was acquired, the slot first, because others wait for it: always; the others as `Admitted.end` says. */
 async function release(
   { ticket, reservation, releaseSlot, begun, done = false }: Acquired,
   { stages }: RequestTelemetry,
@@ -102,10 +102,10 @@ export class Admission {
   }
 
   /**
-   * Begins a request, before anything of it is read: rejects with 429 while an earlier job of the account takes longer than it
-   * may. Resolves with what times the reading of headers.
+   * Rejects with 429 while an earlier job of the account takes longer than it may. Resolves with what times the work of a
+   * request with the account's images, the reading of their headers included.
    */
-  async begin(accountId: string): Promise<JobWatch> {
+  async watch(accountId: string): Promise<JobWatch> {
     const { pixelJobs, rate } = this.#parts;
     if (pixelJobs?.isOverdue(accountId)) throw jobOverdue(await rate.state(accountId));
     return pixelJobs?.watch(accountId) ?? (() => () => {});
@@ -113,12 +113,12 @@ export class Admission {
 
   /**
    * Checks concurrent requests (429), rate (429) and credits (402), waits until what the plan needs is loaded, then for a
-   * slot (503). Writes nothing to the ledger. If it rejects, everything that was acquired is released.
+   * slot (503; 400 where no memory would suffice). Writes nothing to the ledger. If it rejects, everything that was acquired is released.
    */
   async admit(call: AdmissionCall): Promise<Admitted> {
     const acquired: Acquired = {};
     try {
-      const watch = await this.begin(call.accountId);
+      const watch = await this.watch(call.accountId);
       await call.permit.take();
       acquired.ticket = await this.#takeRate(call);
       const tier = await this.#checkCredits(call);

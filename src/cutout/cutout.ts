@@ -63,7 +63,7 @@ export function createCutout(parts: CutoutParts): Cutout {
     try {
       const result = await idempotency.resultFor(caller, async (keySignal) => {
         // Step 1.
-        const watch = await admission.begin(accountId);
+        const watch = await admission.watch(accountId);
         const loaded = await load(request, downloads, { ...parts, watch }, keySignal);
         // Step 2: an earlier result for the same content, or else a new one.
         const make = (names: ContentNames, sharedSignal: AbortSignal) => {

@@ -182,7 +182,7 @@ class RequestDownloads implements ImageDownloads {
 }
 
 /**
- * Images by address (docs/decisions/0190). Before anything is requested, the caller has passed its route's precheck and
+ * Images by address (decision 0190). Before anything is requested, the caller has passed its route's precheck and
  * has a download slot and memory; that memory grows with the bytes that arrive.
  */
 export const createDownloadsFor =

@@ -16,7 +16,7 @@ import { isEmptyForeground, type NetworkProfile, type Plan, typeLabel } from './
 import { withMaskErrors } from './publicError.ts';
 import type { NetworkSize } from './qualityProfile.ts';
 import type { SubjectSelection } from './subjectSelection.ts';
-import { type UncertaintyCurve, uncertaintyScore } from './uncertainty.ts';
+import { type UncertaintyCurve, uncertaintyScore } from './uncertaintyScore.ts';
 
 export interface PipelineParts extends NetworkProfile {
   readonly engine: Pick<Engine, 'matte' | 'compose' | 'encodePng'>;
@@ -51,7 +51,7 @@ export interface PipelineResult extends Dimensions {
   readonly foreground: Box;
   /** X-Type: the subject named or classified, at the requested level; undefined for level `none`. */
   readonly type: string | undefined;
-  /** X-Uncertainty-Score: the chance that a person has to look at the result (uncertainty.ts); -1: not known. */
+  /** X-Uncertainty-Score: the chance that a person has to look at the result (uncertaintyScore.ts); -1: not known. */
   readonly uncertainty: number;
 }
 

@@ -59,7 +59,7 @@ const piece = 2 ** 20;
  * leaves the process; names are hashes of them.
  *
  * Without SHA instructions GMAC takes a fifteenth of the time of SHA-256 (22 MB: 4 ms against 60), so it runs on the
- * JavaScript thread (docs/decisions/0088). It yields after each piece: uploads often end at the same time, and hashing
+ * JavaScript thread (decision 0088). It yields after each piece: uploads often end at the same time, and hashing
  * all of them in a row would block every other request.
  */
 export function createContentIdentifier(key: Uint8Array = randomBytes(32)): ContentIdentifier {

@@ -65,7 +65,7 @@ const avifEncoderBytes = 64e6;
 
 /**
  * Upper bound of the bytes that encoding takes beside the raster, the file included; of noise for WebP and AVIF, of
- * photographs for the others (docs/decisions/0219). `auto` is PNG or JPG.
+ * photographs for the others (decision 0219). `auto` is PNG or JPG.
  */
 export const encodeBytes = (format: OutputFormat | 'auto', { width, height }: Dimensions): number =>
   width * height * { auto: 3, png: 3, jpg: 1.5, webp: 36, avif: 48, zip: 5 }[format] +
@@ -82,7 +82,7 @@ export function resolveFormat(
 
 /**
  * Baseline, 4:2:0, quality 90. Standard Huffman tables: optimal ones need a second pass over the image, twice
- * the time for 1 % of the size (docs/decisions/0042).
+ * the time for 1 % of the size (decision 0042).
  */
 const jpegOptions = {
   quality: 90,
@@ -96,7 +96,7 @@ const webpOptions = { quality: 90, alphaQuality: 100, exact: true, effort: 2 } a
 /** Every pixel of the raster, those of alpha 0 included. */
 const losslessWebpOptions = { lossless: true, exact: true, effort: 0 } as const;
 
-/** Colours: higher efforts take 2 to 30 times the time for 10 to 20 % of the size (docs/decisions/0219). */
+/** Colours: higher efforts take 2 to 30 times the time for 10 to 20 % of the size (decision 0219). */
 const avifOptions = { quality: 75, chromaSubsampling: '4:4:4', effort: 0, tune: 'ssim' } as const;
 /** Alpha: lossless, in an image without colours. */
 const avifAlphaOptions = { lossless: true, effort: 0 } as const;

@@ -3,7 +3,7 @@ import type { Density, Dimensions } from './types.ts';
 
 /**
  * ICC profile and resolution to insert into finished JPEG and WebP files: sharp accepts a profile only as a
- * file on disk, where nothing of an upload may be written (docs/decisions/0041).
+ * file on disk, where nothing of an upload may be written (decision 0041).
  */
 export interface Tags {
   readonly icc?: Uint8Array;

@@ -191,7 +191,7 @@ function conversionOf({ matrix, curves: [r, g, b] }: Space): Conversion | undefi
  * Converts from sRGB to the space of an RGB profile with three primaries and three curves (Display P3, Adobe
  * RGB, ProPhoto and those of cameras and displays), relative colorimetric. Undefined if no conversion is
  * needed (sRGB), and for profiles with lookup tables: a result keeps those, but nothing is converted to them
- * (docs/decisions/0089).
+ * (decision 0089).
  *
  * @param icc a complete RGB profile (`usableRgbProfile`)
  */

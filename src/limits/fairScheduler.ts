@@ -75,7 +75,7 @@ interface Account {
    */
   virtualTime: number;
   /** How many times their estimates its jobs took: a decaying mean. */
-  excess: number;
+  slowdown: number;
   /** When it last asked for a slot or left one. */
   seen: number;
   /** Its waiting jobs by virtual deadline, the first one first. */
@@ -104,7 +104,7 @@ const sum = (numbers: readonly number[]): number => numbers.reduce((total, numbe
 const lengthOf = (queue: readonly WaitingJob[]): number => sum(queue.map(({ job }) => job.ms));
 
 /**
- * Fair scheduler in front of memory and processors (docs/decisions/0150). A bounded number of jobs runs at a
+ * Fair scheduler in front of memory and processors (decision 0150). A bounded number of jobs runs at a
  * time. The next one is chosen by
  *
  * - account: the account with the lowest virtual time goes first (start-time fair queueing), so that no
@@ -115,7 +115,7 @@ const lengthOf = (queue: readonly WaitingJob[]): number => sum(queue.map(({ job 
  *
  * The wait is predicted from the work ahead and the measured service rate of the machine: a job that would wait too
  * long, or beyond its deadline, is refused at once. Where the prediction was wrong, it is refused when it has waited for
- * that long.
+ * `waitMs`.
  */
 export class FairScheduler {
   readonly #options: FairSchedulerOptions;
@@ -224,7 +224,7 @@ export class FairScheduler {
 
   /** Whether the job leaves slots to others: its size says so, or what its account's jobs took lately. */
   #isHeavy({ heavy, account }: Job): boolean {
-    return heavy || (this.#accounts.get(account)?.excess ?? 1) > slowFactor;
+    return heavy || (this.#accounts.get(account)?.slowdown ?? 1) > slowFactor;
   }
 
   /** Whether the job may have one of the free slots. */
@@ -302,7 +302,7 @@ export class FairScheduler {
 
   #accountOf(name: string): Account {
     const known = this.#accounts.get(name);
-    const account = known ?? { virtualTime: this.#virtualTime, excess: 1, seen: 0, queue: [] };
+    const account = known ?? { virtualTime: this.#virtualTime, slowdown: 1, seen: 0, queue: [] };
     account.seen = this.#now();
     // Idle accounts accrue no credit.
     if (account.queue.length === 0) account.virtualTime = Math.max(account.virtualTime, this.#virtualTime);
@@ -378,7 +378,7 @@ export class FairScheduler {
       const account = this.#accountOf(job.account);
       const took = this.#now() - started - waited;
       account.virtualTime += Math.max(0, took - job.ms);
-      account.excess += (took / Math.max(1, job.ms) - account.excess) * lastJobWeight;
+      account.slowdown += (took / Math.max(1, job.ms) - account.slowdown) * lastJobWeight;
       free();
       this.#dispatch();
       if (this.#running.size === 0 && !this.#backlogged) {

@@ -48,9 +48,9 @@ const heldFor = (largestBody: number): number =>
 export const roomForBody = (largestBody: number): number => 2 * heldFor(largestBody);
 
 /**
- * Bounds the bytes of all requests together (docs/decisions/0151). Waiting requests hold their bodies, so
+ * Bounds the bytes of all requests together (decision 0151). Waiting requests hold their bodies, so
  * bodies and answers leave room for the largest job, and half of the room in any case: jobs can always
- * proceed, and free what waits. No account can take everything (docs/decisions/0171): one alone holds at most
+ * proceed, and free what waits. No account can take everything (decision 0171): one alone holds at most
  * three quarters, each of two three sevenths, and an account that holds nothing gets whatever is free.
  */
 export class MemoryBudget {

@@ -26,7 +26,7 @@ export interface RateOptions {
 /**
  * Rate limit in megapixels per account and window. A fixed window starts with its first counted call. A call
  * that does not fit is refused and consumes nothing; a failed one gives back what it took, and the window
- * with it if it was the only one. docs/decisions/0056 says why this is not a library, 0145 how nodes share
+ * with it if it was the only one. decision 0056 says why this is not a library, 0145 how nodes share
  * it.
  */
 export interface RateLimit {

@@ -102,7 +102,7 @@ export const manifestSchema = z.strictObject({
   features: z.string().min(1).optional(),
   /** Network that looks at what leaves this one in doubt, with CUTOUT_SECOND_MODEL=auto. */
   second: z.string().min(1).optional(),
-  /** The chance that a result of it and its second network needs a person, by its uncertainty (cutout/uncertainty.ts). */
+  /** The chance that a result of it and its second network needs a person, by its uncertainty (cutout/uncertaintyScore.ts). */
   uncertainty: z
     .strictObject({
       floor: z.number().min(0).max(1),
@@ -113,11 +113,11 @@ export const manifestSchema = z.strictObject({
   /** Table of 8-bit scales beside the manifest (src/compiler/quantise/table.ts), for networks that can be quantised. */
   int8: relativePath.optional(),
   /**
-   * Mean difference between its mattes in bf16 and in floats, of 1, as measured (docs/decisions/0213); for networks that
+   * Mean difference between its mattes in bf16 and in floats, of 1, as measured (decision 0213); for networks that
    * can be computed in bf16.
    */
   bf16: z.number().min(0).max(1).optional(),
-  /** Figures of the network's card, measured as docs/decisions/0232 says. */
+  /** Figures of the network's card, measured as decision 0232 says. */
   quality: z
     .strictObject({
       /** Median correlation of whole results with masks by people (`bench quality --manifest`). */

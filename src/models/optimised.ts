@@ -10,7 +10,7 @@ import { readKept } from './json.ts';
 /**
  * A prepared network as optimised by ONNX Runtime for one processor, cached beside the prepared file. It
  * opens in a fraction of the time, since nothing is optimised again and the weights are memory-mapped
- * (docs/decisions/0081). If anything is wrong with it, the prepared file is opened instead.
+ * (decision 0081). If anything is wrong with it, the prepared file is opened instead.
  */
 
 /** What the copy depends on beside the prepared file. */

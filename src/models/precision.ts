@@ -27,10 +27,10 @@ const DOT_PRODUCTS: readonly string[] = ['amx_int8', 'avx512_vnni', 'avx_vnni', 
 /** Instruction sets for dot products of bf16. */
 const BF16: readonly string[] = ['amx_bf16', 'avx512_bf16'];
 
-/** Instruction sets that `auto` takes Cutout's operators for (docs/decisions/0212, 0213). */
+/** Instruction sets that `auto` takes Cutout's operators for (decision 0212, 0213). */
 const FASTER_OPERATORS: readonly string[] = ['amx_int8', 'avx512_vnni', ...BF16];
 
-/** Cutout's operators that make 8 bits worthwhile without dot products (docs/decisions/0215). */
+/** Cutout's operators that make 8 bits worthwhile without dot products (decision 0215). */
 const WITHOUT_DOT_PRODUCTS: readonly string[] = ['avx512', 'avx2'];
 
 /** Largest mean difference from floats at which `auto` takes bf16. */
@@ -141,9 +141,9 @@ const replacesDotProducts = ({ requestedOperators }: PrecisionQuestion): boolean
 /**
  * Chooses the number format of a network for a device. GPU: float16 where published, else float32. CPU: int8
  * if the network has a scale table and the processor has dot-product instructions, or AVX2 or AVX-512 for Cutout's operators;
- * ONNX Runtime gains nothing without dot products (docs/decisions/0109). Else bf16 if the processor has its dot
+ * ONNX Runtime gains nothing without dot products (decision 0109). Else bf16 if the processor has its dot
  * products and the network was measured to lose little, else float32. Cutout's own operators where the processor has a
- * kernel for them that is faster (docs/decisions/0212, 0213). Throws ModelError `MODEL_UNSUPPORTED` for a setting that
+ * kernel for them that is faster (decision 0212, 0213). Throws ModelError `MODEL_UNSUPPORTED` for a setting that
  * cannot be met.
  */
 export function choosePrecision(manifest: Manifest, question: PrecisionQuestion): PrecisionChoice {

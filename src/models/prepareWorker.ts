@@ -18,7 +18,7 @@ export interface PrepareTask {
 }
 
 /**
- * Writes prepared.onnx and its record from the published file, whose checksum it verifies while reading.
+ * Writes the prepared file of a form and its record from the published file, whose checksum it verifies while reading.
  * Memory: the source file and one of its tensors. Rejects with ModelError.
  */
 async function prepare({ modelsDir, entry, form }: PrepareTask): Promise<PreparedRecord> {

@@ -216,7 +216,7 @@ export function pullNetwork(entry: CatalogueEntry, options: PullOptions): Promis
   });
 }
 
-/** Prepares prepared.onnx again from the pulled file. Rejects with ModelError. */
+/** Writes the prepared file again from the pulled one. Rejects with ModelError. */
 export function prepareAgain(entry: CatalogueEntry, options: PullOptions): Promise<PreparedRecord> {
   return locked(entry.manifest, options, () => prepareUnlessDone(entry, options, true));
 }

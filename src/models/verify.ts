@@ -17,7 +17,7 @@ const absent = (error: unknown): undefined => {
   if (codeOf(error) !== 'ENOENT') throw error;
 };
 
-/** Reads all of source.onnx. */
+/** Reads all of the published file. */
 export async function verifySource(files: NetworkFiles, manifest: Manifest): Promise<SourceState> {
   const found = await digestFile(files.source).catch(absent);
   if (!found) return 'missing';
@@ -40,7 +40,7 @@ async function isCurrent(record: PreparedRecord, entry: CatalogueEntry, form: Fo
   );
 }
 
-/** Reads all of prepared.onnx: 0.2 to 0.5 s for 176 MB. */
+/** Reads all of the prepared file: 0.2 to 0.5 s for 176 MB. */
 export async function verifyPrepared(
   files: NetworkFiles,
   entry: CatalogueEntry,

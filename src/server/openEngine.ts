@@ -1,7 +1,7 @@
 import type { Form } from '../compiler/form.ts';
 import type { EngineConfig } from '../config/engine.ts';
 import type { NetworkSize } from '../cutout/qualityProfile.ts';
-import type { UncertaintyCurve } from '../cutout/uncertainty.ts';
+import type { UncertaintyCurve } from '../cutout/uncertaintyScore.ts';
 import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { LazySelector } from '../engine/selector.ts';
@@ -15,7 +15,7 @@ import { choosePrecision, formFor, type PrecisionChoice, refusedText } from '../
 import { loadWithNotices, openNetwork } from './openNetwork.ts';
 import { openSelector } from './openSelector.ts';
 import { isAbsent, openSubjectTypes } from './openSubjectTypes.ts';
-import { SecondNetwork } from './secondNetwork.ts';
+import { SecondNetworkLoader } from './secondNetworkLoader.ts';
 
 /** The engine with its network loaded and warmed up. */
 export interface OpenedEngine {
@@ -24,7 +24,7 @@ export interface OpenedEngine {
   /** Chances of results, by the uncertainty of the network; undefined: not known for this one. */
   readonly curve: UncertaintyCurve | undefined;
   /** The network that looks at what leaves the first one in doubt; undefined: none does. */
-  readonly second: SecondNetwork | undefined;
+  readonly second: SecondNetworkLoader | undefined;
   readonly info: NetworkInfo;
   readonly threads: Threads;
   readonly precision: PrecisionChoice;
@@ -143,7 +143,7 @@ async function openSecond(
   open: Open,
   { model, secondModel }: EngineConfig,
   { pull, observer }: Pick<StartOptions, 'pull' | 'observer'>,
-): Promise<SecondNetwork | undefined> {
+): Promise<SecondNetworkLoader | undefined> {
   const { name } = second.located;
   const named = secondModel !== 'auto';
   const loaded = await open(second, pull && named).then(
@@ -159,7 +159,12 @@ async function openSecond(
   );
   // One that nothing will fetch gets no memory.
   if (!loaded && !pull) return undefined;
-  return new SecondNetwork({ name, loaded, open: (fetch, signal) => open(second, fetch, signal), observer });
+  return new SecondNetworkLoader({
+    name,
+    loaded,
+    open: (fetch, signal) => open(second, fetch, signal),
+    observer,
+  });
 }
 
 /** Starts the threads of an engine for these settings. */

@@ -37,7 +37,7 @@ const secondBytes = 200e6;
 const selectorBytes = 200e6;
 
 /**
- * Bytes of refinement for each value of the network's output, where all of it is uncertain (native/matte/guided_upsample.h and
+ * Bytes of refinement for each value of the network's output, where all of it is uncertain (native/matte/refine.h and
  * colour_sampling.h). Any client can send such an image.
  */
 const refinementBytes = 150;

@@ -10,7 +10,7 @@ import type { Overrides, Server, StartOptions } from './serverTypes.ts';
  * errors of the parts, whose messages are for the operator.
  *
  * Loading the network takes longest, so it begins first, on the engine's threads, and everything else is
- * imported and opened concurrently (docs/decisions/0082): a static import here delays it.
+ * imported and opened concurrently (decision 0082): a static import here delays it.
  */
 export async function openServer(
   config: Config,

@@ -98,7 +98,7 @@ class Connection implements SchemaSql {
 /**
  * SQLite is synchronous. Calls wait for other transactions of this process, and then for the disk: a commit
  * is written to the write-ahead log, which is synced on libuv's pool while other work continues
- * (docs/decisions/0170).
+ * (decision 0170).
  */
 class SqliteDatabase implements Database {
   readonly dialect = dialect;
@@ -262,7 +262,7 @@ function assertNotEmptied(file: string): void {
  *
  * WAL: a commit survives `kill -9` once it is in the log, and a power failure once the log is synced. With
  * synchronous=FULL SQLite would sync, and block the thread, at every commit; with NORMAL it does so only
- * before a checkpoint, and `SqliteDatabase` syncs commits itself (docs/decisions/0170).
+ * before a checkpoint, and `SqliteDatabase` syncs commits itself (decision 0170).
  */
 export function openSqlite(options: SqliteOptions): Database {
   const { file } = options;

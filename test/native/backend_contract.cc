@@ -12,9 +12,9 @@
 #include "image/resample.h"
 #include "matte/colour_sampling.h"
 #include "matte/component_filter.h"
-#include "matte/guided_upsample.h"
 #include "matte/mask_constraint.h"
 #include "matte/pixels.h"
+#include "matte/refine.h"
 #include "scalar/image.h"
 #include "scalar/matte.h"
 
@@ -390,7 +390,7 @@ class Contract {
     for (std::size_t i = 0; close && i < guide.size(); ++i)
       close &= std::abs(alpha[i] - matte.alpha[i]) <= limits_.alpha;
     expect(close, "solve", "alpha at the network's size is not that of the definition");
-    return guided_upsample_scalar(picture, guide, at_guide, samples, roi, hidden);
+    return refine_scalar(picture, guide, at_guide, samples, roi, hidden);
   }
 
   Backend& backend_;

@@ -8,7 +8,7 @@
 #include "image/resample.h"
 #include "matte/colour_sampling.h"
 #include "matte/component_filter.h"
-#include "matte/guided_upsample.h"
+#include "matte/refine.h"
 #include "pipeline/compose.h"
 #include "registry.h"
 
@@ -127,9 +127,9 @@ Napi::Value bench_kernel(const Napi::CallbackInfo& info) {
       floats = dirty;
       filter_components(floats, kSide, {0, 0, kSide, kSide}, pool);
     };
-  } else if (name.starts_with("guidedUpsample")) {
+  } else if (name.starts_with("refine")) {
     // A band of about 15, 5 or 40 % of the image, over colours like a network's input.
-    const double band = name == "guidedUpsample5" ? 0.05 : name == "guidedUpsample40" ? 0.4 : 0.15;
+    const double band = name == "refine5" ? 0.05 : name == "refine40" ? 0.4 : 0.15;
     floats = make_band(kSide, band);
     guide_planes.resize(3 * kSide * kSide);
     fill_network_input(image.view(), {kSide, kSide, {0, 0, 0}, {255, 255, 255}},

@@ -156,7 +156,7 @@ test("the foreground colour of corrected hairs is nearer to the body's than thei
       const [r, g, b] = colour(Math.floor(x / scale), Math.floor(y / scale)).map((c) => Math.round(c * 255));
       return [r ?? 0, g ?? 0, b ?? 0, 255];
     });
-    kernels.guidedUpsample(image, { ...guide, sampleConfidence, sampledAlpha: said }, alpha, roi, 'keep', 2);
+    kernels.refine(image, { ...guide, sampleConfidence, sampledAlpha: said }, alpha, roi, 'keep', 2);
     let [sum, n] = [0, 0];
     for (let y = 3 * scale; y < roi.height; y += 7 * scale, n++) {
       const [r = 0, g = 0, b = 0] = pixel(image, 50 * scale, y);

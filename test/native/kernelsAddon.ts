@@ -127,7 +127,7 @@ export interface KernelAddon {
   sharedView(first: NativeMask, mask: NativeMask, width: number, height: number, grid: number): Box;
   networkArea(roi: Box, width: number, height: number, pWidth: number, pHeight: number): Box;
   /** Changes image.data. */
-  guidedUpsample(
+  refine(
     image: Image,
     guide: Guide,
     p: Float32Array,

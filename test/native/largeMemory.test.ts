@@ -10,7 +10,7 @@ interface BenchAddon {
 function pagesOf(rounds: number): number {
   const { benchKernel } = createRequire(import.meta.url)(testAddon) as BenchAddon;
   const { minorPageFault } = process.resourceUsage();
-  benchKernel('guidedUpsample15', 1, 1, rounds);
+  benchKernel('refine15', 1, 1, rounds);
   return process.resourceUsage().minorPageFault - minorPageFault;
 }
 

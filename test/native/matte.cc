@@ -6,8 +6,8 @@
 #include "matte/colour_sampling.h"
 #include "matte/deblur.h"
 #include "matte/foreground_colours.h"
-#include "matte/guided_upsample.h"
 #include "matte/local_model.h"
+#include "matte/refine.h"
 #include "pipeline/cpu_backend.h"
 #include "registry.h"
 #include "scalar/image.h"
@@ -61,8 +61,8 @@ Napi::Object from_summary(Napi::Env env, const MatteSummary& summary) {
   return result;
 }
 
-/// guidedUpsample(image, guide, p, roi, 'clear' | 'keep', threads), threads -1: scalar.
-Napi::Value guided_upsample_js(const Napi::CallbackInfo& info) {
+/// refine(image, guide, p, roi, 'clear' | 'keep', threads), threads -1: scalar.
+Napi::Value refine_js(const Napi::CallbackInfo& info) {
   const ImageView image = to_image(info[0]);
   const Guide guide = to_guide(info[1]);
   const auto p = to_floats(info[2]);
@@ -72,7 +72,7 @@ Napi::Value guided_upsample_js(const Napi::CallbackInfo& info) {
   const int threads = info[5].ToNumber().Int32Value();
   const ColourSampling samples = to_samples(info[1], guide, p);
   if (threads < 0) {
-    return from_summary(info.Env(), guided_upsample_scalar(image, guide, p, samples, roi, hidden));
+    return from_summary(info.Env(), refine_scalar(image, guide, p, samples, roi, hidden));
   }
   ThreadPool pool(threads);
   return from_summary(info.Env(),
@@ -213,7 +213,7 @@ Napi::Value resize_plane_js(const Napi::CallbackInfo& info) {
 }  // namespace
 
 CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
-  exports.Set("guidedUpsample", Napi::Function::New(env, guided_upsample_js));
+  exports.Set("refine", Napi::Function::New(env, refine_js));
   exports.Set("refineMatte", Napi::Function::New(env, refine_matte_js));
   exports.Set("sampleColours", Napi::Function::New(env, sample_colours_js));
   exports.Set("deblurMatte", Napi::Function::New(env, deblur_matte_js));

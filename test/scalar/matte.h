@@ -9,9 +9,9 @@
 #include "matte/connected_components.h"
 #include "matte/foreground_colours.h"
 #include "matte/guide.h"
-#include "matte/guided_upsample.h"
 #include "matte/mask_constraint.h"
 #include "matte/math/local_model.h"
+#include "matte/refine.h"
 
 namespace cutout::test {
 
@@ -43,8 +43,7 @@ std::array<float, kPlaneChannels> local_model_scalar(const Guide& guide, const f
 LayerColours estimate_colours_scalar(const Guide& guide, const float* alpha);
 
 /// solve_edges and write_edges, from the deblurred matte on.
-MatteSummary guided_upsample_scalar(ImageView rgba, const Guide& guide, std::span<const float> p,
-                                    const ColourSampling& samples, const Box& roi,
-                                    HiddenColour hidden);
+MatteSummary refine_scalar(ImageView rgba, const Guide& guide, std::span<const float> p,
+                           const ColourSampling& samples, const Box& roi, HiddenColour hidden);
 
 }  // namespace cutout::test

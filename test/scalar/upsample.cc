@@ -66,9 +66,8 @@ std::array<float, kPlaneChannels> local_model_scalar(const Guide& guide, const f
   return model;
 }
 
-MatteSummary guided_upsample_scalar(ImageView rgba, const Guide& guide, std::span<const float> p,
-                                    const ColourSampling& samples, const Box& roi,
-                                    HiddenColour hidden) {
+MatteSummary refine_scalar(ImageView rgba, const Guide& guide, std::span<const float> p,
+                           const ColourSampling& samples, const Box& roi, HiddenColour hidden) {
   ThreadPool alone(0);
   const DeblurredMatte matte = deblur_matte(guide, p, samples, alone);
   std::vector<float> sampled_alpha(matte.alpha.get(), matte.alpha.get() + guide.size());

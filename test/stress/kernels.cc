@@ -16,8 +16,8 @@
 #include "image/resample.h"
 #include "matte/colour_sampling.h"
 #include "matte/component_filter.h"
-#include "matte/guided_upsample.h"
 #include "matte/mask_constraint.h"
+#include "matte/refine.h"
 #include "native/backend_contract.h"
 #include "pipeline/compose.h"
 #include "pipeline/cpu_backend.h"
@@ -204,7 +204,7 @@ void check_refinement(ThreadPool& pool, int round) {
   const HiddenColour hidden = pick(0, 1) == 0 ? HiddenColour::kClear : HiddenColour::kKeep;
   const MatteSummary fast =
       write_edges(image.view(), solve_edges(guide, p, samples, pool), roi, hidden, pool);
-  const MatteSummary scalar = guided_upsample_scalar(other.view(), guide, p, samples, roi, hidden);
+  const MatteSummary scalar = refine_scalar(other.view(), guide, p, samples, roi, hidden);
   expect(image.data == other.data && fast.box == scalar.box && fast.opaque == scalar.opaque &&
              fast.foreground_pixels == scalar.foreground_pixels,
          "refinement", round);

@@ -9,7 +9,7 @@
 namespace cutout::cuda {
 
 /// Deblurring: alpha of matte/deblur.h, its confidence, and alpha_for_colours of
-/// matte/guided_upsample.h. All steps are queued; none is waited for.
+/// matte/refine.h. All steps are queued; none is waited for.
 ///
 /// | limit     |                                                                                      |
 /// |-----------|--------------------------------------------------------------------------------------|

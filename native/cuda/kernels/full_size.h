@@ -10,7 +10,7 @@
 
 namespace cutout::cuda {
 
-/// Steps 3 to 6 of matte/guided_upsample.h for every pixel, from the deblurred alpha, its
+/// Steps 3 to 6 of matte/refine.h for every pixel, from the deblurred alpha, its
 /// confidence, the local models and the colours; certain pixels get their certain alpha by the same
 /// arithmetic.
 ///

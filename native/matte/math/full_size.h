@@ -32,7 +32,7 @@ CUTOUT_HD std::uint32_t to_byte(float v) {
 }
 
 /// The refined pixel from `value(channel)`, interpolated linearly, and `q`, the spline's alpha.
-/// Steps 3 to 6 of guided_upsample.h, with its symbols.
+/// Steps 3 to 6 of refine.h, with its symbols.
 template <typename Value>
 CUTOUT_HD std::uint32_t refined_pixel(std::uint32_t pixel, float q, const Value& value,
                                       std::uint32_t hidden_mask) {

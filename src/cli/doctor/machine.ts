@@ -65,7 +65,7 @@ function checkFiles(): Finding[] {
   ];
 }
 
-/** More threads than processors reduce throughput (docs/decisions/0010). */
+/** More threads than processors reduce throughput (decision 0010). */
 function checkCores(config: Config['engine']): Finding[] {
   if (config.device !== 'cpu') return [];
   const cores = availableCores();

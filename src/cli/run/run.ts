@@ -8,7 +8,7 @@ import { makeFolder } from '../../folder.ts';
 import type { SizeName } from '../../image/size.ts';
 import type { InputFormat } from '../../image/types.ts';
 import { maxFileBytes } from '../../inputLimits.ts';
-import { onStopSignal } from '../../ops/stop.ts';
+import { onStopSignal } from '../../ops/stopSignals.ts';
 import { configureLocalImages } from '../../server/images.ts';
 import type { Output } from '../modelsProgress.ts';
 import type { CutoutFile, Cutter } from './cutter.ts';

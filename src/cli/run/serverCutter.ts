@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import pRetry, { type RetryContext } from 'p-retry';
 import { z } from 'zod';
-import { noScore } from '../../cutout/uncertainty.ts';
+import { noScore } from '../../cutout/uncertaintyScore.ts';
 import { UserError } from '../../errors.ts';
 import { faultOf, readBody, shown } from '../httpResponse.ts';
 import type { CutoutFile, Cutter, Wanted } from './cutter.ts';

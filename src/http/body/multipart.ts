@@ -361,7 +361,7 @@ class FormParser {
 }
 
 /**
- * Parses a form while it arrives; the parts, their headers and the whole are bounded (docs/decisions/0188).
+ * Parses a form while it arrives; the parts, their headers and the whole are bounded (decision 0188).
  * Rejects with an AppError.
  */
 export async function receiveMultipart(

@@ -2,7 +2,7 @@ import { ImageError } from '../errors.ts';
 
 /**
  * Error for a file with too many parts that a decoder processes one by one: it stores a record of each, or
- * warns of each, at many times the cost of the few bytes that a part takes in the file (docs/decisions/0210).
+ * warns of each, at many times the cost of the few bytes that a part takes in the file (decision 0210).
  */
 export function tooManyParts(parts: string, max: number): ImageError {
   return new ImageError(

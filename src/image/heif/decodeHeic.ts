@@ -12,7 +12,7 @@ const fixedBytes = 32 * 1024 * 1024;
 
 type Coded = Pick<Probe, 'width' | 'height' | 'depth' | 'hasAlpha'>;
 
-/** Bytes that libheif's own memory may have: one and a half times what it needed in docs/decisions/0219. */
+/** Bytes that libheif's own memory may have: one and a half times what it needed in decision 0219. */
 function memoryBytes({ width, height, depth, hasAlpha }: Coded, file: Uint8Array): number {
   const perPixel = (depth === 8 ? 18 : 28) + (hasAlpha ? 8 : 0);
   return fixedBytes + file.length + width * height * perPixel;

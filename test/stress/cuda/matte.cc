@@ -7,10 +7,10 @@
 #include "matte/cubic_taps.h"
 #include "matte/deblur.h"
 #include "matte/foreground_colours.h"
-#include "matte/guided_upsample.h"
 #include "matte/local_model.h"
 #include "matte/math/full_size.h"
 #include "matte/pixels.h"
+#include "matte/refine.h"
 #include "matte/tiles.h"
 #include "stress/cuda/kernels.h"
 
@@ -223,7 +223,7 @@ struct Shown {
   }
 };
 
-/// The whole of guided_upsample() behind deblurring: models, colours, every pixel.
+/// The whole of the refinement behind deblurring: models, colours, every pixel.
 void full_size(Cases& cases, Tables tables, std::span<double> found) {
   const Shown shown(cases);
   const auto& [image, part, roi, hidden] = shown;

@@ -42,7 +42,7 @@ interface ResultBody {
   readonly length: number;
 }
 
-/** The image in JSON (docs/contract.md section 7.3): written as the client reads it, because base64 takes a third more memory. */
+/** The image in JSON (docs/contract.md section 7.3): a stream, so that the base64 text is never in memory as a whole. */
 function jsonBody({ bytes, foreground, uncertainty }: CutoutResult): ResultBody {
   const { top, left, width, height } = foreground;
   const rest = {

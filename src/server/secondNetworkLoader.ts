@@ -13,7 +13,7 @@ interface SecondNetworkOptions {
  * The network that looks at images which leave the first one in doubt. Where it is missing, a server starts without it and
  * fetches it once it is ready.
  */
-export class SecondNetwork {
+export class SecondNetworkLoader {
   readonly name: string;
   readonly #options: SecondNetworkOptions;
   readonly #stopping = new AbortController();

@@ -1,4 +1,4 @@
-#include "matte/guided_upsample.h"
+#include "matte/refine.h"
 
 #include <algorithm>
 #include <array>

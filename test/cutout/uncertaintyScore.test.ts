@@ -1,5 +1,5 @@
 import test from 'ava';
-import { noScore, uncertaintyScore } from '../../src/cutout/uncertainty.ts';
+import { noScore, uncertaintyScore } from '../../src/cutout/uncertaintyScore.ts';
 
 const curve = { floor: 0.1, middle: 0.05, steepness: 3 };
 

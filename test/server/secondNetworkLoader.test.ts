@@ -1,11 +1,11 @@
 import test from 'ava';
-import { SecondNetwork } from '../../src/server/secondNetwork.ts';
+import { SecondNetworkLoader } from '../../src/server/secondNetworkLoader.ts';
 
 /** A second network whose opening is recorded, and the notices. */
 function setUp({ loaded = false, opens = true }: { loaded?: boolean; opens?: boolean } = {}) {
   const opened: { readonly fetch: boolean; readonly signal: AbortSignal }[] = [];
   const notices: string[] = [];
-  const network = new SecondNetwork({
+  const network = new SecondNetworkLoader({
     name: 'other',
     loaded,
     open: async (fetch, signal) => {

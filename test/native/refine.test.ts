@@ -37,7 +37,7 @@ const anyCase = (maxWidth: number, maxHeight: number): fc.Arbitrary<Case> =>
 
 function refine({ image, guide, p, roi, hidden }: Case, threads = 1) {
   const out = copy(image);
-  const summary = kernels.guidedUpsample(out, guide, p, roi, hidden, threads);
+  const summary = kernels.refine(out, guide, p, roi, hidden, threads);
   return { out, summary };
 }
 
