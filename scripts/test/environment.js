@@ -34,6 +34,8 @@ export function testEnvironment(surroundings) {
     // The owner's Python and its packages.
     PYENV_ROOT: surroundings.PYENV_ROOT ?? path.join(os.homedir(), '.pyenv'),
     PYTHONUSERBASE: surroundings.PYTHONUSERBASE ?? path.join(os.homedir(), '.local'),
+    // Tests that run ONNX Runtime by itself send nothing and leave no files of its telemetry.
+    ORT_DISABLE_TELEMETRY: '1',
     TZ: 'UTC',
     LANG: 'C.UTF-8',
     ...processSettings(),
