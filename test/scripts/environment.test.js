@@ -31,6 +31,7 @@ test('tests inherit only the variables that they need', (t) => {
     CUTOUT_TEST_MODELS: '/models',
     PYENV_ROOT: path.join(process.env.HOME, '.pyenv'),
     PYTHONUSERBASE: path.join(process.env.HOME, '.local'),
+    ORT_DISABLE_TELEMETRY: '1',
     TZ: 'UTC',
     LANG: 'C.UTF-8',
   });
