@@ -16,8 +16,10 @@ const writeFaults: Readonly<Record<string, string>> = {
   EROFS: 'the file system is read-only',
 };
 
-/** Why nothing can be written in the folder; undefined for any other error. */
-export const writeFault = (error: unknown): string | undefined => writeFaults[codeOf(error) ?? ''];
+/** Why nothing can be written in the folder, as the error or its cause says; undefined for any other error. */
+export const writeFault = (error: unknown): string | undefined =>
+  writeFaults[codeOf(error) ?? ''] ??
+  (error instanceof Error && error.cause ? writeFault(error.cause) : undefined);
 
 /** Why a file could not be written, as the end of a sentence. */
 export const reasonToWrite = (error: unknown): string =>

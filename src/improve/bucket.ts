@@ -1,7 +1,8 @@
-import { readFile, rm } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { S3mini } from 's3mini';
-import { writeAtomically } from '../files.ts';
+import { buffer } from 'node:stream/consumers';
+import { S3mini, S3ServiceError } from 's3mini';
+import { codeOf, writeAtomically } from '../files.ts';
 import { makeFolder } from '../folder.ts';
 
 /**
@@ -11,7 +12,8 @@ import { makeFolder } from '../folder.ts';
 export interface Bucket {
   /** Atomic; replaces an object of that name. */
   put(name: string, bytes: Uint8Array, type: string): Promise<void>;
-  get(name: string): Promise<Buffer | undefined>;
+  /** Bytes `from` to `to` (excluded) of an object, fewer at its end, by default all; undefined if there is no such object. */
+  get(name: string, from?: number, to?: number): Promise<Buffer | undefined>;
   /** A missing object is not an error. */
   delete(name: string): Promise<void>;
 }
@@ -31,13 +33,11 @@ export function folderBucket(folder: string): Bucket {
       makeFolder('folder of submitted images', path.dirname(file), 0o700);
       await writeAtomically(file, bytes, 'replaceDurably', { mode: 0o600 });
     },
-    async get(name) {
-      try {
-        return await readFile(place(name));
-      } catch (error) {
-        if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
-        throw error;
-      }
+    async get(name, from = 0, to = Number.POSITIVE_INFINITY) {
+      const file = await open(place(name)).catch((error: unknown): undefined => {
+        if (codeOf(error) !== 'ENOENT') throw error;
+      });
+      return file && buffer(file.createReadStream({ start: from, end: to - 1 }));
     },
     async delete(name) {
       await rm(place(name), { force: true });
@@ -63,9 +63,14 @@ export function s3Bucket(options: S3Options): Bucket {
     async put(name, bytes, type) {
       await client.putObject(checkName(name), bytes, type);
     },
-    async get(name) {
-      const bytes = await client.getObjectArrayBuffer(checkName(name));
-      return bytes === null ? undefined : Buffer.from(bytes);
+    async get(name, from = 0, to = Number.MAX_SAFE_INTEGER) {
+      const answer = await client.getObjectRaw(checkName(name), false, from, to).catch((error: unknown) => {
+        if (!(error instanceof S3ServiceError && error.status === 404)) throw error;
+      });
+      if (!answer) return undefined;
+      const bytes = Buffer.from(await answer.arrayBuffer());
+      // 206 is the range; a service without ranges sends the object.
+      return answer.status === 206 ? bytes : bytes.subarray(from, to);
     },
     async delete(name) {
       await client.deleteObject(checkName(name));

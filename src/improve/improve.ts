@@ -112,9 +112,9 @@ export class Improve {
     return this.#options.table.any(id);
   }
 
-  /** Undefined if the bucket does not have it. */
-  bytes(image: HandedIn): Promise<Buffer | undefined> {
-    return this.#options.bucket.get(image.object);
+  /** All of an image, or the bytes `from` to `to` (excluded). Undefined if the bucket does not have it. */
+  bytes(image: HandedIn, from?: number, to?: number): Promise<Buffer | undefined> {
+    return this.#options.bucket.get(image.object, from, to);
   }
 
   /**

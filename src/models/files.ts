@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, rename, rm } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { writeAtomically } from '../files.ts';
 import { UNFINISHED } from './layout.ts';
@@ -64,11 +64,25 @@ interface FolderDraft {
 export const removeFolder = (folder: string): Promise<void> =>
   rm(folder, { recursive: true, force: true }).catch(() => {});
 
+/** A draft takes minutes at most: one this old was left by a process that died. */
+const draftMs = 3_600_000;
+
+/** Deletes the drafts of `final` that processes left which died. */
+async function deleteOldDrafts(parent: string, prefix: string): Promise<void> {
+  for (const name of await readdir(parent)) {
+    const draft = path.join(parent, name);
+    if (name.startsWith(prefix) && (await stat(draft)).mtimeMs < Date.now() - draftMs)
+      await removeFolder(draft);
+  }
+}
+
 /** Returns a new folder that can become `final`; undefined if it cannot be made. Every draft must be kept or discarded. */
 export async function draftFolder(final: string): Promise<FolderDraft | undefined> {
-  const folder = path.join(path.dirname(final), `${UNFINISHED}${path.basename(final)}.${process.pid}`);
+  const [parent, prefix] = [path.dirname(final), `${UNFINISHED}${path.basename(final)}.`];
+  const folder = path.join(parent, `${prefix}${process.pid}`);
   const discard = () => removeFolder(folder);
   try {
+    await deleteOldDrafts(parent, prefix);
     await rm(folder, { recursive: true, force: true });
     await mkdir(folder);
   } catch {

@@ -1,5 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
 import { unzipSync } from 'fflate';
+import sharp from 'sharp';
 import { hashKey } from '../../src/accounts/keyFormat.ts';
 import { credits } from '../../src/billing/price.ts';
 import type {
@@ -265,6 +267,30 @@ test('the export contains all data of an account', async (t) => {
   t.false(JSON.stringify(facts).includes(service.key));
   t.is(facts.statement.length, 1);
   t.is(facts.images.length, 1);
+});
+
+test('an export has a piece of an image in memory, however large that is', async (t) => {
+  const { get, service } = await open(t);
+  const image = await sharp(randomBytes(700 * 500 * 3), { raw: { width: 700, height: 500, channels: 3 } })
+    .png()
+    .toBuffer();
+  await fetch(`${service.url}/v1.0/improve`, {
+    method: 'POST',
+    headers: { 'X-Api-Key': service.key },
+    body: form({ image_file: image }),
+  });
+  const pieces: number[] = [];
+  const read = service.improve.bytes.bind(service.improve);
+  service.improve.bytes = async (...call) => {
+    const piece = await read(...call);
+    pieces.push(piece?.length ?? 0);
+    return piece;
+  };
+  const files = unzipSync(new Uint8Array(await (await get('export')).arrayBuffer()));
+  const [name = ''] = Object.keys(files).filter((path) => path.startsWith('images/'));
+  t.deepEqual(Buffer.from(files[name] ?? []), image);
+  t.true(pieces.length > 3, `${pieces}`);
+  t.true(Math.max(...pieces) <= 2 ** 18);
 });
 
 test('deleting an account revokes keys, erases personal data and keeps the ledger', async (t) => {

@@ -1,4 +1,5 @@
 import test from 'ava';
+import { UserError } from '../../src/errors.ts';
 import { scene } from '../fixtures/images.ts';
 import { errorOf, form, type Service, startService } from '../fixtures/service.ts';
 
@@ -92,12 +93,16 @@ test('it needs a key and answers a preflight without one', async (t) => {
 test('without room for the image the answer is 503, and says when to try again', async (t) => {
   const service = await startService(t);
   for (const code of ['ENOSPC', 'EDQUOT', 'EFBIG', 'EROFS']) {
-    service.improve.handIn = async () => {
-      throw Object.assign(new Error(code), { code });
-    };
-    const answer = await handIn(service, form({ image_file: await scene() }));
-    t.is(answer.status, 503, code);
-    t.true(Number(answer.headers.get('retry-after')) > 0);
-    t.is((await errorOf(t, answer)).code, 'service_unavailable');
+    const fault = Object.assign(new Error(code), { code });
+    // Of the image, or of the folder for it.
+    for (const error of [fault, new UserError('The folder cannot be created.', { cause: fault })]) {
+      service.improve.handIn = async () => {
+        throw error;
+      };
+      const answer = await handIn(service, form({ image_file: await scene() }));
+      t.is(answer.status, 503, code);
+      t.true(Number(answer.headers.get('retry-after')) > 0);
+      t.is((await errorOf(t, answer)).code, 'service_unavailable');
+    }
   }
 });

@@ -17,6 +17,10 @@ for (const [kind, make] of Object.entries(buckets)) {
     await bucket.put('2026/11/21/a.jpg', bytes, 'image/jpeg');
     await bucket.put('2026/11/21/b.png', Buffer.from('b'), 'image/png');
     t.true((await bucket.get('2026/11/21/a.jpg'))?.equals(bytes));
+    const piece = await bucket.get('2026/11/21/a.jpg', 100_000, 100_010);
+    t.true(piece?.equals(bytes.subarray(100_000, 100_010)));
+    t.true((await bucket.get('2026/11/21/a.jpg', 299_999, 400_000))?.equals(bytes.subarray(299_999)));
+    t.is(await bucket.get('2026/11/21/none.jpg', 0, 10), undefined);
     await bucket.put('2026/11/21/b.png', Buffer.from('c'), 'image/png');
     t.is((await bucket.get('2026/11/21/b.png'))?.toString(), 'c');
     await bucket.delete('2026/11/21/a.jpg');

@@ -1,10 +1,12 @@
 import {
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -90,6 +92,20 @@ test('an unfinished draft is no copy and leaves nothing; a missing folder gives 
   await (await draftOptimised(prepared, cacheKey))?.keep();
   t.deepEqual(readdirSync(path.dirname(prepared)), ['prepared.onnx']);
   t.is(await draftOptimised(path.join(folder(t), 'none', 'prepared.onnx'), cacheKey), undefined);
+});
+
+test('what a process that died left an hour ago goes with the next draft', async (t) => {
+  const prepared = path.join(folder(t), 'prepared.onnx');
+  writeFileSync(prepared, 'prepared');
+  const draft = await draftOptimised(prepared, cacheKey);
+  const own = path.basename(path.dirname(draft?.file ?? ''));
+  const [dead, alive] = ['1', '2'].map((pid) => own.replace(/\d+$/, `99999999${pid}`)) as [string, string];
+  for (const name of [dead, alive]) mkdirSync(path.join(path.dirname(prepared), name));
+  const hourAgo = Date.now() / 1000 - 3601;
+  utimesSync(path.join(path.dirname(prepared), dead), hourAgo, hourAgo);
+  await draft?.discard();
+  await (await draftOptimised(prepared, cacheKey))?.discard();
+  t.deepEqual(readdirSync(path.dirname(prepared)).sort(), [alive, 'prepared.onnx']);
 });
 
 test('a processor is identified by its name and features', async (t) => {

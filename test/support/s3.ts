@@ -58,6 +58,9 @@ export async function s3Like(t: Cleanup): Promise<S3Like> {
         return answer(204);
       }
       const object = objects.get(name);
+      const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(String(req.headers.range)) ?? [];
+      if (object && from !== undefined)
+        return answer(206, object.bytes.subarray(Number(from), Number(to) + 1));
       return object ? answer(200, object.bytes) : answer(404, '<Error><Code>NoSuchKey</Code></Error>');
     });
   });

@@ -18,6 +18,9 @@ const jsonItems = (items: readonly unknown[]): string =>
 
 const imagesAtATime = 200;
 
+/** Bytes of an image that are in memory while the reader takes them. */
+const pieceBytes = 2 ** 18;
+
 /** The images handed in, newest first, page by page. */
 async function* imagePages(improve: Improve, accountId: string): AsyncGenerator<readonly HandedIn[]> {
   let before: HandedIn | undefined;
@@ -58,8 +61,8 @@ async function* accountJson(
 }
 
 /**
- * Everything stored about an account as a ZIP: `account.json`, `statement.csv` and the images handed in. One
- * image, or one page of the statement, is in memory at a time; nothing is made before the reader has taken what was.
+ * Everything stored about an account as a ZIP: `account.json`, `statement.csv` and the images handed in. A
+ * piece of an image, or one page of the statement, is in memory at a time; nothing is made before the reader has taken what was.
  */
 async function exportArchive(
   account: Account,
@@ -99,13 +102,18 @@ async function exportArchive(
     yield* pack('statement.csv', statementCsv(pages()));
     for await (const page of images())
       for (const image of page) {
-        const bytes = await improve.bytes(image);
-        if (!bytes) continue;
+        let piece = await improve.bytes(image, 0, pieceBytes);
+        if (!piece) continue;
         // Images are compressed already.
         const file = new ZipPassThrough(`images/${image.id}.${image.type}`);
         zip.add(file);
-        file.push(bytes, true);
-        yield* drain();
+        for (let to = pieceBytes; ; to += pieceBytes) {
+          file.push(piece, to >= image.bytes);
+          yield* drain();
+          if (to >= image.bytes) break;
+          piece = await improve.bytes(image, to, to + pieceBytes);
+          if (!piece) throw new Error('An image was deleted while it was exported.');
+        }
       }
     zip.end();
     yield* drain();
