@@ -244,7 +244,9 @@ export class FairScheduler {
   }
 
   #isAlone(name: string): boolean {
-    return ![...this.#accounts].some(([other, account]) => other !== name && this.#isPresent(other, account));
+    for (const [other, account] of this.#accounts)
+      if (other !== name && this.#isPresent(other, account)) return false;
+    return true;
   }
 
   /** Whether there is a slot that no waiting job would take first. */
@@ -378,7 +380,9 @@ export class FairScheduler {
       const account = this.#accountOf(job.account);
       const took = this.#now() - started - waited;
       account.virtualTime += Math.max(0, took - job.ms);
-      account.slowdown += (took / Math.max(1, job.ms) - account.slowdown) * lastJobWeight;
+      const more = took / Math.max(1, job.ms) - account.slowdown;
+      // A job that was cancelled early says nothing of how long the account's jobs take.
+      if (done || more > 0) account.slowdown += more * lastJobWeight;
       free();
       this.#dispatch();
       if (this.#running.size === 0 && !this.#backlogged) {

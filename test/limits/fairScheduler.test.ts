@@ -420,6 +420,21 @@ test('jobs of one account that take much longer than was estimated leave slots t
   t.like(scheduler.stats, { running: 2, waiting: 1 });
 });
 
+test('jobs that were cancelled early do not hide that those of an account take long', async (t) => {
+  const { scheduler, clock } = open({ running: 3 });
+  const ask = () => scheduler.acquire(work({ account: 'slow', ms: 300 }), forever());
+  await scheduler.acquire(work({ account: 'other' }), forever());
+  const long = [await ask(), await ask()];
+  clock.at += 3000;
+  for (const job of long) leave(job);
+  for (let i = 0; i < 20; i++) {
+    const outcome = await ask();
+    if (outcome.outcome === 'admitted') outcome.release(false);
+  }
+  for (let i = 0; i < 3; i++) void ask();
+  t.like(scheduler.stats, { running: 2, waiting: 2 });
+});
+
 test('what a job waited for others is not charged to its account', async (t) => {
   const order = async (took: number, waited: number) => {
     const { scheduler, clock } = open();
