@@ -49,8 +49,6 @@ export type Tier = keyof PriceList;
 /** Note of entries for work done at a price of 0, which records why nothing was charged. */
 export const priceOfZero = 'price 0';
 
-export const standardPrices: PriceList = { preview: credits(0.25), full: credits(1) };
-
 export interface BillingOptions {
   readonly prices: PriceList;
   readonly freePreviews: {
@@ -63,8 +61,9 @@ export interface BillingOptions {
   readonly reservationSeconds: number;
 }
 
+/** The prices of the contract (section 8), which are the defaults of the settings. */
 export const standardBilling: BillingOptions = {
-  prices: standardPrices,
+  prices: { preview: credits(0.25), full: credits(1) },
   freePreviews: { perMonth: 50, perDay: 10 },
   reservationSeconds: 900,
 };

@@ -1,5 +1,5 @@
 import { formatPacks, parsePacks } from '../billing/packs.ts';
-import { formatCredits } from '../billing/price.ts';
+import { formatCredits, standardBilling } from '../billing/price.ts';
 import { UserError } from '../errors.ts';
 import { integer, optional, price, token } from './parsers.ts';
 import { requireTogether, type Settings, setting, type Values } from './types.ts';
@@ -12,10 +12,12 @@ const packs = (text: string) => {
   }
 };
 
+const { prices, freePreviews } = standardBilling;
+
 export const billingSettings = {
   pricePreview: setting(
     'CUTOUT_PRICE_PREVIEW',
-    '0.25',
+    formatCredits(prices.preview),
     price,
     'Credits for a preview when no free one is left.',
     {
@@ -24,20 +26,20 @@ export const billingSettings = {
   ),
   priceFull: setting(
     'CUTOUT_PRICE_FULL',
-    '1',
+    formatCredits(prices.full),
     price,
     'Credits for any larger result. 0 with 0 for previews: no billing.',
     { show: formatCredits },
   ),
   freePreviewsMonth: setting(
     'CUTOUT_FREE_PREVIEWS_MONTH',
-    '50',
+    String(freePreviews.perMonth),
     integer(0, 1_000_000),
     'Free previews of an account in a calendar month (UTC). 0 gives none.',
   ),
   freePreviewsDay: setting(
     'CUTOUT_FREE_PREVIEWS_DAY',
-    '10',
+    String(freePreviews.perDay),
     integer(0, 1_000_000),
     'Free previews of an account on one day (UTC), within those of the month. 0 is no daily limit.',
   ),

@@ -1,10 +1,10 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { credits, formatCredits, parseCredits, quarters, standardPrices } from '../../src/billing/price.ts';
+import { credits, formatCredits, parseCredits, quarters, standardBilling } from '../../src/billing/price.ts';
 
 test('prices are those of the contract', (t) => {
-  t.is(formatCredits(standardPrices.preview), '0.25');
-  t.is(formatCredits(standardPrices.full), '1');
+  t.is(formatCredits(standardBilling.prices.preview), '0.25');
+  t.is(formatCredits(standardBilling.prices.full), '1');
   t.is(formatCredits(quarters(0)), '0');
 });
 
