@@ -36,11 +36,11 @@ class RunToken {
 /// | 3     | int32   | [n], constant                    | biases                                   |
 /// | 4     | int8    | [n], constant                    | packed weights, used where they lie      |
 ///
-/// Of `Bf16Network` input 3 is empty and the weights are pairs of bytes.
+/// Input 3 of `Bf16Network` is empty, and its weights are pairs of bytes.
 ///
 /// Outputs: float32 [batch, channels, height, width] each.
 ///
-/// In bf16 there are two more, for networks that are no program of convolutions.
+/// Two more compute in bf16, for networks that are no program of convolutions.
 ///
 /// `Bf16Product`: matmuls of the same rows with constant matrices (low_precision::MatMul).
 ///

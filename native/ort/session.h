@@ -13,7 +13,7 @@
 #include "ort/custom_operators.h"
 #include "ort/failure.h"
 
-/// For native/ort only: declarations that use ONNX Runtime's types and exceptions.
+/// These declarations use ONNX Runtime's types and exceptions; only native/ort includes them.
 namespace cutout::ort {
 
 /// The process-wide environment; open_runtime() must have succeeded. Created on first use and never

@@ -20,7 +20,7 @@ export interface Entry {
   readonly reservationId: number | null;
   readonly reference: string | null;
   readonly note: string | null;
-  /** Of a settle entry: X-Uncertainty-Score of the result, in thousandths; null: not known. */
+  /** A settle entry has X-Uncertainty-Score of its result, in thousandths; null: not known. */
   readonly uncertainty: number | null;
 }
 

@@ -66,7 +66,7 @@ interface Acquired {
   done?: boolean;
 }
 
-/** Releases what was acquired, the slot first, because others wait for it: always; the others as `Admitted.end` says. */
+/** Releases what was acquired: the slot first and always, because others wait for it, the rest as `Admitted.end` says. */
 async function release(
   { ticket, reservation, releaseSlot, begun, done = false }: Acquired,
   { stages }: RequestTelemetry,
@@ -113,7 +113,8 @@ export class Admission {
 
   /**
    * Checks concurrent requests (429), rate (429) and credits (402), waits until what the plan needs is loaded, then for a
-   * slot (503; 400 where no memory would suffice). Writes nothing to the ledger. If it rejects, everything that was acquired is released.
+   * slot (503; 400 where no memory would suffice). Writes nothing to the ledger. If it rejects, everything that was acquired
+   * is released.
    */
   async admit(call: AdmissionCall): Promise<Admitted> {
     const acquired: Acquired = {};

@@ -67,7 +67,7 @@ export function pack(
   const row = channels * taps.kernel[0] * taps.kernel[1];
   const length = (outputs / LANES) * weights.length * chunks.length * (CHUNK / bytes) * LANES;
   const packed = bytes === 1 ? new Int8Array(length) : new Uint16Array(length);
-  // Where the inputs of a chunk are, of one output channel.
+  // The places of the inputs of a chunk, for one output channel.
   const order = Int32Array.from({ length: CHUNK / bytes }, (_, k) => k + (LANES - 1) * (k - (k % together)));
   let at = 0;
   for (let group = 0; group < outputs; group += LANES) {

@@ -38,7 +38,7 @@ export interface ConsoleParts {
   readonly freePreviews: { readonly perMonth: number; readonly perDay: number };
   /** Public address of the service, if configured. */
   readonly origin?: string | undefined;
-  /** Where providers redirect people after signing out. */
+  /** The page to which providers redirect people after signing out. */
   readonly returnUrl: string;
 }
 

@@ -113,7 +113,7 @@ export interface StatementEntry {
   readonly payment: 'free' | 'preview' | 'full' | null;
   readonly request: string | null;
   readonly note: string | null;
-  /** Of a charged call: X-Uncertainty-Score of its result, 0 to 1; null: not known. */
+  /** A charged call has X-Uncertainty-Score of its result, 0 to 1; null: not known. */
   readonly uncertainty: number | null;
 }
 
