@@ -1,7 +1,8 @@
 import { IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type AppError, fail } from '../errors.ts';
-import { timeSlice, turnOfPipelined } from './eventLoop.ts';
+import { isProbe } from '../ops/record.ts';
+import { timeSlice, turnOfPipelined, turnToBegin } from './eventLoop.ts';
 import { corsHeaders } from './middleware/cors.ts';
 import { errorHeaders } from './middleware/errors.ts';
 import { endUnanswered } from './onResponseEnd.ts';
@@ -166,8 +167,10 @@ export class Connection {
     for (const exchange of this.#pending.slice(0, maxStarted)) {
       if (exchange.started || this.#discarding) continue;
       exchange.started = true;
+      // A probe asks whether the process works, not how many requests others have sent.
       if (exchange.pipelined) void turnOfPipelined().then(() => this.#start(exchange));
-      else this.#start(exchange);
+      else if (isProbe(exchange.req.url ?? '')) this.#start(exchange);
+      else void turnToBegin().then(() => this.#start(exchange));
     }
   }
 

@@ -1,5 +1,28 @@
 import { setImmediate as turn } from 'node:timers/promises';
 
+/**
+ * libuv accepts one connection per turn of the event loop: a client whose connection is behind two hundred others waits
+ * for as many turns, however little each of them does.
+ */
+let accepted = 0;
+
+/** To be called for each connection that a server accepts. */
+export function connectionAccepted(): void {
+  accepted += 1;
+}
+
+/** The number of turns that work gives up to connections which are being accepted. */
+const maxWait = 16;
+
+/** Resolves in a turn after one in which no connection was accepted, or after `maxWait` turns. */
+async function quietTurn(): Promise<void> {
+  for (let waited = 0; waited < maxWait; waited += 1) {
+    const before = accepted;
+    await turn();
+    if (accepted === before) return;
+  }
+}
+
 /** Milliseconds of work per turn of the event loop, after which other work waits for a later turn. */
 const budgetMs = 5;
 
@@ -22,7 +45,7 @@ function next(): void {
   }
   waiting.splice(0, done);
   scheduled = waiting.length > 0;
-  if (scheduled) setImmediate(next);
+  if (scheduled) void quietTurn().then(next);
 }
 
 /**
@@ -31,7 +54,7 @@ function next(): void {
  * `work` must not throw.
  */
 export function timeSlice(work: () => void): void {
-  if (!scheduled) setImmediate(next);
+  if (!scheduled) void quietTurn().then(next);
   scheduled = true;
   if (spentMs < budgetMs && waiting.length === 0) run(work);
   else waiting.push(work);
@@ -62,7 +85,7 @@ export function timeSliced<T>(work: () => T): T | Promise<T> {
 function turns(): () => Promise<void> {
   let last: Promise<unknown> = Promise.resolve();
   return () => {
-    const mine = last.then(() => turn());
+    const mine = last.then(quietTurn);
     last = mine;
     return mine;
   };
@@ -74,5 +97,9 @@ function turns(): () => Promise<void> {
  */
 export const ownTurn = turns();
 
-/** So do requests that were sent ahead of an answer: hundreds arrive in one packet. */
+/**
+ * So do requests before they are begun: hundreds arrive in one packet, or in one turn on as many connections. Those that
+ * were sent ahead of an answer have turns of their own, so that they delay nobody who waits for answers.
+ */
+export const turnToBegin = turns();
 export const turnOfPipelined = turns();

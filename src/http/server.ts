@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { type AppError, excerpt, fail, UserError } from '../errors.ts';
 import { deferContinue } from './body/receive.ts';
 import { Connection, ReceivedMessage } from './connection.ts';
-import { timeSlice } from './eventLoop.ts';
+import { connectionAccepted, timeSlice } from './eventLoop.ts';
 import { type Handler, RunningRequests } from './runningRequests.ts';
 
 /** Milliseconds that requests which were cut off get to settle their charge. */
@@ -165,6 +165,7 @@ export async function listen(
   // Other expectations may be ignored (RFC 9110 section 10.1.1); node:http would answer 417.
   server.on('checkExpectation', handler);
   server.on('connection', (socket) => {
+    connectionAccepted();
     connections.set(socket, new Connection(socket, running));
     socket.once('close', () => connections.delete(socket));
   });

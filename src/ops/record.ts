@@ -41,8 +41,8 @@ export function outcomeOf(status: number): Outcome {
 
 const tenth = (ms: number) => Math.round(ms * 10) / 10;
 
-/** Probes and scrapes repeat every few seconds and are not logged. */
-const isWatching = (route: string) => route.startsWith('/health/') || route === '/metrics';
+/** Whether it is a probe or a scrape: these repeat every few seconds, and are neither logged nor traced. */
+export const isProbe = (route: string) => route.startsWith('/health/') || route === '/metrics';
 
 /** One JSON line per request: account, size, stages and outcome. */
 export const requestLog =
@@ -50,7 +50,7 @@ export const requestLog =
   ({ requestId, method, route, path, status, outcome, ms, account, attributes, spans }) => {
     const stages: Record<string, number> = {};
     for (const span of spans) stages[span.stage] = tenth((stages[span.stage] ?? 0) + span.ms);
-    logger[isWatching(route) ? 'debug' : 'info']({
+    logger[isProbe(route) ? 'debug' : 'info']({
       request: requestId,
       method,
       path: excerpt(path, 200),

@@ -17,7 +17,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { Logger } from './log.ts';
-import type { Recorder, RequestRecord } from './record.ts';
+import { isProbe, type Recorder, type RequestRecord } from './record.ts';
 
 interface TracingOptions {
   /** OTLP over HTTP: address of the collector; `/v1/traces` is appended if it has no path. */
@@ -84,9 +84,6 @@ function attributesOf({ requestId, method, route, status, account, attributes }:
   };
 }
 
-/** Probes and scrapes are not traced. */
-const isWatching = (route: string) => route.startsWith('/health/') || route === '/metrics';
-
 /**
  * Exports one span per request and one per stage to a collector. Spans are created when the request is
  * finished, from what was recorded: no context is passed through the program, and without a collector no
@@ -113,7 +110,7 @@ export function openTracing({ url, headers, version, logger }: TracingOptions): 
   const tracer = provider.getTracer('cutout', version);
 
   const record: Recorder = (request) => {
-    if (isWatching(request.route)) return;
+    if (isProbe(request.route)) return;
     // The wall clock may be set; all times of a request are derived from its value at the end.
     const epoch = Date.now() - performance.now();
     const startTime = epoch + request.start;

@@ -1,5 +1,4 @@
 import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -260,13 +259,12 @@ test('Expect: 100-continue: the body is requested once the key is accepted, not 
 
 test('a client that disconnects during its upload is a 499 in the log, without other effects', async (t) => {
   const service = await startService(t);
-  const came = once(service.server, 'request');
   const socket = await dial(service.address.port);
   socket.write(
     post(service.key, 'Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 100000\r\n'),
   );
   socket.write(part('Content-Disposition: form-data; name="image_file"; filename="a"'));
-  await came;
+  await eventually(() => service.memory.stats.held > 0);
   socket.destroy();
   await eventually(() => service.lines().length > 0);
   t.like(service.lines()[0], { status: 499, error: 'client_closed' });

@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import { fail } from '../../src/errors.ts';
 import { receiveBytes } from '../../src/http/body/receive.ts';
-import { timeSlice, timeSliced } from '../../src/http/eventLoop.ts';
+import { connectionAccepted, timeSlice, timeSliced, turnToBegin } from '../../src/http/eventLoop.ts';
 
 /** Works for a number of milliseconds. */
 function busy(ms: number): void {
@@ -60,6 +60,49 @@ test.serial('work that waits fulfils or rejects a promise', async (t) => {
   });
   t.is(await result, 7);
   await t.throwsAsync(async () => broken, { message: 'broken' });
+});
+
+/** The turns that work waits for while each of the first `count` of them accepts a connection. */
+async function turnsBeside(count: number, work: (done: () => void) => void): Promise<number> {
+  let done = false;
+  work(() => {
+    done = true;
+  });
+  let turns = 0;
+  while (!done) {
+    if (turns < count) connectionAccepted();
+    turns += 1;
+    await turn();
+  }
+  return turns;
+}
+
+test.serial('work waits while connections are accepted, for a bounded number of turns', async (t) => {
+  const begin = (done: () => void) => void turnToBegin().then(done);
+  const slice = (done: () => void) => {
+    fillTurn();
+    timeSlice(done);
+  };
+  for (const work of [begin, slice]) {
+    const alone = await turnsBeside(0, work);
+    t.true(alone <= 3, `${alone}`);
+    const beside = await turnsBeside(8, work);
+    t.true(beside >= 8, `${beside}`);
+    const bounded = await turnsBeside(1000, work);
+    t.true(bounded > 8 && bounded < 30, `${bounded}`);
+  }
+});
+
+test.serial('of requests that arrive together, one is begun in each turn', async (t) => {
+  let begun = 0;
+  for (let i = 0; i < 20; i++)
+    void turnToBegin().then(() => {
+      begun += 1;
+    });
+  for (let before = begun; begun < 20; before = begun) {
+    await turn();
+    t.true(begun <= before + 1, `${before}, ${begun}`);
+  }
 });
 
 const bodyOf = (pieces: readonly Buffer[], signal = new AbortController().signal) => {

@@ -178,24 +178,26 @@ function largestReservation({ memory }: Service): () => number {
   return () => most;
 }
 
-for (const [what, bytes, text] of [
-  ['an invalid form', 9_000_000, (service) => upload(service, '--b\r\n\r\nno headers\r\n--b\r\n')],
+for (const [what, bytes, start, end] of [
+  ['an invalid form', 9_000_000, (service) => upload(service, '--b\r\n\r\n'), 'no headers\r\n--b\r\n'],
   [
     'an invalid chunk',
     16_000,
-    (service) =>
-      upload(service, `${half.length.toString(16)}\r\n${half}\r\nnone\r\n`, 'Transfer-Encoding: chunked'),
+    (service) => upload(service, `${half.length.toString(16)}\r\n${half}\r\n`, 'Transfer-Encoding: chunked'),
+    'none\r\n',
   ],
-] as readonly [string, number, (service: Service) => string][])
+] as readonly [string, number, (service: Service) => string, string][])
   test(`${what} holds no memory once its answer arrives, while the connection lingers`, async (t) => {
     const service = await startService(t);
     const largest = largestReservation(service);
     let left: number | undefined;
-    const answer = await rawRequest(service.address.port, (socket) => {
+    const answer = await rawRequest(service.address.port, async (socket) => {
       socket.once('data', () => {
         left = service.memory.stats.held;
       });
-      socket.write(text(service));
+      socket.write(start(service));
+      await eventually(() => largest() > 0);
+      socket.write(end);
     });
     t.is(answer.status, 400);
     t.deepEqual([largest(), left], [bytes, 0]);
