@@ -1,7 +1,7 @@
 import sharp from 'sharp';
 import { forConversion } from './embeddedProfile.ts';
 import { ImageError, imageErrorFrom } from './errors.ts';
-import { decodeHeic } from './heif/decodeHeic.ts';
+import { decodeHeif, isHeif } from './heif/decodeHeif.ts';
 import { runJob } from './job.ts';
 import { fromSrgb, toSrgb } from './profileConversion.ts';
 import type { Dimensions, JobLimits, Probe, Raster } from './types.ts';
@@ -34,7 +34,7 @@ export async function decodeCover(
 ): Promise<Raster> {
   const { width, height } = canvas;
   const same = icc !== undefined && probe.icc !== undefined && Buffer.compare(icc, probe.icc) === 0;
-  const decoded = probe.format === 'heic' ? await decodeHeic(bytes, probe, jobLimits) : undefined;
+  const decoded = isHeif(probe.format) ? await decodeHeif(bytes, probe, jobLimits) : undefined;
   if (decoded && probe.icc && !same) await toSrgb(probe.icc)?.raster(decoded, jobLimits.signal);
   try {
     const limitInputPixels = probe.width * probe.height;

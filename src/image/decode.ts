@@ -4,7 +4,7 @@ import { hasHarmlessFaults } from './container/jpeg.ts';
 import { maxPixelBytes } from './container/tiff.ts';
 import { forConversion } from './embeddedProfile.ts';
 import { ImageError, imageErrorFrom } from './errors.ts';
-import { decodeHeic, heicBytes } from './heif/decodeHeic.ts';
+import { decodeHeif, heifBytes, isHeif } from './heif/decodeHeif.ts';
 import { runJob } from './job.ts';
 import { displayP3, rgbProfile, srgbTransfer } from './matrixProfile.ts';
 import { toSrgb } from './profileConversion.ts';
@@ -24,7 +24,8 @@ function displayP3ToSrgb(): ReturnType<typeof toSrgb> {
   return conversion;
 }
 
-function pipeline(bytes: Uint8Array, probe: Probe, target: Dimensions): Sharp {
+/** The libvips pipeline of `decode`. */
+export function openImage(bytes: Uint8Array, probe: Probe, target: Dimensions): Sharp {
   const reduced = target.width !== probe.width || target.height !== probe.height;
   // The values of RGB stay as they are: its profile is not looked at.
   const source = probe.convertsProfile
@@ -54,14 +55,13 @@ const reducedRaster = ({ data, width, height }: Raster, target: Dimensions, prob
 
 /** Upper bound of the bytes that decoding takes beside the file, the raster included. */
 export function decodeBytes(probe: Probe, target: Dimensions, file: Uint8Array): number {
-  if (probe.format === 'heic') return heicBytes(probe, file) + target.width * target.height * 4.6;
   const { format, progressive, orientation, hasAlpha, width, height } = probe;
+  if (isHeif(format)) return heifBytes(probe, file) + target.width * target.height * 4.6;
   // Two bytes for each coefficient, of up to four components.
   const several = {
     jpeg: probe.colour === 'cmyk' ? 8 : 6,
     png: 4,
     webp: 0,
-    avif: 0,
     tiff: 0,
     gif: 0,
     jxl: 0,
@@ -70,7 +70,6 @@ export function decodeBytes(probe: Probe, target: Dimensions, file: Uint8Array):
     jpeg: 0,
     png: 0,
     webp: 7,
-    avif: 8,
     tiff: maxPixelBytes,
     gif: 8,
     jxl: maxPixelBytes,
@@ -101,12 +100,12 @@ export async function decode(
   if (target.width > probe.width || target.height > probe.height) {
     throw new RangeError('decode never enlarges: target is larger than the image');
   }
-  const decoded = probe.format === 'heic' ? await decodeHeic(bytes, probe, jobLimits) : undefined;
+  const decoded = isHeif(probe.format) ? await decodeHeif(bytes, probe, jobLimits) : undefined;
   if (decoded && decoded.width === target.width && decoded.height === target.height) return decoded;
   let result: Awaited<ReturnType<typeof runJob>>;
   try {
     // sharp throws some errors synchronously.
-    const image = decoded ? reducedRaster(decoded, target, probe) : pipeline(bytes, probe, target);
+    const image = decoded ? reducedRaster(decoded, target, probe) : openImage(bytes, probe, target);
     result = await runJob(image, probe, jobLimits);
   } catch (error) {
     jobLimits.signal?.throwIfAborted();

@@ -1,7 +1,7 @@
 import sharp, { type Sharp } from 'sharp';
 import { forConversion } from './embeddedProfile.ts';
 import { ImageError, imageErrorFrom } from './errors.ts';
-import { decodeHeic } from './heif/decodeHeic.ts';
+import { decodeHeif, isHeif } from './heif/decodeHeif.ts';
 import { runJob } from './job.ts';
 import type { Dimensions, JobLimits, Probe } from './types.ts';
 
@@ -12,10 +12,10 @@ interface Mask extends Dimensions {
 
 const opaque = 255;
 
-/** Opens the file; a HEIC is decoded once. */
+/** Opens the file; a HEIC or AVIF is decoded once. */
 async function openMask(bytes: Uint8Array, probe: Probe, jobLimits: JobLimits): Promise<() => Sharp> {
-  if (probe.format === 'heic') {
-    const { data, width, height } = await decodeHeic(bytes, probe, jobLimits);
+  if (isHeif(probe.format)) {
+    const { data, width, height } = await decodeHeif(bytes, probe, jobLimits);
     return () => sharp(data, { raw: { width, height, channels: 4 } });
   }
   const { bytes: file, ignoreIcc } = forConversion(bytes, probe);

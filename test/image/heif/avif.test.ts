@@ -1,0 +1,118 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import test from 'ava';
+import sharp from 'sharp';
+import { decode, openImage } from '../../../src/image/decode.ts';
+import { ImageError } from '../../../src/image/errors.ts';
+import { decodeAvif } from '../../../src/image/heif/decodeAvif.ts';
+import { configureLibvips } from '../../../src/image/libvips.ts';
+import { probe } from '../../../src/image/probe.ts';
+import { contractLimits, type ProbeLimits } from '../../../src/image/types.ts';
+import { eventually } from '../../fixtures/service.ts';
+
+const limits: ProbeLimits = { ...contractLimits, formats: ['avif'] };
+
+/** A soft disc over noise, of `side` pixels in both directions. */
+async function file(side: number, options: { alpha?: boolean; gray?: boolean } = {}): Promise<Buffer> {
+  const channels = options.alpha ? 4 : 3;
+  const noise = { type: 'gaussian', mean: 128, sigma: 40 } as const;
+  const plain = sharp({ create: { width: side, height: side, channels, background: '#4080c0', noise } });
+  const image = options.gray ? plain.toColourspace('b-w') : plain.withIccProfile('p3');
+  return await image.avif({ quality: 90, effort: 0 }).toBuffer();
+}
+
+/** Processes that this one has started and that still run. */
+const children = (): readonly number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => {
+      try {
+        const [, state, parent] = /\) (\S) (\d+)/.exec(readFileSync(`/proc/${name}/stat`, 'utf8')) ?? [];
+        return Number(parent) === process.pid && state !== 'Z';
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
+
+/** The process that a decoding just started runs in. */
+async function startedChild(before: readonly number[]): Promise<number> {
+  const added = () => children().filter((pid) => !before.includes(pid));
+  await eventually(() => added().length > 0);
+  return added()[0] as number;
+}
+
+test.before(() => configureLibvips({ formats: ['avif', 'png'] }));
+
+for (const [what, bytes] of [
+  ['a photo with a profile', file(300)],
+  ['one with alpha', file(300, { alpha: true })],
+  ['a gray one', file(300, { gray: true })],
+] as const)
+  test.serial(`${what} has the pixels that libvips gives in this process`, async (t) => {
+    const header = await probe(await bytes, limits);
+    const { data, width, height } = await decode(await bytes, header, header);
+    t.is(`${width}x${height}`, '300x300');
+    t.deepEqual(Buffer.from(data), await openImage(await bytes, header, header).toBuffer());
+    const small = await decode(await bytes, header, { width: 30, height: 30 });
+    t.is(small.data.length, 30 * 30 * 4);
+  });
+
+test.serial('a file cut short, and one whose data is damaged, are refused with a sentence', async (t) => {
+  const bytes = await file(200);
+  const header = await probe(bytes, limits);
+  const damaged = Buffer.from(bytes);
+  damaged.fill(0xff, bytes.length - 2000);
+  for (const wrong of [bytes.subarray(0, -1000), damaged]) {
+    const error = await t.throwsAsync(decodeAvif(wrong, header, {}), { instanceOf: ImageError });
+    t.is(error?.code, 'failed_to_read_image');
+  }
+  t.is((await decode(bytes, header, header)).width, 200);
+});
+
+test.serial('the time limit and the signal end the process', async (t) => {
+  const bytes = await file(1500);
+  const header = await probe(bytes, limits);
+  const before = children();
+  await t.throwsAsync(decodeAvif(bytes, header, { timeoutSeconds: 0.001 }), { message: /in time/ });
+  const abort = new AbortController();
+  const running = decodeAvif(bytes, header, { signal: abort.signal });
+  await startedChild(before);
+  abort.abort(new Error('client gone'));
+  await t.throwsAsync(running, { message: 'client gone' });
+  await t.throwsAsync(decodeAvif(bytes, header, { signal: abort.signal }), { message: 'client gone' });
+  t.deepEqual(children(), before);
+});
+
+test.serial('a decoder that crashes costs its image alone, and the end of it is watched', async (t) => {
+  const bytes = await file(1500);
+  const header = await probe(bytes, limits);
+  const before = children();
+  let [watched, ended] = [0, 0];
+  const watch = (ms: number) => {
+    watched = ms;
+    return () => {
+      ended += 1;
+    };
+  };
+  const running = decodeAvif(bytes, header, { watch });
+  process.kill(await startedChild(before), 'SIGSEGV');
+  const error = await t.throwsAsync(running, { instanceOf: ImageError });
+  t.is(error?.code, 'failed_to_read_image');
+  t.regex(String(error?.cause), /SIGSEGV/);
+  t.true(watched > 10_000);
+  t.is(ended, 1);
+  t.is((await decodeAvif(bytes, header, { watch })).width, 1500);
+  t.is(ended, 2);
+});
+
+test.serial('what stops the server with its processes does not stop what it finishes', async (t) => {
+  const bytes = await file(1500);
+  const header = await probe(bytes, limits);
+  const before = children();
+  const running = decodeAvif(bytes, header, {});
+  const child = await startedChild(before);
+  // Its signal handlers are there once it reads its input.
+  await eventually(() => /SigCgt:\s*0*[1-9a-f]/.test(readFileSync(`/proc/${child}/status`, 'utf8')));
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  t.is((await running).width, 1500);
+});
