@@ -5,8 +5,9 @@ import { makeIntegerNetwork } from './lowPrecision/integerNetwork.ts';
 import { isMostlyMatMuls, makeBf16MatMuls } from './lowPrecision/matmul.ts';
 import { Network } from './network.ts';
 import { freeBatch } from './onnx/batch.ts';
+import { collapseDeformable } from './onnx/deformable.ts';
 import { raiseOperatorSet } from './onnx/operatorSet.ts';
-import { dropUnused, keepOutputs } from './onnx/prune.ts';
+import { dropUnused, keepOutputs, resolveIdentities } from './onnx/prune.ts';
 import { freeSize } from './onnx/size.ts';
 import { floatBorders, hasHalf } from './onnx/widen.ts';
 import { quantiseGraph } from './quantise/qdq.ts';
@@ -66,6 +67,8 @@ export function readNetwork(
   if (!halves) network.widen();
   else if (hasHalf(graph)) floatBorders(graph);
   dropUnused(graph);
+  resolveIdentities(graph);
+  if (collapseDeformable(network.model, graph) > 0) dropUnused(graph);
   // TensorRT, which runs float16, builds an engine per size.
   if (!hasHalf(graph)) network.sizeStep = freeSize(graph) ?? 0;
   if (batch === 'free') network.freeBatch = freeBatch(graph);
@@ -84,9 +87,15 @@ function makeInteger(network: Network, table: QuantisationTable): boolean {
   return true;
 }
 
+/** The first operator set that has 8 bits for each channel. */
+const operatorSetOf8Bits = 13n;
+
 /** Quantises what the table names: with `own` as an operator of Cutout where that is possible, else in standard operators. */
 export function quantiseNetwork(network: Network, table: QuantisationTable, own: boolean): void {
-  raiseOperatorSet(network.model);
+  if (!raiseOperatorSet(network.model, operatorSetOf8Bits))
+    throw new RangeError(
+      `it is written in an operator set older than ${operatorSetOf8Bits}, which 8 bits need`,
+    );
   if (!own || !makeInteger(network, table)) quantiseGraph(network.graph, table, network.floats);
   dropUnused(network.graph);
 }

@@ -247,7 +247,7 @@ test('a network of an older operator set is raised to 13 where its operators mea
     for (const each of graph.node) if (each.opType === 'Sigmoid') each.opType = 'Softmax';
   });
   t.throws(() => compileOnnx(softmax, undefined, 'int8', table), {
-    message: 'it is written in operator set 11, 8 bits need 13',
+    message: 'it is written in an operator set older than 13, which 8 bits need',
   });
 });
 

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { FLOAT, producersOf, subgraphs } from './graph.ts';
+import { allNodes, FLOAT, producersOf, subgraphs } from './graph.ts';
 import {
   type GraphProto,
   type NodeProto,
@@ -57,4 +57,24 @@ export function dropUnused(graph: GraphProto): void {
   // Files of IR version 3 list initializers among the inputs; the first input is the image and always stays.
   graph.input = graph.input.filter((value, at) => at === 0 || names.has(value.name));
   graph.valueInfo = [];
+}
+
+/**
+ * Makes what reads a copy of a tensor (Identity) read the tensor. Exporters write weights that several layers share so, which
+ * hides that they are constants.
+ */
+export function resolveIdentities(graph: GraphProto): void {
+  const graphs = [graph, ...[...allNodes(graph)].flatMap(subgraphs)];
+  const outputs = new Set(graphs.flatMap(({ output }) => output.map(({ name }) => name)));
+  const originals = new Map<string, string>();
+  graph.node = graph.node.filter(({ opType, domain, input: [from = ''], output: [to = ''] }) => {
+    if (opType !== 'Identity' || domain !== '' || outputs.has(to)) return true;
+    originals.set(to, originals.get(from) ?? from);
+    return false;
+  });
+  const resolve = (node: NodeProto): void => {
+    node.input = node.input.map((name) => originals.get(name) ?? name);
+    for (const inner of subgraphs(node)) for (const each of inner.node) resolve(each);
+  };
+  if (originals.size > 0) for (const node of graph.node) resolve(node);
 }
