@@ -57,21 +57,16 @@ ConstHostRows row_of(std::span<const T> values) {
   return {reinterpret_cast<const std::byte*>(values.data()), 1, values.size_bytes(), 0};
 }
 
-template <typename T>
-const T* constant(DeviceCall& call, const std::vector<T>& values) {
-  return call.constant(std::span<const T>(values));
-}
-
 cuda::FilterTaps on_device(DeviceCall& call, const Taps& taps) {
-  return {constant(call, taps.first), constant(call, taps.count), constant(call, taps.weights),
+  return {call.constant(taps.first), call.constant(taps.count), call.constant(taps.weights),
           taps.stride, taps.outputs()};
 }
 
 cuda::GuideTaps on_device(DeviceCall& call, const GuideAxis& axis, int outputs) {
-  return {constant(call, axis.base),
-          constant(call, axis.t),
-          {constant(call, axis.spline[0]), constant(call, axis.spline[1]),
-           constant(call, axis.spline[2]), constant(call, axis.spline[3])},
+  return {call.constant(axis.base),
+          call.constant(axis.t),
+          {call.constant(axis.spline[0]), call.constant(axis.spline[1]),
+           call.constant(axis.spline[2]), call.constant(axis.spline[3])},
           outputs};
 }
 
@@ -82,7 +77,7 @@ struct MaskAxes {
     std::vector<LinearTap> blocks;
 
     [[nodiscard]] cuda::MaskTaps on_device(DeviceCall& call) const {
-      return {constant(call, mask), constant(call, blocks), static_cast<int>(mask.size())};
+      return {call.constant(mask), call.constant(blocks), static_cast<int>(mask.size())};
     }
   };
 
@@ -122,17 +117,6 @@ void fill_planes(DeviceCall& call, const cuda::Pixels& image, const BothTaps& ta
 template <typename From, typename To>
 BothTaps area_taps_between(const From& from, const To& to) {
   return {area_taps(from.height, to.height), area_taps(from.width, to.width)};
-}
-
-MatteSummary summary_of(const cuda::AlphaSummary& alpha, const Box& bounds) {
-  MatteSummary summary;
-  if (alpha.right >= 0) {
-    summary.box = {alpha.left, alpha.top, alpha.right - alpha.left + 1,
-                   alpha.bottom - alpha.top + 1};
-  }
-  summary.foreground_pixels = alpha.foreground;
-  summary.opaque = alpha.opaque == area(bounds.width, bounds.height);
-  return summary;
 }
 
 /// Edges at the guide's size, on the device: alpha, its confidence, models and colours of the
@@ -191,7 +175,7 @@ class DeviceMatte final : public SolvedMatte {
     } else {
       call.clear(sampled, size * sizeof(float));
     }
-    call.run<&Table::deblur>(guide_, output, samples, constant(call, blurs_by_slope()), scratch,
+    call.run<&Table::deblur>(guide_, output, samples, call.constant(blurs_by_slope()), scratch,
                              alpha_, confidence_, for_colours);
     call.run<&Table::local_models>(guide_, alpha_, models_);
     call.run<&Table::foreground_colours>(guide_, for_colours, pyramid, pyramid + levels, colours_);
@@ -223,7 +207,9 @@ class DeviceMatte final : public SolvedMatte {
     image_.changed = true;
     call.download(image_.device.data, image_.rows(), pool_);
     CUTOUT_RETURN_IF_ERROR(call.finish());
-    summary = summary_of(found, image_.bounds());
+    const bool opaque = found.opaque == area(image_.device.width, image_.device.height);
+    summary = Summary{found.left, found.top, found.right, found.bottom, found.foreground, opaque}
+                  .result();
     return {};
   }
 
