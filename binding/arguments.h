@@ -4,8 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
-#include <string>
+#include <vector>
 
 #include "pipeline/engine.h"
 
@@ -16,43 +15,22 @@ namespace cutout::binding {
 
 EngineOptions to_engine_options(const Napi::Value& value);
 NetworkSpec to_network_spec(const Napi::Value& value);
-
-/// Borrowed RGBA8 pixels; `data` is the typed array they live in.
-struct Pixels {
-  Napi::Uint8Array data;
-  ImageView view;
-};
-/// Whether `data` may be longer than width * height * 4 bytes.
-enum class BufferLength { kExact, kAtLeast };
-Pixels to_pixels(const Napi::Value& value, BufferLength required = BufferLength::kExact);
-
-struct MatteCall {
-  std::string network;
-  std::optional<std::string> second;
-  MattePlan plan;
-  std::optional<Napi::Uint8Array> mask;        // borrowed by plan.mask
-  std::optional<Napi::Uint8Array> first_mask;  // borrowed by plan.first_mask
-  std::optional<Napi::Uint8Array> cached;      // borrowed by plan.cached
-};
-MatteCall to_matte_call(const Napi::Value& value, const ImageView& pixels);
-
 SubjectTypesSpec to_subject_types_spec(const Napi::Value& value);
-
 SelectorSpec to_selector_spec(const Napi::Value& value);
 
-struct SelectCall {
-  SelectJob job;
-  Napi::Uint8Array embedding;  // borrowed by job.embedding
+/// Memory of JavaScript that a job borrows, in the order of its arguments.
+struct BufferAccess {
+  Napi::Uint8Array data;
+  bool written;
 };
-SelectCall to_select_call(const Napi::Value& value);
+using Borrowed = std::vector<BufferAccess>;
 
-struct ComposeCall {
-  ComposeJob job;
-  std::optional<Napi::Uint8Array> background;  // borrowed by job.plan.background
-};
-ComposeCall to_compose_call(const Napi::Value& value, const Pixels& pixels);
-
-PngJob to_png_job(const Napi::Value& value, const ImageView& pixels);
+/// A job from the arguments behind its id; what it borrows is added to `borrowed`.
+ConstImageView to_embed_job(const Napi::CallbackInfo& info, Borrowed& borrowed);
+SelectJob to_select_job(const Napi::CallbackInfo& info, Borrowed& borrowed);
+MatteOrder to_matte_order(const Napi::CallbackInfo& info, Borrowed& borrowed);
+ComposeJob to_compose_job(const Napi::CallbackInfo& info, Borrowed& borrowed);
+PngJob to_png_job(const Napi::CallbackInfo& info, Borrowed& borrowed);
 
 /// `deadlineMs` of a plan or of options that have been converted: from now on; none if it is
 /// undefined.

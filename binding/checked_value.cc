@@ -14,6 +14,16 @@ std::string shown(const Napi::Value& value) {
   return value.ToString().Utf8Value();
 }
 
+template <typename T>
+Napi::TypedArrayOf<T> typed_array(const Napi::Object& from, const char* name,
+                                  napi_typedarray_type type, const char* expected) {
+  const Napi::Value value = from.Get(name);
+  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != type) {
+    wrong_type(value, expected, name);
+  }
+  return value.As<Napi::TypedArrayOf<T>>();
+}
+
 }  // namespace
 
 [[noreturn]] void wrong_type(const Napi::Value& value, const std::string& expected,
@@ -109,18 +119,27 @@ std::vector<int> integers(const Napi::Object& from, const char* name, int low, i
   return result;
 }
 
-std::array<float, 3> triple(const Napi::Object& from, const char* name) {
+Napi::Array array(const Napi::Object& from, const char* name, std::uint32_t count,
+                  const char* expected) {
   const Napi::Value value = from.Get(name);
-  if (!value.IsArray() || value.As<Napi::Array>().Length() != 3) {
-    wrong_type(value, "an array of three numbers", name);
+  if (!value.IsArray() || value.As<Napi::Array>().Length() != count) {
+    wrong_type(value, expected, name);
   }
+  return value.As<Napi::Array>();
+}
+
+std::array<float, 3> triple(const Napi::Object& from, const char* name) {
+  const Napi::Array given = array(from, name, 3, "an array of three numbers");
   std::array<float, 3> result{};
   for (std::uint32_t i = 0; i < 3; ++i) {
-    const Napi::Value element = value.As<Napi::Array>().Get(i);
-    result[i] = static_cast<float>(number(element, name));
-    if (!std::isfinite(result[i])) wrong_value(element, "a finite number", name);
+    result[i] = static_cast<float>(number(given.Get(i), name));
+    if (!std::isfinite(result[i])) wrong_value(given.Get(i), "a finite number", name);
   }
   return result;
+}
+
+Napi::Uint8Array byte_array(const Napi::Object& from, const char* name) {
+  return typed_array<std::uint8_t>(from, name, napi_uint8_array, "a Uint8Array");
 }
 
 std::vector<float> floats(const Napi::Object& from, const char* name) {

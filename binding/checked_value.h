@@ -21,6 +21,11 @@ namespace cutout::binding {
 [[noreturn]] void wrong_value(const Napi::Value& value, const std::string& expected,
                               const std::string& name);
 
+/// Whether a field is there.
+inline bool has(const Napi::Object& from, const char* name) {
+  return !from.Get(name).IsUndefined();
+}
+
 Napi::Object object(const Napi::Value& value, const char* name);
 
 double number(const Napi::Value& value, const char* name);
@@ -56,18 +61,14 @@ T choice(const Napi::Object& from, const char* name,
   wrong_value(value, expected, name);
 }
 
+/// An array of `count` elements, which `expected` says in words.
+Napi::Array array(const Napi::Object& from, const char* name, std::uint32_t count,
+                  const char* expected);
+
 /// Three finite numbers.
 std::array<float, 3> triple(const Napi::Object& from, const char* name);
 
-template <typename T>
-Napi::TypedArrayOf<T> typed_array(const Napi::Object& from, const char* name,
-                                  napi_typedarray_type type, const char* expected) {
-  const Napi::Value value = from.Get(name);
-  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != type) {
-    wrong_type(value, expected, name);
-  }
-  return value.As<Napi::TypedArrayOf<T>>();
-}
+Napi::Uint8Array byte_array(const Napi::Object& from, const char* name);
 
 template <typename T>
 std::vector<T> copied(const Napi::TypedArrayOf<T>& array) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "results.h"
 
 namespace cutout::binding {
 
@@ -35,14 +36,14 @@ class Completion {
   };
 
   /// A new promise and the function that settles it. `pinned` stays alive until then; `on_settle`
-  /// is called just before the promise settles; `value(env, Result&)` returns what it resolves
-  /// with. The process stays alive while a promise is pending. JS thread only.
-  template <typename Result, typename Value>
+  /// is called just before the promise settles; it resolves with to_js() of the result. The process
+  /// stays alive while a promise is pending. JS thread only.
+  template <typename Result>
   Pending<Result> begin(Napi::Env env, const std::vector<Napi::Object>& pinned,
-                        std::function<void()> on_settle, Value value) {
+                        std::function<void()> on_settle) {
     static_assert(std::is_nothrow_move_assignable_v<Result>);
-    auto outcome = std::make_unique<OutcomeOf<Result, Value>>(std::move(value));
-    OutcomeOf<Result, Value>* const slot = outcome.get();
+    auto outcome = std::make_unique<OutcomeOf<Result>>();
+    OutcomeOf<Result>* const slot = outcome.get();
     const Napi::Promise promise = enter(env, pinned, std::move(on_settle), std::move(outcome));
     return {promise, [this, slot](Status status, Result result) {
               slot->status = std::move(status);
@@ -63,11 +64,9 @@ class Completion {
     std::uint64_t number = 0;
     Status status;
   };
-  template <typename Result, typename Value>
+  template <typename Result>
   struct OutcomeOf final : Outcome {
-    explicit OutcomeOf(Value given) : value(std::move(given)) {}
-    Napi::Value make(Napi::Env env) override { return value(env, result); }
-    Value value;
+    Napi::Value make(Napi::Env env) override { return to_js(env, result); }
     Result result{};
   };
   struct PendingPromise {

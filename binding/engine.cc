@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "error.h"
-#include "results.h"
 
 namespace cutout::binding {
 
@@ -15,7 +14,8 @@ namespace {
 std::shared_ptr<EngineOwner> start(const Napi::CallbackInfo& info) {
   try {
     std::unique_ptr<Engine> engine;
-    throw_if_error(info.Env(), Engine::create(to_engine_options(info[0]), engine));
+    const Status status = Engine::create(to_engine_options(info[0]), engine);
+    if (!status.ok()) throw make_error(info.Env(), status);
     auto owner = std::make_shared<EngineOwner>(std::move(engine));
     info.Env().GetInstanceData<Instance>()->add(owner);
     return owner;
@@ -27,20 +27,30 @@ std::shared_ptr<EngineOwner> start(const Napi::CallbackInfo& info) {
 }  // namespace
 
 Napi::Function EngineObject::define(Napi::Env env) {
+  using Self = EngineObject;
+  constexpr auto kLoad = &Self::load<NetworkInfo, &to_network_spec, &Engine::load>;
+  constexpr auto kLoadTypes =
+      &Self::load<SubjectTypesInfo, &to_subject_types_spec, &Engine::load_subject_types>;
+  constexpr auto kLoadSelector =
+      &Self::load<SelectorInfo, &to_selector_spec, &Engine::load_selector>;
+  constexpr auto kEmbed = &Self::job<Embedding, &to_embed_job, &Engine::embed>;
+  constexpr auto kSelect = &Self::job<SelectResult, &to_select_job, &Engine::select, 1>;
+  constexpr auto kMatte = &Self::job<MatteResult, &to_matte_order, &Engine::matte>;
+  constexpr auto kCompose = &Self::job<ComposeResult, &to_compose_job, &Engine::compose>;
+  constexpr auto kEncode = &Self::job<std::vector<std::uint8_t>, &to_png_job, &Engine::encode_png>;
   return DefineClass(
       env, "Engine",
-      {InstanceMethod<&EngineObject::async<&EngineObject::load>>("load"),
-       InstanceMethod<&EngineObject::async<&EngineObject::matte>>("matte"),
-       InstanceMethod<&EngineObject::async<&EngineObject::load_subject_types>>("loadSubjectTypes"),
-       InstanceMethod<&EngineObject::async<&EngineObject::load_selector>>("loadSelector"),
-       InstanceMethod<&EngineObject::async<&EngineObject::embed>>("embed"),
-       InstanceMethod<&EngineObject::async<&EngineObject::select>>("select"),
-       InstanceMethod<&EngineObject::async<&EngineObject::unload>>("unload"),
-       InstanceMethod<&EngineObject::async<&EngineObject::compose>>("compose"),
-       InstanceMethod<&EngineObject::async<&EngineObject::encode_png>>("encodePng"),
-       InstanceMethod<&EngineObject::cancel>("cancel"),
-       InstanceMethod<&EngineObject::stats>("stats"), InstanceMethod<&EngineObject::gpus>("gpus"),
-       InstanceMethod<&EngineObject::async<&EngineObject::close>>("close")});
+      {InstanceMethod<&Self::async<kLoad>>("load"),
+       InstanceMethod<&Self::async<kLoadTypes>>("loadSubjectTypes"),
+       InstanceMethod<&Self::async<kLoadSelector>>("loadSelector"),
+       InstanceMethod<&Self::async<kEmbed>>("embed"),
+       InstanceMethod<&Self::async<kSelect>>("select"),
+       InstanceMethod<&Self::async<&Self::unload>>("unload"),
+       InstanceMethod<&Self::async<kMatte>>("matte"),
+       InstanceMethod<&Self::async<kCompose>>("compose"),
+       InstanceMethod<&Self::async<kEncode>>("encodePng"), InstanceMethod<&Self::cancel>("cancel"),
+       InstanceMethod<&Self::stats>("stats"), InstanceMethod<&Self::gpus>("gpus"),
+       InstanceMethod<&Self::async<&Self::close>>("close")});
 }
 
 EngineObject::EngineObject(const Napi::CallbackInfo& info)
@@ -48,10 +58,10 @@ EngineObject::EngineObject(const Napi::CallbackInfo& info)
       completion_(info.Env().GetInstanceData<Instance>()->completion()),
       owner_(start(info)) {}
 
-template <EngineObject::Method method>
+template <EngineObject::Method kMethod>
 Napi::Value EngineObject::async(const Napi::CallbackInfo& info) {
   try {
-    return (this->*method)(info);
+    return (this->*kMethod)(info);
   } catch (const std::bad_alloc&) {
     const auto deferred = Napi::Promise::Deferred::New(info.Env());
     deferred.Reject(make_error(info.Env(), Status(Code::kOutOfMemory)).Value());
@@ -59,38 +69,34 @@ Napi::Value EngineObject::async(const Napi::CallbackInfo& info) {
   }
 }
 
-void EngineObject::register_buffers(std::uint64_t id, const std::vector<BufferAccess>& uses,
-                                    std::vector<Napi::Object>& pinned) {
+void EngineObject::register_buffers(std::uint64_t id, const Borrowed& borrowed) {
   if (jobs_.contains(id)) {
     throw Napi::RangeError::New(Env(), "The id " + std::to_string(id) + " is in use.");
   }
-  std::vector<Borrowed> borrowed;
-  const auto check = [this](const Borrowed& wanted, const Borrowed& taken, std::uint64_t job) {
+  std::vector<Range> ranges;
+  const auto check = [this](const Range& wanted, const Range& taken, std::uint64_t job) {
     const bool overlap = wanted.begin < taken.end && taken.begin < wanted.end;
     if (overlap && (wanted.written || taken.written)) {
       throw Napi::RangeError::New(Env(), "The pixels belong to the job " + std::to_string(job) +
                                              " until its promise settles.");
     }
   };
-  for (const BufferAccess& use : uses) {
-    const auto* const first =
-        static_cast<const std::uint8_t*>(use.data.ArrayBuffer().Data()) + use.data.ByteOffset();
-    const Borrowed wanted{first, first + use.data.ByteLength(), use.written};
-    for (const Borrowed& taken : borrowed) check(wanted, taken, id);
+  for (const BufferAccess& use : borrowed) {
+    const std::uint8_t* const first = use.data.Data();
+    const Range wanted{first, first + use.data.ByteLength(), use.written};
+    for (const Range& taken : ranges) check(wanted, taken, id);
     for (const auto& [job, all] : jobs_) {
-      for (const Borrowed& taken : all) check(wanted, taken, job);
+      for (const Range& taken : all) check(wanted, taken, job);
     }
-    borrowed.push_back(wanted);
-    pinned.push_back(use.data);
+    ranges.push_back(wanted);
   }
-  jobs_.emplace(id, std::move(borrowed));
+  jobs_.emplace(id, std::move(ranges));
 }
 
-template <typename Result, typename Start, typename Make>
+template <typename Result, typename Start>
 Napi::Value EngineObject::run(const std::vector<Napi::Object>& pinned,
-                              std::function<void()> on_settle, Start start, Make make) {
-  const auto pending =
-      completion_.begin<Result>(Env(), pinned, std::move(on_settle), std::move(make));
+                              std::function<void()> on_settle, Start start) {
+  const auto pending = completion_.begin<Result>(Env(), pinned, std::move(on_settle));
   try {
     start(pending.done);
   } catch (const std::bad_alloc&) {
@@ -99,113 +105,41 @@ Napi::Value EngineObject::run(const std::vector<Napi::Object>& pinned,
   return pending.promise;
 }
 
-template <typename Result, typename Start, typename Make>
-Napi::Value EngineObject::run(std::uint64_t id, const std::vector<BufferAccess>& uses, Start start,
-                              Make make) {
-  std::vector<Napi::Object> pinned{this->Value()};
-  register_buffers(id, uses, pinned);
+template <typename Info, auto kRead, auto kLoad>
+Napi::Value EngineObject::load(const Napi::CallbackInfo& info) {
+  const auto spec = kRead(info[0]);
+  return run<Info>(
+      {Value()}, [] {}, [&](const auto& done) { (owner_->engine().*kLoad)(spec, done); });
+}
+
+template <typename Result, auto kRead, auto kStart, std::size_t kPlan>
+Napi::Value EngineObject::job(const Napi::CallbackInfo& info) {
+  const std::uint64_t id = to_id(info[0]);
+  Borrowed borrowed;
+  auto job = kRead(info, borrowed);
+  const Engine::Deadline deadline = to_deadline(info[kPlan]);
+  std::vector<Napi::Object> pinned{Value()};
+  for (const BufferAccess& use : borrowed) pinned.push_back(use.data);
+  register_buffers(id, borrowed);
   try {
     return run<Result>(
-        pinned, [this, id] { jobs_.erase(id); }, std::move(start), std::move(make));
+        pinned, [this, id] { jobs_.erase(id); },
+        [&](const auto& done) { (owner_->engine().*kStart)(id, std::move(job), deadline, done); });
   } catch (...) {
     jobs_.erase(id);
     throw;
   }
 }
 
-Napi::Value EngineObject::load(const Napi::CallbackInfo& info) {
-  const NetworkSpec spec = to_network_spec(info[0]);
-  return run<NetworkInfo>(
-      {Value()}, [] {}, [&](const auto& done) { owner_->engine().load(spec, done); },
-      [name = spec.name](Napi::Env env, const NetworkInfo& result) {
-        return from_network_info(env, name, result);
-      });
-}
-
-Napi::Value EngineObject::load_subject_types(const Napi::CallbackInfo& info) {
-  const SubjectTypesSpec spec = to_subject_types_spec(info[0]);
-  return run<SubjectTypesInfo>(
-      {Value()}, [] {}, [&](const auto& done) { owner_->engine().load_subject_types(spec, done); },
-      from_subject_types_info);
-}
-
-Napi::Value EngineObject::load_selector(const Napi::CallbackInfo& info) {
-  const SelectorSpec spec = to_selector_spec(info[0]);
-  return run<SelectorInfo>(
-      {Value()}, [] {}, [&](const auto& done) { owner_->engine().load_selector(spec, done); },
-      from_selector_info);
-}
-
-Napi::Value EngineObject::embed(const Napi::CallbackInfo& info) {
-  const std::uint64_t id = to_id(info[0]);
-  const Pixels pixels = to_pixels(info[1]);
-  const Engine::Deadline deadline = to_deadline(info[2]);
-  return run<Embedding>(
-      id, {{pixels.data, /*written=*/false}},
-      [&](const auto& done) { owner_->engine().embed(id, pixels.view, deadline, done); },
-      from_embedding);
-}
-
-Napi::Value EngineObject::select(const Napi::CallbackInfo& info) {
-  const std::uint64_t id = to_id(info[0]);
-  SelectCall call = to_select_call(info[1]);
-  const Engine::Deadline deadline = to_deadline(info[1]);
-  return run<SelectResult>(
-      id, {{call.embedding, /*written=*/false}},
-      [&](const auto& done) { owner_->engine().select(id, std::move(call.job), deadline, done); },
-      from_select_result);
-}
-
 Napi::Value EngineObject::unload(const Napi::CallbackInfo&) {
-  return run<Status>(
-      {Value()}, [] {},
-      [&](const auto& done) {
-        owner_->engine().unload([done](Status status) { done(std::move(status), {}); });
-      },
-      [](Napi::Env env, const Status&) { return env.Undefined(); });
+  return run<std::monostate>(
+      {Value()}, [] {}, [&](const auto& done) { owner_->engine().unload(done); });
 }
 
-Napi::Value EngineObject::matte(const Napi::CallbackInfo& info) {
-  const std::uint64_t id = to_id(info[0]);
-  const Pixels pixels = to_pixels(info[1]);
-  const MatteCall call = to_matte_call(info[2], pixels.view);
-  const Engine::Deadline deadline = to_deadline(info[2]);
-  std::vector<BufferAccess> uses{{pixels.data, /*written=*/true}};
-  if (call.mask) uses.push_back({*call.mask, /*written=*/false});
-  if (call.first_mask) uses.push_back({*call.first_mask, /*written=*/false});
-  if (call.cached) uses.push_back({*call.cached, /*written=*/false});
-  return run<MatteResult>(
-      id, uses,
-      [&](const auto& done) {
-        owner_->engine().matte(id, pixels.view, call.plan, call.network, call.second, deadline,
-                               done);
-      },
-      from_matte_result);
-}
-
-Napi::Value EngineObject::compose(const Napi::CallbackInfo& info) {
-  const std::uint64_t id = to_id(info[0]);
-  const Pixels pixels = to_pixels(info[1], BufferLength::kAtLeast);
-  const ComposeCall call = to_compose_call(info[2], pixels);
-  const Engine::Deadline deadline = to_deadline(info[2]);
-  std::vector<BufferAccess> uses{{pixels.data, /*written=*/true}};
-  if (call.background) uses.push_back({*call.background, /*written=*/false});
-  return run<ComposeResult>(
-      id, uses, [&](const auto& done) { owner_->engine().compose(id, call.job, deadline, done); },
-      from_compose_result);
-}
-
-Napi::Value EngineObject::encode_png(const Napi::CallbackInfo& info) {
-  const std::uint64_t id = to_id(info[0]);
-  const Pixels pixels = to_pixels(info[1]);
-  PngJob job = to_png_job(info[2], pixels.view);
-  const Engine::Deadline deadline = to_deadline(info[2]);
-  return run<std::vector<std::uint8_t>>(
-      id, {{pixels.data, /*written=*/false}},
-      [&](const auto& done) { owner_->engine().encode_png(id, std::move(job), deadline, done); },
-      [](Napi::Env env, std::vector<std::uint8_t>& png) {
-        return from_bytes(env, std::move(png));
-      });
+Napi::Value EngineObject::close(const Napi::CallbackInfo& info) {
+  const std::chrono::milliseconds grace = to_grace(info[0]);
+  return run<std::monostate>(
+      {Value()}, [] {}, [&](const auto& done) { owner_->close(grace, [done] { done({}, {}); }); });
 }
 
 Napi::Value EngineObject::cancel(const Napi::CallbackInfo& info) {
@@ -213,18 +147,11 @@ Napi::Value EngineObject::cancel(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value EngineObject::stats(const Napi::CallbackInfo& info) {
-  return from_stats(info.Env(), owner_->engine());
+  return to_js(info.Env(), owner_->engine());
 }
 
 Napi::Value EngineObject::gpus(const Napi::CallbackInfo& info) {
-  return from_gpus(info.Env(), owner_->engine().gpus());
-}
-
-Napi::Value EngineObject::close(const Napi::CallbackInfo& info) {
-  const std::chrono::milliseconds grace = to_grace(info[0]);
-  return run<Status>(
-      {Value()}, [] {}, [&](const auto& done) { owner_->close(grace, [done] { done({}, {}); }); },
-      [](Napi::Env env, const Status&) { return env.Undefined(); });
+  return array_of(info.Env(), owner_->engine().gpus());
 }
 
 }  // namespace cutout::binding

@@ -1,52 +1,25 @@
 #include "error.h"
 
+#include <iterator>
+
 namespace cutout::binding {
 
 namespace {
 
-const char* name_of(Code code) {
-  switch (code) {
-    case Code::kBadInput:
-      return "ENGINE_BAD_INPUT";
-    case Code::kQueueFull:
-      return "ENGINE_QUEUE_FULL";
-    case Code::kCancelled:
-      return "ENGINE_CANCELLED";
-    case Code::kDeadline:
-      return "ENGINE_DEADLINE";
-    case Code::kClosed:
-      return "ENGINE_CLOSED";
-    case Code::kModel:
-      return "ENGINE_MODEL";
-    case Code::kRuntime:
-      return "ENGINE_RUNTIME";
-    case Code::kProvider:
-      return "ENGINE_PROVIDER";
-    case Code::kDriver:
-      return "ENGINE_DRIVER";
-    case Code::kDevice:
-      return "ENGINE_DEVICE";
-    case Code::kDeviceMemory:
-      return "ENGINE_DEVICE_MEMORY";
-    case Code::kOutOfMemory:
-      return "ENGINE_OUT_OF_MEMORY";
-    case Code::kOk:
-    case Code::kInternal:
-      break;
-  }
-  return "ENGINE_INTERNAL";
-}
+/// The names of the codes of core/status.h, in their order; making an error does not allocate.
+constexpr const char* kNames[] = {
+    "ENGINE_INTERNAL",      "ENGINE_BAD_INPUT", "ENGINE_QUEUE_FULL", "ENGINE_CANCELLED",
+    "ENGINE_DEADLINE",      "ENGINE_CLOSED",    "ENGINE_MODEL",      "ENGINE_RUNTIME",
+    "ENGINE_PROVIDER",      "ENGINE_DRIVER",    "ENGINE_DEVICE",     "ENGINE_DEVICE_MEMORY",
+    "ENGINE_OUT_OF_MEMORY", "ENGINE_INTERNAL"};
+static_assert(std::size(kNames) == static_cast<std::size_t>(Code::kInternal) + 1);
 
 }  // namespace
 
 Napi::Error make_error(Napi::Env env, const Status& status) {
   Napi::Error error = Napi::Error::New(env, status.message());
-  error.Set("code", Napi::String::New(env, name_of(status.code())));
+  error.Set("code", Napi::String::New(env, kNames[static_cast<std::size_t>(status.code())]));
   return error;
-}
-
-void throw_if_error(Napi::Env env, const Status& status) {
-  if (!status.ok()) throw make_error(env, status);
 }
 
 }  // namespace cutout::binding

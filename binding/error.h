@@ -10,7 +10,4 @@ namespace cutout::binding {
 /// only.
 Napi::Error make_error(Napi::Env env, const Status& status);
 
-/// Throws make_error() unless the status is ok. JS thread only.
-void throw_if_error(Napi::Env env, const Status& status);
-
 }  // namespace cutout::binding

@@ -53,17 +53,28 @@ class EngineOwner {
 /// State of one environment: the main thread's or a worker thread's.
 class Instance {
  public:
-  explicit Instance(Napi::Env env);
+  explicit Instance(Napi::Env env) : completion_(env) {
+    // Hooks run in reverse order: this one before that of the thread-safe function created above.
+    env.AddCleanupHook([](Instance* self) { self->shut_down(); }, this);
+  }
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
   [[nodiscard]] Completion& completion() { return completion_; }
-  void add(const std::shared_ptr<EngineOwner>& owner);
+  void add(const std::shared_ptr<EngineOwner>& owner) {
+    std::erase_if(owners_, [](const std::weak_ptr<EngineOwner>& entry) { return entry.expired(); });
+    owners_.push_back(owner);
+  }
 
  private:
   /// Runs when the environment is torn down, before its thread-safe function is: no engine thread
   /// is left that could call it.
-  void shut_down();
+  void shut_down() {
+    for (const std::weak_ptr<EngineOwner>& entry : owners_) {
+      if (const std::shared_ptr<EngineOwner> owner = entry.lock()) owner->shut_down();
+    }
+    completion_.shut_down();
+  }
 
   Completion completion_;
   std::vector<std::weak_ptr<EngineOwner>> owners_;

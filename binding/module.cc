@@ -21,22 +21,14 @@ namespace {
 constexpr int kAbi = 23;
 
 Napi::Value versions(const Napi::CallbackInfo& info) {
-  Napi::Object result = Napi::Object::New(info.Env());
-  result.Set("addon", CUTOUT_VERSION);
-  result.Set("simd", simd_level());
-  result.Set("onnxruntime", ort::runtime_version());
-  const auto names = [&info](const std::vector<std::string>& from) {
-    Napi::Array list = Napi::Array::New(info.Env());
-    for (const std::string& name : from) list.Set(list.Length(), name);
-    return list;
-  };
-  result.Set("instructionSets", names(instruction_sets()));
+  const Napi::Env env = info.Env();
   const low_precision::Kernels& kernels = low_precision::kernels();
   std::vector<std::string> usable = kernels.int8;
   usable.insert(usable.end(), kernels.bf16.begin(), kernels.bf16.end());
-  result.Set("operators", names(usable));
-  result.Set("refusedOperators", names(kernels.refused));
-  return result;
+  return object_of(env, "addon", CUTOUT_VERSION, "simd", simd_level(), "onnxruntime",
+                   ort::runtime_version(), "instructionSets", array_of(env, instruction_sets()),
+                   "operators", array_of(env, usable), "refusedOperators",
+                   array_of(env, kernels.refused));
 }
 
 Napi::Value gpu_count(const Napi::CallbackInfo& info) {
@@ -44,7 +36,7 @@ Napi::Value gpu_count(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value take_log(const Napi::CallbackInfo& info) {
-  return from_log(info.Env(), ort::take_log());
+  return array_of(info.Env(), ort::take_log());
 }
 
 /// `exitAfter(ms, code)`: ends the process after that time, whatever its other threads do. The

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <span>
-#include <vector>
 
 #include "classify/statistics.h"
 #include "core/thread_pool.h"

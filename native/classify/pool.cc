@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "core/simd.h"
 
@@ -18,14 +17,6 @@ constexpr std::size_t kValuesPerTask = 1 << 17;
 
 /// Sum of the weights below which all of them count as 1.
 constexpr double kMinWeight = 1e-6;
-
-float total(const Lanes& lanes) {
-  float sum = 0;
-  for (const float lane : lanes) sum += lane;
-  return sum;
-}
-
-float largest(const Lanes& lanes) { return *std::max_element(lanes.begin(), lanes.end()); }
 
 struct Sums {
   Lanes sum{};
@@ -57,7 +48,9 @@ Pooled pool_one(const float* values, const float* weights, std::size_t n, double
     sums.sum[0] += product;
     sums.max[0] = std::max(sums.max[0], product);
   }
-  return {total(sums.sum) / static_cast<float>(weight_sum), largest(sums.max)};
+  float total = 0;
+  for (const float lane : sums.sum) total += lane;
+  return {total / static_cast<float>(weight_sum), *std::ranges::max_element(sums.max)};
 }
 
 double sum_of(std::span<const float> weights) {
@@ -80,12 +73,9 @@ std::vector<Pooled> pool_maps(std::span<const float> maps, std::span<const float
   const std::vector<float> effective = effective_weights(weights);
   const double weight_sum = sum_of(effective);
   std::vector<Pooled> pooled(maps.size() / n);
-  pool.parallel_for(pooled.size(), std::max<std::size_t>(kValuesPerTask / n, 1),
-                    [&](std::size_t begin, std::size_t end) {
-                      for (std::size_t m = begin; m < end; ++m) {
-                        pooled[m] = pool_one(maps.data() + m * n, effective.data(), n, weight_sum);
-                      }
-                    });
+  pool.for_each(pooled.size(), std::max<std::size_t>(kValuesPerTask / n, 1), [&](std::size_t m) {
+    pooled[m] = pool_one(maps.data() + m * n, effective.data(), n, weight_sum);
+  });
   return pooled;
 }
 

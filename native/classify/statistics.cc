@@ -62,16 +62,26 @@ struct Median {
   int value[3];
 };
 
-bool near_median(const Median& median, int r, int g, int b) {
-  return std::abs(r - median.value[0]) <= kMaxMedianDistance &&
-         std::abs(g - median.value[1]) <= kMaxMedianDistance &&
-         std::abs(b - median.value[2]) <= kMaxMedianDistance;
+struct Row {
+  const std::uint8_t* r;
+  const std::uint8_t* g;
+  const std::uint8_t* b;
+};
+
+Row row_of(const Thumbnail& thumbnail, int y) {
+  return {thumbnail.row(0, y), thumbnail.row(1, y), thumbnail.row(2, y)};
 }
 
-CUTOUT_SIMD int count_near(const std::uint8_t* __restrict r, const std::uint8_t* __restrict g,
-                           const std::uint8_t* __restrict b, int side, const Median& median) {
+/// A row from column x on.
+Row shifted(const Row& row, int x) { return {row.r + x, row.g + x, row.b + x}; }
+
+/// How many of n pixels are near the median.
+CUTOUT_SIMD int count_near(Row row, int n, const Median& median) {
+  const std::uint8_t* __restrict r = row.r;
+  const std::uint8_t* __restrict g = row.g;
+  const std::uint8_t* __restrict b = row.b;
   int near = 0;
-  for (int x = 0; x < side; ++x) {
+  for (int x = 0; x < n; ++x) {
     near += (std::abs(r[x] - median.value[0]) <= kMaxMedianDistance ? 1 : 0) &
             (std::abs(g[x] - median.value[1]) <= kMaxMedianDistance ? 1 : 0) &
             (std::abs(b[x] - median.value[2]) <= kMaxMedianDistance ? 1 : 0);
@@ -79,19 +89,16 @@ CUTOUT_SIMD int count_near(const std::uint8_t* __restrict r, const std::uint8_t*
   return near;
 }
 
-/// Calls visit(r, g, b) for every pixel of the border.
+/// Calls visit(row, n) for the first n pixels of rows that cover the border.
 template <typename Visit>
-void each_border_pixel(const Thumbnail& thumbnail, Visit&& visit) {
-  const int border = border_of(thumbnail.side);
-  for (int y = 0; y < thumbnail.side; ++y) {
-    const bool whole = y < border || y >= thumbnail.side - border;
-    const std::uint8_t* const r = thumbnail.row(0, y);
-    const std::uint8_t* const g = thumbnail.row(1, y);
-    const std::uint8_t* const b = thumbnail.row(2, y);
-    for (int x = 0; x < thumbnail.side; ++x) {
-      if (!whole && x == border) x = thumbnail.side - border;
-      visit(r[x], g[x], b[x]);
-    }
+void each_border_run(const Thumbnail& thumbnail, Visit&& visit) {
+  const int side = thumbnail.side;
+  const int border = border_of(side);
+  for (int y = 0; y < side; ++y) {
+    const Row row = row_of(thumbnail, y);
+    const bool whole = y < border || y >= side - border;
+    visit(row, whole ? side : border);
+    if (!whole) visit(shifted(row, side - border), border);
   }
 }
 
@@ -99,11 +106,13 @@ void each_border_pixel(const Thumbnail& thumbnail, Visit&& visit) {
 Median border_median(const Thumbnail& thumbnail, std::int64_t& pixels) {
   std::vector<std::int64_t> counts(3 * 256, 0);
   pixels = 0;
-  each_border_pixel(thumbnail, [&](int r, int g, int b) {
-    ++counts[static_cast<std::size_t>(r)];
-    ++counts[static_cast<std::size_t>(256 + g)];
-    ++counts[static_cast<std::size_t>(512 + b)];
-    ++pixels;
+  each_border_run(thumbnail, [&](const Row& row, int n) {
+    for (int x = 0; x < n; ++x) {
+      ++counts[row.r[x]];
+      ++counts[256U + row.g[x]];
+      ++counts[512U + row.b[x]];
+    }
+    pixels += n;
   });
   Median median{};
   for (int c = 0; c < 3; ++c) {
@@ -153,16 +162,6 @@ struct Sums {
 
   [[nodiscard]] std::int64_t weight() const { return sums[kWeightSum]; }
 };
-
-struct Row {
-  const std::uint8_t* r;
-  const std::uint8_t* g;
-  const std::uint8_t* b;
-};
-
-Row row_of(const Thumbnail& thumbnail, int y) {
-  return {thumbnail.row(0, y), thumbnail.row(1, y), thumbnail.row(2, y)};
-}
 
 /// The maximum number of pixels of one add_pixels(): the sums of their weighted squares of luma
 /// fit into 32 bits.
@@ -223,9 +222,6 @@ CUTOUT_SIMD void add_pixels(Row row, Row right, Row below, const std::uint8_t* _
     inside.sums[which] += run.weighted[which];
   }
 }
-
-/// A row from column x on.
-Row shifted(const Row& row, int x) { return {row.r + x, row.g + x, row.b + x}; }
 
 /// Adds a row; `line` are its weights.
 void add_row(const Thumbnail& thumbnail, int y, std::span<const std::uint8_t> line, Sums& all,
@@ -385,12 +381,10 @@ void border_statistics(const Thumbnail& thumbnail, Statistics& statistics) {
   std::int64_t border = 0;
   const Median median = border_median(thumbnail, border);
   std::int64_t uniform = 0;
-  each_border_pixel(thumbnail,
-                    [&](int r, int g, int b) { uniform += near_median(median, r, g, b) ? 1 : 0; });
+  each_border_run(thumbnail, [&](const Row& row, int n) { uniform += count_near(row, n, median); });
   std::int64_t background = 0;
   for (int y = 0; y < thumbnail.side; ++y) {
-    const Row row = row_of(thumbnail, y);
-    background += count_near(row.r, row.g, row.b, thumbnail.side, median);
+    background += count_near(row_of(thumbnail, y), thumbnail.side, median);
   }
   describe_median(median, statistics);
   at(statistics, Statistic::kBorderUniform) = share_of(uniform, static_cast<double>(border));

@@ -4,16 +4,13 @@
 #include <cmath>
 #include <utility>
 
+#include "core/scan.h"
+
 namespace cutout {
 
 namespace {
 
 constexpr double kMaxScales = 8;
-
-bool all_finite(const std::vector<float>& values) {
-  return std::all_of(values.begin(), values.end(),
-                     [](float value) { return std::isfinite(value); });
-}
 
 /// rows x inputs of 8-bit weights times a vector, plus bias.
 std::vector<double> layer(std::span<const std::int8_t> weights, std::span<const float> scale,

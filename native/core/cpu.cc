@@ -13,9 +13,9 @@
 
 namespace cutout {
 
-namespace {
-
 #if defined(__x86_64__)
+
+namespace {
 
 struct Registers {
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -39,7 +39,9 @@ unsigned saved_states() {
   return low;
 }
 
-std::vector<std::string> find() {
+}  // namespace
+
+std::vector<std::string> instruction_sets() {
   constexpr unsigned kYmm = 0x6;        // SSE, AVX
   constexpr unsigned kZmm = 0xe6;       // and opmask, upper halves, upper registers
   constexpr unsigned kTiles = 0x60000;  // tile configuration and data
@@ -65,7 +67,7 @@ std::vector<std::string> find() {
 
 #elif defined(__aarch64__) && defined(__linux__)
 
-std::vector<std::string> find() {
+std::vector<std::string> instruction_sets() {
   std::vector<std::string> found;
   const unsigned long first = getauxval(AT_HWCAP);
 #if defined(HWCAP2_I8MM)
@@ -78,13 +80,9 @@ std::vector<std::string> find() {
 
 #else
 
-std::vector<std::string> find() { return {}; }
+std::vector<std::string> instruction_sets() { return {}; }
 
 #endif
-
-}  // namespace
-
-std::vector<std::string> instruction_sets() { return find(); }
 
 bool has_dot_products() {
   constexpr std::array<std::string_view, 5> kDotProducts{"amx_int8", "avx512_vnni", "avx_vnni",

@@ -1,7 +1,6 @@
 #include "core/large_memory.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <limits>
 #include <new>
 #include <utility>

@@ -38,6 +38,14 @@ class ThreadPool {
   void parallel_for(std::size_t count, std::size_t grain,
                     const std::function<void(std::size_t, std::size_t)>& body);
 
+  /// parallel_for() of single indices: calls each(i).
+  template <typename Each>
+  void for_each(std::size_t count, std::size_t grain, const Each& each) {
+    parallel_for(count, grain, [&each](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) each(i);
+    });
+  }
+
   /// Queues a task, first in, first out; runs it in the caller if the pool has no threads. `task`
   /// must not throw. Throws std::bad_alloc when there is no memory to queue it.
   void submit(std::function<void()> task);

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
-#include <string>
 #include <vector>
 
+#include "core/scan.h"
 #include "core/simd.h"
-#include "image/math/cubic.h"
-#include "image/pack.h"
+#include "image/math/pixel.h"
+#include "image/resample.h"
 
 namespace cutout {
 
@@ -23,10 +23,20 @@ constexpr std::size_t kGrain = 8;
 constexpr int kLanes = 8;  // pixels that are computed together
 constexpr int kTaps = 4;
 constexpr int kBefore = 2;  // repeated columns on each side
+/// Pixels of a row, from 0 on, that are classified together: none, all or some are transparent. It
+/// decides the last bits of a result.
+constexpr int kCubicPiece = 64;
 
 // Vector types as in filter.cc.
 typedef float F32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef std::int32_t I32x8 __attribute__((vector_size(32), aligned(4), may_alias));
+
+double cubic_at(double x) {
+  const double a = std::abs(x);
+  if (a < 1) return (1.5 * a - 2.5) * a * a + 1;
+  if (a < 2) return ((-0.5 * a + 2.5) * a - 4) * a + 2;
+  return 0;
+}
 
 /// Taps of one axis: `before`, the pixel at or before the centre of an output (-1 .. in - 1), and
 /// the weights of pixels before - 1 .. before + 2. The last output is repeated to whole vectors.
@@ -53,65 +63,63 @@ struct CubicAxis {
 /// Kind of the alphas of some pixels, as bits.
 enum Seen : unsigned char { kNothing = 0, kTransparent = 1, kOpaque = 2, kMixed = 3 };
 
-struct Alphas {
-  std::uint32_t all;
-  std::uint32_t any;
-};
-
-CUTOUT_SIMD Alphas alphas_of(const Byte* rgba, int n) {
-  Alphas seen{255, 0};
-  for (int i = 0; i < n; ++i) {
-    std::uint32_t pixel;
-    std::memcpy(&pixel, rgba + i * 4, sizeof pixel);
-    seen.all &= pixel >> 24;
-    seen.any |= pixel >> 24;
-  }
-  return seen;
-}
-
 using Rows = std::array<const Byte*, kTaps>;
 
-/// Vertical pass over n opaque pixels: colours 0..255.
-CUTOUT_SIMD void blend_opaque(const Rows& rows, const float* weights, int n, float* __restrict red,
-                              float* __restrict green, float* __restrict blue) {
+/// The pixels of a column.
+struct Column {
+  std::uint32_t p[kTaps];
+};
+
+/// Calls each(i, column) for n pixels of four rows.
+template <typename Each>
+CUTOUT_INLINE void for_columns(const Rows& rows, int n, const Each& each) {
   const Byte* __restrict a = rows[0];
   const Byte* __restrict b = rows[1];
   const Byte* __restrict c = rows[2];
   const Byte* __restrict d = rows[3];
-  const float w[kTaps] = {weights[0], weights[1], weights[2], weights[3]};
   for (int i = 0; i < n; ++i) {
-    std::uint32_t p[kTaps];
-    std::memcpy(&p[0], a + i * 4, 4);
-    std::memcpy(&p[1], b + i * 4, 4);
-    std::memcpy(&p[2], c + i * 4, 4);
-    std::memcpy(&p[3], d + i * 4, 4);
-    red[i] = opaque_colour(p, w, 0);
-    green[i] = opaque_colour(p, w, 8);
-    blue[i] = opaque_colour(p, w, 16);
+    Column column;
+    std::memcpy(&column.p[0], a + i * 4, 4);
+    std::memcpy(&column.p[1], b + i * 4, 4);
+    std::memcpy(&column.p[2], c + i * 4, 4);
+    std::memcpy(&column.p[3], d + i * 4, 4);
+    each(i, column);
   }
+}
+
+/// The sum of four weighted bytes at bit `shift`.
+CUTOUT_INLINE float weighted(const Column& column, const float* w, int shift) {
+  return w[0] * byte_of(column.p[0], shift) + w[1] * byte_of(column.p[1], shift) +
+         w[2] * byte_of(column.p[2], shift) + w[3] * byte_of(column.p[3], shift);
+}
+
+/// Vertical pass over n opaque pixels: colours 0..255.
+CUTOUT_SIMD void blend_opaque(const Rows& rows, const float* weights, int n, float* __restrict red,
+                              float* __restrict green, float* __restrict blue) {
+  const float w[kTaps] = {weights[0], weights[1], weights[2], weights[3]};
+  for_columns(rows, n, [&](int i, const Column& column) {
+    red[i] = clamp_to(weighted(column, w, 0), 255.0F);
+    green[i] = clamp_to(weighted(column, w, 8), 255.0F);
+    blue[i] = clamp_to(weighted(column, w, 16), 255.0F);
+  });
 }
 
 /// Vertical pass over n pixels of any alpha: premultiplied results, alpha 0..255, colours 0..alpha.
 CUTOUT_SIMD void blend_mixed(const Rows& rows, const float* weights, int n, float* __restrict red,
                              float* __restrict green, float* __restrict blue,
                              float* __restrict alpha) {
-  const Byte* __restrict a = rows[0];
-  const Byte* __restrict b = rows[1];
-  const Byte* __restrict c = rows[2];
-  const Byte* __restrict d = rows[3];
   const float w[kTaps] = {weights[0], weights[1], weights[2], weights[3]};
-  for (int i = 0; i < n; ++i) {
-    std::uint32_t p[kTaps];
-    std::memcpy(&p[0], a + i * 4, 4);
-    std::memcpy(&p[1], b + i * 4, 4);
-    std::memcpy(&p[2], c + i * 4, 4);
-    std::memcpy(&p[3], d + i * 4, 4);
-    const MixedColumn column = mixed_column(p, w);
-    red[i] = mixed_colour(column, p, 0);
-    green[i] = mixed_colour(column, p, 8);
-    blue[i] = mixed_colour(column, p, 16);
-    alpha[i] = column.alpha;
-  }
+  for_columns(rows, n, [&](int i, const Column& column) {
+    const float shares[kTaps] = {w[0] * byte_of(column.p[0], 24), w[1] * byte_of(column.p[1], 24),
+                                 w[2] * byte_of(column.p[2], 24), w[3] * byte_of(column.p[3], 24)};
+    const float total = shares[0] + shares[1] + shares[2] + shares[3];
+    const float most = clamp_to(total, 255.0F);
+    const float scale = 1.0F / (total > 255.0F ? total : 255.0F);
+    red[i] = clamp_to(weighted(column, shares, 0) * scale, most);
+    green[i] = clamp_to(weighted(column, shares, 8) * scale, most);
+    blue[i] = clamp_to(weighted(column, shares, 16) * scale, most);
+    alpha[i] = most;
+  });
 }
 
 /// The horizontal pass over outputs 0 .. n - 1 (a last vector is written whole) to straight RGBA8.
@@ -240,11 +248,11 @@ class RowMaker {
     }
     for (int x = 0; x < image_.width; x += kCubicPiece) {
       const int n = std::min(kCubicPiece, image_.width - x);
-      Alphas seen{255, 0};
+      AlphaRun seen;
       Rows at{};
       for (std::size_t k = 0; k < kTaps; ++k) {
         at[k] = lines[k] + static_cast<std::ptrdiff_t>(x) * 4;
-        const Alphas of_row = alphas_of(at[k], n);
+        const AlphaRun of_row = scan_alpha(at[k], n);
         seen.all &= of_row.all;
         seen.any |= of_row.any;
       }
@@ -326,9 +334,7 @@ class Run {
   /// Writes the rows that still wait.
   void finish(ThreadPool& pool) {
     const std::size_t waits = std::min(count(), kRing);
-    pool.parallel_for(waits, kGrain, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) write(count() - waits + i);
-    });
+    pool.for_each(waits, kGrain, [&](std::size_t i) { write(count() - waits + i); });
   }
 
  private:
@@ -377,27 +383,13 @@ int first_backwards(ConstImageView image, const Byte* buffer, const CubicAxis& r
   return first;
 }
 
-bool lies_in(ConstImageView image, std::span<const Byte> buffer) {
-  const Byte* const end =
-      image.row(image.height - 1) + static_cast<std::ptrdiff_t>(image.width) * 4;
-  return image.data >= buffer.data() && end <= buffer.data() + buffer.size();
-}
-
 }  // namespace
 
-Status enlarge_in_place(std::span<Byte> buffer, ConstImageView image, int to_width, int to_height,
-                        ThreadPool& pool) {
-  const auto size = static_cast<std::size_t>(std::max(to_width, 0)) *
-                    static_cast<std::size_t>(std::max(to_height, 0)) * 4;
-  if (image.empty() || to_width < image.width || to_height < image.height || buffer.size() < size ||
-      !lies_in(image, buffer)) {
-    return {Code::kBadInput, "cannot enlarge " + std::to_string(image.width) + "x" +
-                                 std::to_string(image.height) + " to " + std::to_string(to_width) +
-                                 "x" + std::to_string(to_height)};
-  }
+void enlarge_in_place(std::span<Byte> buffer, ConstImageView image, int to_width, int to_height,
+                      ThreadPool& pool) {
   if (to_width == image.width && to_height == image.height) {
     pack_rows(image, buffer.data());
-    return {};
+    return;
   }
   const CubicAxis rows(image.height, to_height);
   const CubicAxis columns(image.width, to_width);
@@ -419,7 +411,6 @@ Status enlarge_in_place(std::span<Byte> buffer, ConstImageView image, int to_wid
   forwards.make(maker, pool);
   backwards.finish(pool);
   forwards.finish(pool);
-  return {};
 }
 
 }  // namespace cutout

@@ -4,7 +4,6 @@
 #include <span>
 
 #include "core/image_view.h"
-#include "core/status.h"
 #include "core/thread_pool.h"
 
 namespace cutout {
@@ -20,14 +19,13 @@ namespace cutout {
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | layout    | straight RGBA8, any stride; the result's rows without padding                          |
 /// | size      | at least the image's in each direction, by any factor; at most the buffer              |
-/// | errors    | kBadInput when one of these does not hold; nothing is changed then                     |
 /// | in == out | yes: rows whose place lies before their source are written from the front, the others  |
 /// |           | from the end; finished rows wait in a ring until their place is free. Bytes behind     |
 /// |           | the result are undefined                                                               |
 /// | threads   | rows of a band over the pool; bit-equal for any number of threads                      |
 /// | scratch   | 4 bands of 64 rows of the result, a float row of the image for each running range      |
 /// | agreement | alpha and premultiplied colour within 1 of the scalar version                          |
-Status enlarge_in_place(std::span<std::uint8_t> buffer, ConstImageView image, int to_width,
-                        int to_height, ThreadPool& pool);
+void enlarge_in_place(std::span<std::uint8_t> buffer, ConstImageView image, int to_width,
+                      int to_height, ThreadPool& pool);
 
 }  // namespace cutout

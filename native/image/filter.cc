@@ -1,7 +1,6 @@
 #include "image/filter.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstring>
 
@@ -42,9 +41,12 @@ CUTOUT_SIMD void add_row(float* __restrict sums, const Byte* __restrict row, flo
   for (int i = 0; i < n; ++i) sums[i] += weight * static_cast<float>(row[i]);
 }
 
-CUTOUT_SIMD void add_four_rows(float* __restrict sums, const Byte* __restrict a,
-                               const Byte* __restrict b, const Byte* __restrict c,
-                               const Byte* __restrict d, const float* weights, int n) {
+CUTOUT_SIMD void add_four_rows(float* __restrict sums, const Byte* __restrict row,
+                               std::ptrdiff_t stride, const float* weights, int n) {
+  const Byte* __restrict a = row;
+  const Byte* __restrict b = row + stride;
+  const Byte* __restrict c = row + 2 * stride;
+  const Byte* __restrict d = row + 3 * stride;
   const float wa = weights[0];
   const float wb = weights[1];
   const float wc = weights[2];
@@ -96,51 +98,31 @@ CUTOUT_SIMD void add_four_premultiplied_rows(float* __restrict sums, const Byte*
   }
 }
 
-/// sums = the weighted sum of four rows, added in their order.
-CUTOUT_SIMD void set_four_rows(float* __restrict sums, const Byte* __restrict row,
-                               std::ptrdiff_t stride, const float* weights, int n) {
-  const Byte* __restrict a = row;
-  const Byte* __restrict b = row + stride;
-  const Byte* __restrict c = row + 2 * stride;
-  const Byte* __restrict d = row + 3 * stride;
-  const float wa = weights[0];
-  const float wb = weights[1];
-  const float wc = weights[2];
-  const float wd = weights[3];
-  for (int i = 0; i < n; ++i) {
-    float sum = wa * static_cast<float>(a[i]);
-    sum += wb * static_cast<float>(b[i]);
-    sum += wc * static_cast<float>(c[i]);
-    sum += wd * static_cast<float>(d[i]);
-    sums[i] = sum;
-  }
-}
-
 void filter_tile(const Byte* top, std::ptrdiff_t stride, const float* weights, int count,
                  int pixels, float* sums) {
   bool all_opaque = true;
   for (int k = 0; k < count && all_opaque; ++k) all_opaque = opaque(top + k * stride, pixels);
-  if (!all_opaque) {
+  int k = 0;
+  if (all_opaque && count < 4) {
+    set_row(sums, top, weights[k++], pixels * 4);
+  } else {
     std::fill_n(sums, pixels * 4, 0.0F);
-    int k = 0;
-    for (; k + 4 <= count; k += 4) {
-      add_four_premultiplied_rows(sums, top + k * stride, stride, weights + k, pixels);
-    }
-    for (; k < count; ++k) add_premultiplied_row(sums, top + k * stride, weights[k], pixels);
-    return;
   }
-  if (count == 4) {  // every enlargement
-    set_four_rows(sums, top, stride, weights, pixels * 4);
-    return;
-  }
-  set_row(sums, top, weights[0], pixels * 4);
-  int k = 1;
   for (; k + 4 <= count; k += 4) {
     const Byte* row = top + k * stride;
-    add_four_rows(sums, row, row + stride, row + 2 * stride, row + 3 * stride, weights + k,
-                  pixels * 4);
+    if (all_opaque) {
+      add_four_rows(sums, row, stride, weights + k, pixels * 4);
+    } else {
+      add_four_premultiplied_rows(sums, row, stride, weights + k, pixels);
+    }
   }
-  for (; k < count; ++k) add_row(sums, top + k * stride, weights[k], pixels * 4);
+  for (; k < count; ++k) {
+    if (all_opaque) {
+      add_row(sums, top + k * stride, weights[k], pixels * 4);
+    } else {
+      add_premultiplied_row(sums, top + k * stride, weights[k], pixels);
+    }
+  }
 }
 
 CUTOUT_SIMD void filter_columns_with(const float* row, const int* first, const float* weights,

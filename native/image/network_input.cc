@@ -1,6 +1,5 @@
 #include "image/network_input.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <vector>
 

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <string>
 
 #include "image/enlarge.h"
-#include "image/pack.h"
 #include "image/resample.h"
 
 namespace cutout {
@@ -15,17 +13,6 @@ namespace {
 
 std::size_t bytes_of(int width, int height) {
   return static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 4;
-}
-
-bool inside(const Box& box, int width, int height) {
-  // The last two cannot overflow after the ones before them.
-  return !box.empty() && box.left >= 0 && box.top >= 0 && width > 0 && height > 0 &&
-         box.width <= width - box.left && box.height <= height - box.top;
-}
-
-std::string shown(const Box& box) {
-  return std::to_string(box.width) + "x" + std::to_string(box.height) + " at " +
-         std::to_string(box.left) + ", " + std::to_string(box.top);
 }
 
 /// Moves the packed rows at the front of the buffer to `target` and clears the rest of the canvas,
@@ -48,16 +35,8 @@ void spread(std::uint8_t* buffer, int width, int height, const Box& target) {
 
 }  // namespace
 
-Status place(std::span<std::uint8_t> buffer, int width, int height, const Box& source,
-             int canvas_width, int canvas_height, const Box& target, ThreadPool& pool) {
-  if (!inside(source, width, height) || !inside(target, canvas_width, canvas_height) ||
-      buffer.size() < bytes_of(width, height) ||
-      buffer.size() < bytes_of(canvas_width, canvas_height)) {
-    return {Code::kBadInput, "cannot place " + shown(source) + " of " +
-                                 shown({0, 0, width, height}) + " as " + shown(target) + " of " +
-                                 shown({0, 0, canvas_width, canvas_height}) + " in " +
-                                 std::to_string(buffer.size()) + " bytes"};
-  }
+void place(std::span<std::uint8_t> buffer, int width, const Box& source, int canvas_width,
+           int canvas_height, const Box& target, ThreadPool& pool) {
   ConstImageView shown_part{buffer.data() + bytes_of(width, source.top) + bytes_of(source.left, 1),
                             source.width, source.height,
                             static_cast<std::ptrdiff_t>(bytes_of(width, 1))};
@@ -67,15 +46,14 @@ Status place(std::span<std::uint8_t> buffer, int width, int height, const Box& s
     pack_rows(shown_part, buffer.data());
     const ImageView packed{buffer.data(), source.width, source.height,
                            static_cast<std::ptrdiff_t>(bytes_of(source.width, 1))};
-    CUTOUT_RETURN_IF_ERROR(reduce_in_place(packed, reduced_width, reduced_height, pool));
+    reduce_in_place(packed, reduced_width, reduced_height, pool);
     shown_part = {buffer.data(), reduced_width, reduced_height,
                   static_cast<std::ptrdiff_t>(bytes_of(reduced_width, 1))};
   }
-  CUTOUT_RETURN_IF_ERROR(enlarge_in_place(buffer, shown_part, target.width, target.height, pool));
+  enlarge_in_place(buffer, shown_part, target.width, target.height, pool);
   if (target.width != canvas_width || target.height != canvas_height) {
     spread(buffer.data(), canvas_width, canvas_height, target);
   }
-  return {};
 }
 
 }  // namespace cutout

@@ -4,7 +4,6 @@
 #include <span>
 
 #include "core/image_view.h"
-#include "core/status.h"
 #include "core/thread_pool.h"
 
 namespace cutout {
@@ -21,10 +20,9 @@ namespace cutout {
 /// |         | front, afterwards the canvas. Bytes behind the canvas are undefined                      |
 /// | source  | inside the image, not empty                                                              |
 /// | target  | inside the canvas, not empty; smaller or larger than the source by any factor            |
-/// | errors  | kBadInput when one of these does not hold; nothing is changed then                       |
 /// | scratch | scaled: 256 rows of the target and a few of the source (enlarge.h); else nothing         |
 /// | threads | resampling over the pool, moves in the caller; same bytes for any number of threads      |
-Status place(std::span<std::uint8_t> buffer, int width, int height, const Box& source,
-             int canvas_width, int canvas_height, const Box& target, ThreadPool& pool);
+void place(std::span<std::uint8_t> buffer, int width, const Box& source, int canvas_width,
+           int canvas_height, const Box& target, ThreadPool& pool);
 
 }  // namespace cutout

@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "core/image_view.h"
-#include "core/status.h"
 #include "core/thread_pool.h"
 
 namespace cutout {
@@ -16,18 +15,15 @@ namespace cutout {
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | layout    | straight RGBA8, stride >= width * 4                                                    |
-/// | size      | 1..rgba.width x 1..rgba.height; anything else is kBadInput and changes nothing         |
+/// | size      | 1..rgba.width x 1..rgba.height                                                         |
 /// | in == out | yes: finished rows wait in a ring until the rows that still need their place were read |
 /// | threads   | rows of a band over the pool; bit-equal for any number of threads                      |
 /// | scratch   | 2 bands of 64 rows of the result, a float row of the image for each running range      |
 /// | agreement | alpha and premultiplied colour within 1 of the scalar version                          |
-Status reduce_in_place(ImageView rgba, int width, int height, ThreadPool& pool);
+void reduce_in_place(ImageView rgba, int width, int height, ThreadPool& pool);
 
-/// kBadInput where an image cannot be reduced to a size, because that is larger or empty.
-Status check_reduction(int from_width, int from_height, int width, int height);
-
-/// Premultiplied float RGBA (filter.h) -> straight RGBA8, rounded and clamped; 0 where alpha rounds
-/// to 0.
-void store_straight(const float* premultiplied, int pixels, std::uint8_t* out);
+/// Moves an image's rows together, without padding, to `out`, which lies in the same memory at or
+/// before its first byte.
+void pack_rows(ConstImageView rgba, std::uint8_t* out);
 
 }  // namespace cutout

@@ -18,21 +18,6 @@ constexpr std::size_t kGrain = 8;  // rows of blocks
 
 typedef std::uint32_t Pixel __attribute__((aligned(1), may_alias));
 
-int radius_of(const DropShadow& shadow) {
-  return static_cast<int>(std::ceil(kRadius * static_cast<double>(shadow.sigma)));
-}
-
-Box shadow_box(const Box& subject, const DropShadow& shadow) {
-  const int radius = radius_of(shadow);
-  return {subject.left + shadow.offset_x - radius, subject.top + shadow.offset_y - radius,
-          subject.width + 2 * radius, subject.height + 2 * radius};
-}
-
-/// Whether the shadow fades: it is asked for, and the canvas's lower border cuts the subject.
-bool fades(const Box& subject, int canvas_height, const DropShadow& shadow) {
-  return shadow.fade > 0 && subject.top + subject.height == canvas_height;
-}
-
 /// Weights of a Gaussian at -radius..radius, sum 1.
 std::vector<float> gaussian(double sigma) {
   const int radius = static_cast<int>(std::ceil(kRadius * sigma));
@@ -58,50 +43,40 @@ CUTOUT_SIMD void add_scaled(const float* __restrict from, float weight, int n,
 
 CUTOUT_SIMD void mix(const float* __restrict a, const float* __restrict b, float t, float scale,
                      int n, float* __restrict out) {
-  for (int x = 0; x < n; ++x) out[x] = mixed(a[x], b[x], t, scale);
+  for (int x = 0; x < n; ++x) out[x] = (a[x] + (b[x] - a[x]) * t) * scale;
 }
 
 }  // namespace
 
-ShadowLayout shadow_layout(ConstImageView canvas, const Box& subject, const DropShadow& shadow) {
-  ShadowLayout layout;
-  layout.box = clip(shadow_box(subject, shadow), canvas);
-  ShadowGrid& grid = layout.grid;
-  const auto sigma = static_cast<double>(shadow.sigma);
-  while (grid.block < kLargestBlock && sigma / (2 * grid.block) >= kBlocksPerSigma) grid.block *= 2;
-  // One block more than the radius on each side, so that interpolation stays inside the plane.
-  const int border = (radius_of(shadow) / grid.block + 2) * grid.block;
-  grid.left = subject.left - border;
-  grid.top = subject.top - border;
-  grid.width = (subject.width + 2 * border + grid.block - 1) / grid.block;
-  grid.height = (subject.height + 2 * border + grid.block - 1) / grid.block;
-  grid.offset_x = shadow.offset_x;
-  grid.offset_y = shadow.offset_y;
-  grid.fade_end = canvas.height;
-  grid.fade = fades(subject, canvas.height, shadow) ? shadow.fade : 0;
-  grid.opacity = shadow.opacity;
-  // In blocks: the mean over a block has variance 1/12, linear interpolation 1/6.
-  const double added = grid.block == 1 ? 0 : 0.25;
-  layout.blur = gaussian(std::sqrt(sigma * sigma / (grid.block * grid.block) - added));
-  return layout;
-}
-
 ShadowPlane::ShadowPlane(ConstImageView canvas, const Box& subject, const DropShadow& shadow,
                          ThreadPool& pool)
-    : layout_(shadow_layout(canvas, subject, shadow)) {
-  const ShadowGrid& grid = layout_.grid;
-  blocks_.assign(static_cast<std::size_t>(grid.width) * static_cast<std::size_t>(grid.height),
+    : shadow_(shadow), fade_end_(canvas.height) {
+  const auto sigma = static_cast<double>(shadow.sigma);
+  const int radius = static_cast<int>(std::ceil(kRadius * sigma));
+  box_ = clip({subject.left + shadow.offset_x - radius, subject.top + shadow.offset_y - radius,
+               subject.width + 2 * radius, subject.height + 2 * radius},
+              canvas);
+  if (subject.top + subject.height != canvas.height) shadow_.fade = 0;
+  while (block_ < kLargestBlock && sigma / (2 * block_) >= kBlocksPerSigma) block_ *= 2;
+  // One block more than the radius on each side, so that interpolation stays inside the plane.
+  const int border = (radius / block_ + 2) * block_;
+  plane_ = {subject.left - border, subject.top - border,
+            (subject.width + 2 * border + block_ - 1) / block_,
+            (subject.height + 2 * border + block_ - 1) / block_};
+  blocks_.assign(static_cast<std::size_t>(plane_.width) * static_cast<std::size_t>(plane_.height),
                  0.0F);
   reduce(canvas, subject, pool);
-  blur(pool);
+  // In blocks: the mean over a block has variance 1/12, linear interpolation 1/6.
+  const double added = block_ == 1 ? 0 : 0.25;
+  blur(gaussian(std::sqrt(sigma * sigma / (block_ * block_) - added)), pool);
 }
 
 void ShadowPlane::reduce(ConstImageView canvas, const Box& subject, ThreadPool& pool) {
-  const int block = layout_.grid.block;
-  const int width = layout_.grid.width;
-  const int border = subject.left - layout_.grid.left;  // a multiple of the block
+  const int block = block_;
+  const int width = plane_.width;
+  const int border = subject.left - plane_.left;  // a multiple of the block
   const int rows = (subject.height + block - 1) / block;
-  const float scale = block_scale(block);
+  const float scale = 1.0F / (255.0F * static_cast<float>(block) * static_cast<float>(block));
   pool.parallel_for(
       static_cast<std::size_t>(rows), kGrain, [&](std::size_t begin, std::size_t end) {
         std::vector<std::uint32_t> sums(static_cast<std::size_t>(subject.width));
@@ -127,13 +102,12 @@ void ShadowPlane::reduce(ConstImageView canvas, const Box& subject, ThreadPool& 
       });
 }
 
-void ShadowPlane::blur(ThreadPool& pool) {
-  const std::vector<float>& weights = layout_.blur;
+void ShadowPlane::blur(const std::vector<float>& weights, ThreadPool& pool) {
   const auto taps = static_cast<int>(weights.size());
   const int radius = taps / 2;
-  const int columns = layout_.grid.width;
+  const int columns = plane_.width;
   const auto width = static_cast<std::size_t>(columns);
-  const auto rows = static_cast<std::size_t>(layout_.grid.height);
+  const auto rows = static_cast<std::size_t>(plane_.height);
   std::vector<float> across(blocks_.size(), 0.0F);
   pool.parallel_for(rows, kGrain, [&](std::size_t begin, std::size_t end) {
     std::vector<float> padded(width + static_cast<std::size_t>(2 * radius), 0.0F);
@@ -146,44 +120,44 @@ void ShadowPlane::blur(ThreadPool& pool) {
       }
     }
   });
-  pool.parallel_for(rows, kGrain, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t y = begin; y < end; ++y) {
-      float* to = blocks_.data() + y * width;
-      std::fill_n(to, width, 0.0F);
-      for (int k = 0; k < taps; ++k) {
-        const int from = static_cast<int>(y) + k - radius;
-        if (from < 0 || from >= layout_.grid.height) continue;
-        add_scaled(across.data() + static_cast<std::size_t>(from) * width,
-                   weights[static_cast<std::size_t>(k)], columns, to);
-      }
+  pool.for_each(rows, kGrain, [&](std::size_t y) {
+    float* to = blocks_.data() + y * width;
+    std::fill_n(to, width, 0.0F);
+    for (int k = 0; k < taps; ++k) {
+      const int from = static_cast<int>(y) + k - radius;
+      if (from < 0 || from >= plane_.height) continue;
+      add_scaled(across.data() + static_cast<std::size_t>(from) * width,
+                 weights[static_cast<std::size_t>(k)], columns, to);
     }
   });
 }
 
 void ShadowPlane::row(int y, float* out) const {
-  const ShadowGrid& grid = layout_.grid;
-  const Box& box = layout_.box;
-  const ShadowRow row = shadow_row(grid, y);
+  // Centre of the pixel in blocks, from the centre of the first block: always inside the plane.
+  const float v =
+      (static_cast<float>(y - shadow_.offset_y - plane_.top) + 0.5F) / static_cast<float>(block_) -
+      0.5F;
+  const int above = static_cast<int>(v);
+  const float t = block_ == 1 ? 0.0F : v - static_cast<float>(above);
+  const float scale = shadow_.opacity * fade_at(y, fade_end_, shadow_.fade);
   const float* a =
-      blocks_.data() + static_cast<std::size_t>(row.above) * static_cast<std::size_t>(grid.width);
-  const int from = box.left - grid.offset_x - grid.left;  // first pixel, from the plane's left end
-  if (grid.block == 1) {
-    mix(a + from, a + from, 0, row.scale, box.width, out);
+      blocks_.data() + static_cast<std::size_t>(above) * static_cast<std::size_t>(plane_.width);
+  const int from = box_.left - shadow_.offset_x - plane_.left;  // from the plane's left end
+  if (block_ == 1) {
+    mix(a + from, a + from, 0, scale, box_.width, out);
     return;
   }
-  std::vector<float> line(static_cast<std::size_t>(grid.width));
-  mix(a, a + grid.width, row.t, row.scale, grid.width, line.data());
-  // Between two centres lie grid.block pixels, the first of them half a pixel behind the left one.
-  const int half = grid.block / 2;
-  const float step = 1.0F / static_cast<float>(grid.block);
-  for (int x = 0; x < box.width;) {
-    const int at = from + x - half;
-    const int block = at / grid.block;
-    const int phase = at % grid.block;
-    const int n = std::min(grid.block - phase, box.width - x);
-    const float left = line[static_cast<std::size_t>(block)];
-    const float right = line[static_cast<std::size_t>(block) + 1];
-    for (int i = 0; i < n; ++i) out[x + i] = between_blocks(left, right, step, phase + i);
+  std::vector<float> line(static_cast<std::size_t>(plane_.width));
+  mix(a, a + plane_.width, t, scale, plane_.width, line.data());
+  // Between two centres lie block_ pixels, the first of them half a pixel behind the left one.
+  const float step = 1.0F / static_cast<float>(block_);
+  for (int x = 0; x < box_.width;) {
+    const int at = from + x - block_ / 2;
+    const int phase = at % block_;
+    const int n = std::min(block_ - phase, box_.width - x);
+    const float left = line[static_cast<std::size_t>(at / block_)];
+    const float rise = (line[static_cast<std::size_t>(at / block_) + 1] - left) * step;
+    for (int i = 0; i < n; ++i) out[x + i] = left + rise * (static_cast<float>(phase + i) + 0.5F);
     x += n;
   }
 }

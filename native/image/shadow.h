@@ -4,7 +4,6 @@
 
 #include "core/image_view.h"
 #include "core/thread_pool.h"
-#include "image/math/shadow.h"
 
 namespace cutout {
 
@@ -19,15 +18,12 @@ struct DropShadow {
   int fade = 0;
 };
 
-/// What of the canvas a shadow covers, its blocks and their blur.
-struct ShadowLayout {
-  Box box;
-  ShadowGrid grid;
-  std::vector<float> blur;  // weights of a Gaussian in blocks, sum 1, an odd number
-};
-
-/// `subject` lies inside the canvas.
-ShadowLayout shadow_layout(ConstImageView canvas, const Box& subject, const DropShadow& shadow);
+/// Share of the shadow in row y, which fades to 0 at `end` over `rows`.
+inline float fade_at(int y, int end, int rows) {
+  if (rows == 0) return 1;
+  const float share = (static_cast<float>(end - y) - 0.5F) / static_cast<float>(rows);
+  return share < 0.0F ? 0.0F : (share > 1.0F ? 1.0F : share);
+}
 
 /// Computes the shadow of one subject, row by row; image/layers.h draws a row under the subject.
 ///
@@ -49,7 +45,7 @@ class ShadowPlane {
               ThreadPool& pool);
 
   /// Part of the canvas that the shadow covers.
-  [[nodiscard]] const Box& box() const { return layout_.box; }
+  [[nodiscard]] const Box& box() const { return box_; }
 
   /// Strength 0..opacity of the shadow at the pixels of box() in row y of the canvas. `out` holds
   /// box().width numbers.
@@ -57,9 +53,13 @@ class ShadowPlane {
 
  private:
   void reduce(ConstImageView canvas, const Box& subject, ThreadPool& pool);
-  void blur(ThreadPool& pool);
+  void blur(const std::vector<float>& weights, ThreadPool& pool);
 
-  ShadowLayout layout_;
+  DropShadow shadow_;  // its fade is 0 where the border does not cut the subject
+  int fade_end_;       // row of the canvas where a fading shadow is 0
+  Box box_;
+  int block_ = 1;  // side in pixels, a power of two
+  Box plane_;      // its corner in pixels of the canvas, without the offset; its size in blocks
   std::vector<float> blocks_;
 };
 

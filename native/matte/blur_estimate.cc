@@ -5,10 +5,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <numbers>
-#include <vector>
 
 #include "matte/math/blur_estimate.h"
 

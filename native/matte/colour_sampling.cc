@@ -198,12 +198,11 @@ ColourSampling sample_colours(const Guide& guide, std::span<const float> p, Thre
     }
   });
   const auto strips = static_cast<std::size_t>((width + kStrip - 1) / kStrip);
-  pool.parallel_for(strips, 1, [&](std::size_t begin, std::size_t end) {
-    for (auto i = static_cast<int>(begin); i < static_cast<int>(end); ++i) {
-      const int right = std::min((i + 1) * kStrip, width);
-      wide_down(guide, i * kStrip, right, inside.get());
-      wide_down(guide, i * kStrip, right, faint.get());
-    }
+  pool.for_each(strips, 1, [&](std::size_t i) {
+    const int left = static_cast<int>(i) * kStrip;
+    const int right = std::min(left + kStrip, width);
+    wide_down(guide, left, right, inside.get());
+    wide_down(guide, left, right, faint.get());
   });
   const auto samples = make_large_array<float>(guide.size());
   const auto unknown = make_large_array<std::uint8_t>(guide.size());
@@ -227,10 +226,8 @@ ColourSampling sample_colours(const Guide& guide, std::span<const float> p, Thre
   if (tiles.empty()) return result;
   const Level colours =
       spread_colours(guide, samples.get(), kUnknown, Means::kColoursAndSquaredLengths, tiles, pool);
-  pool.parallel_for(tiles.size(), kTileGrain, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      sample_tile(guide, colours, unknown.get(), faint.get(), tiles[i], result);
-    }
+  pool.for_each(tiles.size(), kTileGrain, [&](std::size_t i) {
+    sample_tile(guide, colours, unknown.get(), faint.get(), tiles[i], result);
   });
   return result;
 }

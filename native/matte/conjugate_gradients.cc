@@ -137,13 +137,11 @@ class ConjugateGradients {
   }
 
   void next_direction(float beta, float* direction) {
-    pool_.parallel_for(energy_.tiles().size(), kTileGrain, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) {
-        const Tile& tile = energy_.tiles()[i];
-        for (int y = tile.top; y < tile.bottom; ++y) {
-          const std::size_t at = guide_.at(tile.left, y);
-          next_direction_row(beta, product_.get() + at, tile.right - tile.left, direction + at);
-        }
+    pool_.for_each(energy_.tiles().size(), kTileGrain, [&](std::size_t i) {
+      const Tile& tile = energy_.tiles()[i];
+      for (int y = tile.top; y < tile.bottom; ++y) {
+        const std::size_t at = guide_.at(tile.left, y);
+        next_direction_row(beta, product_.get() + at, tile.right - tile.left, direction + at);
       }
     });
   }

@@ -124,16 +124,15 @@ Components find_components(std::span<const float> p, int width, const Box& area,
     std::vector<Component> parts;
   };
   std::vector<Band> bands((rows + kGrain - 1) / kGrain);
-  pool.parallel_for(rows, kGrain, [&](std::size_t begin, std::size_t end) {
-    Band& band = bands[begin / kGrain];
-    for (int y = area.top + static_cast<int>(begin); y < area.top + static_cast<int>(end); ++y) {
-      const float* line = p.data() + static_cast<std::ptrdiff_t>(y) * width;
-      const std::size_t before = band.runs.size();
-      runs_of(line, area.left, area.left + area.width, y, least, most, band.runs);
-      for (std::size_t i = before; i < band.runs.size(); ++i) {
-        const Run& run = band.runs[i];
-        measure(line + run.begin, run.end - run.begin, band.parts.emplace_back());
-      }
+  pool.for_each(rows, kGrain, [&](std::size_t row) {
+    Band& band = bands[row / kGrain];
+    const int y = area.top + static_cast<int>(row);
+    const float* line = p.data() + static_cast<std::ptrdiff_t>(y) * width;
+    const std::size_t before = band.runs.size();
+    runs_of(line, area.left, area.left + area.width, y, least, most, band.runs);
+    for (std::size_t i = before; i < band.runs.size(); ++i) {
+      const Run& run = band.runs[i];
+      measure(line + run.begin, run.end - run.begin, band.parts.emplace_back());
     }
   });
 

@@ -3,21 +3,7 @@
 #include <array>
 #include <vector>
 
-#include "matte/math/spline.h"
-
 namespace cutout {
-
-/// Four neighbouring samples and their weights for one output position, which is `t` of the way
-/// from the second to the third (0 at the last sample).
-struct Cubic {
-  std::array<int, 4> at;
-  float t;
-  std::array<float, 4> weights;
-};
-
-/// Returns for each of `out` positions of one axis its four of `in` samples; the border is
-/// repeated.
-std::vector<Cubic> cubic_positions(int in, int out);
 
 /// Positions of the pixel centres of one axis among network pixels: `t` of the way from network
 /// pixel `base` to the next (0 at the last one), and the spline's weights of network pixels

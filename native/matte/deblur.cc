@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -117,11 +116,6 @@ CUTOUT_SIMD void begin_pixels(const float* __restrict p, const float* __restrict
   }
 }
 
-DeblurredMatte empty_matte(const Guide& guide) {
-  return {make_large_array<float>(guide.size()), make_large_array<float>(guide.size()),
-          make_large_array<std::uint8_t>(guide.size())};
-}
-
 /// Start values of a row: alpha is p where uncertain, 0 or 1 elsewhere; confidence is 0.
 void begin_row(const Guide& guide, std::span<const float> p, int y, std::vector<float>& scratch,
                DeblurredMatte& matte) {
@@ -216,7 +210,8 @@ void confidence_tile(const Guide& guide, const EnergyTerms& terms, const Matting
 
 DeblurredMatte deblur_matte(const Guide& guide, std::span<const float> p,
                             const ColourSampling& samples, ThreadPool& pool) {
-  DeblurredMatte matte = empty_matte(guide);
+  DeblurredMatte matte{make_large_array<float>(guide.size()), make_large_array<float>(guide.size()),
+                       make_large_array<std::uint8_t>(guide.size())};
   const auto start = make_large_array<float>(guide.size());
   const auto direction = make_large_array<float>(guide.size());
   const std::span<const float> alpha{samples.alpha.get(), guide.size()};

@@ -1,8 +1,6 @@
 #include "matte/foreground_colours.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -127,20 +125,14 @@ void solve_tile(const Guide& guide, const float* alpha, const Level& coarse, con
   }
 }
 
-LayerColours empty_colours(const Guide& guide) {
-  LayerColours colours;
-  for (std::size_t c = 0; c < 3; ++c) {
-    colours.fore[c] = make_large_array<float>(guide.size());
-    colours.back[c] = make_large_array<float>(guide.size());
-  }
-  return colours;
-}
-
 }  // namespace
 
 LayerColours estimate_colours(const Guide& guide, const float* alpha,
                               const std::vector<Tile>& tiles, ThreadPool& pool) {
-  LayerColours colours = empty_colours(guide);
+  LayerColours colours;
+  for (auto* layer : {&colours.fore, &colours.back}) {
+    for (LargeArray<float>& plane : *layer) plane = make_large_array<float>(guide.size());
+  }
   if (tiles.empty()) return colours;
   const Level coarse = spread_colours(guide, alpha, 0.0F, Means::kColours, tiles, pool);
   pool.parallel_for(tiles.size(), kTileGrain, [&](std::size_t begin, std::size_t end) {

@@ -50,12 +50,11 @@ class Blocks {
   /// Calls body(index, x, y) for each block.
   template <typename Body>
   void each(ThreadPool& pool, const Body& body) const {
-    pool.parallel_for(static_cast<std::size_t>(grid_.rows), kGrain,
-                      [&](std::size_t begin, std::size_t end) {
-                        for (std::size_t i = begin * columns_; i < end * columns_; ++i) {
-                          body(i, static_cast<int>(i % columns_), static_cast<int>(i / columns_));
-                        }
-                      });
+    pool.for_each(static_cast<std::size_t>(grid_.rows), kGrain, [&](std::size_t y) {
+      for (std::size_t x = 0; x < columns_; ++x) {
+        body(y * columns_ + x, static_cast<int>(x), static_cast<int>(y));
+      }
+    });
   }
 
   /// Returns the sums of the blocks up to `radius` away.
@@ -191,12 +190,10 @@ NetworkMask resize_mask(const SubjectMask& mask, const Box& view, int image_widt
   const auto columns = mask_taps(view.left, view.width, image_width, mask.width, width);
   const auto rows = mask_taps(view.top, view.height, image_height, mask.height, height);
   NetworkMask result{std::vector<std::uint8_t>(columns.size() * rows.size()), width, height};
-  pool.parallel_for(rows.size(), kGrain, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t y = begin; y < end; ++y) {
-      for (std::size_t x = 0; x < columns.size(); ++x) {
-        result.values[y * columns.size() + x] =
-            mask_between(mask.values.data(), mask.width, columns[x], rows[y]);
-      }
+  pool.for_each(rows.size(), kGrain, [&](std::size_t y) {
+    for (std::size_t x = 0; x < columns.size(); ++x) {
+      result.values[y * columns.size() + x] =
+          mask_between(mask.values.data(), mask.width, columns[x], rows[y]);
     }
   });
   return result;
@@ -213,18 +210,16 @@ void constrain(std::span<float> p, const NetworkMask& mask, ThreadPool& pool) {
   });
   const auto columns = block_taps(mask.width, grid.side, grid.columns);
   const auto rows = block_taps(mask.height, grid.side, grid.rows);
-  pool.parallel_for(rows.size(), kGrain, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t y = begin; y < end; ++y) {
-      for (std::size_t x = 0; x < columns.size(); ++x) {
-        const std::size_t i = y * columns.size() + x;
-        const Guidance guidance =
-            guidance_between(guidances.data(), grid.columns, columns[x], rows[y]);
-        const float soft = guidance.agreement < 1
-                               ? soft_mask(mask.values.data(), mask.width, mask.height,
-                                           static_cast<int>(x), static_cast<int>(y))
-                               : 0.0F;
-        p[i] = constrained(p[i], mask.values[i], soft, guidance);
-      }
+  pool.for_each(rows.size(), kGrain, [&](std::size_t y) {
+    for (std::size_t x = 0; x < columns.size(); ++x) {
+      const std::size_t i = y * columns.size() + x;
+      const Guidance guidance =
+          guidance_between(guidances.data(), grid.columns, columns[x], rows[y]);
+      const float soft = guidance.agreement < 1
+                             ? soft_mask(mask.values.data(), mask.width, mask.height,
+                                         static_cast<int>(x), static_cast<int>(y))
+                             : 0.0F;
+      p[i] = constrained(p[i], mask.values[i], soft, guidance);
     }
   });
 }

@@ -17,8 +17,6 @@ struct SubjectMask {
   std::span<const std::uint8_t> values;  // row after row without padding
   int width = 0;
   int height = 0;
-
-  [[nodiscard]] bool empty() const { return values.empty(); }
 };
 
 /// The part of a width x height image that the network has to see: the smallest rectangle with

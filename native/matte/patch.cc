@@ -47,15 +47,6 @@ CUTOUT_SIMD void scale_in_place(float* row, float scale, float offset, int n) {
   for (int i = 0; i < n; ++i) row[i] = row[i] * scale + offset;
 }
 
-CUTOUT_SIMD void scale_rows(const float* __restrict from, std::ptrdiff_t stride, float scale,
-                            float offset, int n, int rows, float* __restrict out) {
-  for (int j = 0; j < rows; ++j) {
-    for (int i = 0; i < n; ++i) {
-      out[j * kPatchStride + i] = from[j * stride + i] * scale + offset;
-    }
-  }
-}
-
 /// Part of a tile's patch that is at least `inset` from its border, in network pixels.
 Box loaded(const Tile& tile, int inset) {
   const Extent extent = extent_of(tile);
@@ -111,18 +102,11 @@ PatchView view_patch(const Guide& guide, const float* plane, const Tile& tile, i
 
 void load_scaled(const Guide& guide, const float* plane, const Tile& tile, int inset, float scale,
                  float offset, Patch& patch) {
+  load_patch(guide, plane, tile, inset, patch);
   const Box box = loaded(tile, inset);
-  float* out = first_of(patch, inset);
-  if (inside(guide, box)) {
-    scale_rows(plane + guide.at(box.left, box.top), guide.width, scale, offset, box.width,
-               box.height, out);
-    return;
-  }
+  float* const first = first_of(patch, inset);
   for (int j = 0; j < box.height; ++j) {
-    const int y = std::clamp(box.top + j, 0, guide.height - 1);
-    float* row = out + j * kPatchStride;
-    copy_padded(plane + guide.at(0, y), guide.width, box.left, box.width, row);
-    scale_in_place(row, scale, offset, box.width);
+    scale_in_place(first + j * kPatchStride, scale, offset, box.width);
   }
 }
 

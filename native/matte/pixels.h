@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "core/image_view.h"
-#include "matte/math/pixel.h"
 
 namespace cutout {
 

@@ -138,18 +138,15 @@ Level next_level(const Level& fine, ThreadPool& pool) {
   Level level((fine.width + 1) / 2, (fine.height + 1) / 2, fine.means);
   const std::ptrdiff_t stride = static_cast<std::ptrdiff_t>(fine.width) * fine.height;
   const std::vector<float> nothing(static_cast<std::size_t>(fine.width));
-  pool.parallel_for(
-      static_cast<std::size_t>(level.height), kRowGrain, [&](std::size_t begin, std::size_t end) {
-        for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
-          const bool last = 2 * y + 1 == fine.height;
-          for (const Layer layer : {kFore, kBack}) {
-            const Planes upper{fine.row(first_of(layer), 2 * y), stride};
-            const Planes lower =
-                last ? Planes{nothing.data(), 0} : Planes{upper.first + fine.width, stride};
-            pull(upper, lower, layer, fine.width, 0, y, level);
-          }
-        }
-      });
+  pool.for_each(static_cast<std::size_t>(level.height), kRowGrain, [&](std::size_t row) {
+    const auto y = static_cast<int>(row);
+    for (const Layer layer : {kFore, kBack}) {
+      const Planes upper{fine.row(first_of(layer), 2 * y), stride};
+      const Planes lower = 2 * y + 1 == fine.height ? Planes{nothing.data(), 0}
+                                                    : Planes{upper.first + fine.width, stride};
+      pull(upper, lower, layer, fine.width, 0, y, level);
+    }
+  });
   return level;
 }
 
@@ -234,18 +231,17 @@ void push_near(const Level& coarse, const std::vector<Tile>& tiles, Level& fine,
                 std::uint8_t{1});
     }
   }
-  pool.parallel_for(static_cast<std::size_t>(down), 1, [&](std::size_t begin, std::size_t end) {
-    for (auto j = static_cast<int>(begin); j < static_cast<int>(end); ++j) {
-      const std::uint8_t* row = row_of(j);
-      const std::uint8_t* const behind = row + across;
-      for (const std::uint8_t* x = row; x != behind;) {
-        const std::uint8_t* first = std::find(x, behind, std::uint8_t{1});
-        x = std::find(first, behind, std::uint8_t{0});
-        if (first == x) continue;
-        push_part(coarse, static_cast<int>(first - row) * kBlock, j * kBlock,
-                  std::min(static_cast<int>(x - row) * kBlock, fine.width),
-                  std::min((j + 1) * kBlock, fine.height), fine);
-      }
+  pool.for_each(static_cast<std::size_t>(down), 1, [&](std::size_t i) {
+    const auto j = static_cast<int>(i);
+    const std::uint8_t* row = row_of(j);
+    const std::uint8_t* const behind = row + across;
+    for (const std::uint8_t* x = row; x != behind;) {
+      const std::uint8_t* first = std::find(x, behind, std::uint8_t{1});
+      x = std::find(first, behind, std::uint8_t{0});
+      if (first == x) continue;
+      push_part(coarse, static_cast<int>(first - row) * kBlock, j * kBlock,
+                std::min(static_cast<int>(x - row) * kBlock, fine.width),
+                std::min((j + 1) * kBlock, fine.height), fine);
     }
   });
 }

@@ -37,15 +37,6 @@ struct Level {
   }
 };
 
-/// Plane `plane` of the coarser level at pixel (x, y) of the finer one, bilinear.
-inline float from_coarse(const Level& coarse, int plane, int x, int y) {
-  const CoarseTaps h = coarse_taps(x, coarse.width);
-  const CoarseTaps v = coarse_taps(y, coarse.height);
-  const float* near = coarse.row(plane, v.near);
-  const float* far = coarse.row(plane, v.far);
-  return interpolate(interpolate(near[h.near], near[h.far]), interpolate(far[h.near], far[h.far]));
-}
-
 /// Rows of a coarser level interpolated to the width of the next finer one: columns `left` ..
 /// `left` + `n` - 1 of it, the border repeated. Rows are asked for from top to bottom.
 class Widened {

@@ -15,7 +15,6 @@
 #include "matte/foreground_colours.h"
 #include "matte/local_model.h"
 #include "matte/math/full_size.h"
-#include "matte/math/spline.h"
 #include "matte/tiles.h"
 
 namespace cutout {
@@ -423,19 +422,17 @@ MatteSummary write_edges(ImageView rgba, const SolvedEdges& edges, const Box& ro
   const int image_tiles_down = (rgba.height + kTileHeight - 1) / kTileHeight;
   std::vector<Summary> parts(static_cast<std::size_t>(image_tiles_across) *
                              static_cast<std::size_t>(image_tiles_down));
-  pool.parallel_for(parts.size(), 1, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      const int left = static_cast<int>(i) % image_tiles_across * kTileWidth;
-      const int top = static_cast<int>(i) / image_tiles_across * kTileHeight;
-      const Box tile{left, top, std::min(kTileWidth, rgba.width - left),
-                     std::min(kTileHeight, rgba.height - top)};
-      const Box part = intersection(tile, inside);
-      if (part != tile) {
-        clear_around(rgba, tile, part, hidden);
-        parts[i].opaque = false;
-      }
-      if (!part.empty()) refine_tile(rgba, edges, rows, columns, part, hidden, parts[i]);
+  pool.for_each(parts.size(), 1, [&](std::size_t i) {
+    const int left = static_cast<int>(i) % image_tiles_across * kTileWidth;
+    const int top = static_cast<int>(i) / image_tiles_across * kTileHeight;
+    const Box tile{left, top, std::min(kTileWidth, rgba.width - left),
+                   std::min(kTileHeight, rgba.height - top)};
+    const Box part = intersection(tile, inside);
+    if (part != tile) {
+      clear_around(rgba, tile, part, hidden);
+      parts[i].opaque = false;
     }
+    if (!part.empty()) refine_tile(rgba, edges, rows, columns, part, hidden, parts[i]);
   });
   Summary whole;
   for (const Summary& part : parts) whole.add(part);

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <vector>
-
-#include "core/simd.h"
 
 namespace cutout {
 
@@ -14,19 +11,6 @@ namespace {
 constexpr std::size_t kGrain = 64;
 
 }  // namespace
-
-CUTOUT_SIMD AlphaRun scan_alpha(const std::uint8_t* rgba, int n) {
-  AlphaRun run;
-  for (int x = 0; x < n; ++x) {
-    std::uint32_t pixel;
-    std::memcpy(&pixel, rgba + x * 4, sizeof pixel);
-    const std::uint32_t alpha = pixel >> 24;
-    run.any |= alpha;
-    run.all &= alpha;
-    run.foreground += alpha >> 7;
-  }
-  return run;
-}
 
 void Summary::add(const AlphaRun& run, const std::uint8_t* rgba, int x, int n, int y) {
   foreground += run.foreground;
@@ -61,13 +45,10 @@ MatteSummary Summary::result() const {
 MatteSummary summarise_alpha(ConstImageView rgba, const Box& region, ThreadPool& pool) {
   const auto rows = static_cast<std::size_t>(std::max(region.height, 0));
   std::vector<Summary> parts((rows + kGrain - 1) / kGrain);
-  pool.parallel_for(rows, kGrain, [&](std::size_t begin, std::size_t end) {
-    Summary& part = parts[begin / kGrain];
-    for (std::size_t row = begin; row < end; ++row) {
-      const int y = region.top + static_cast<int>(row);
-      const std::uint8_t* at = rgba.row(y) + static_cast<std::ptrdiff_t>(region.left) * 4;
-      part.add(scan_alpha(at, region.width), at, region.left, region.width, y);
-    }
+  pool.for_each(rows, kGrain, [&](std::size_t row) {
+    const int y = region.top + static_cast<int>(row);
+    const std::uint8_t* at = rgba.row(y) + static_cast<std::ptrdiff_t>(region.left) * 4;
+    parts[row / kGrain].add(scan_alpha(at, region.width), at, region.left, region.width, y);
   });
   Summary whole;
   for (const Summary& part : parts) whole.add(part);

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/image_view.h"
+#include "core/scan.h"
 #include "core/thread_pool.h"
 
 namespace cutout {
@@ -13,16 +14,6 @@ struct MatteSummary {
   std::int64_t foreground_pixels = 0;  // pixels with alpha >= 128
   bool opaque = false;                 // every pixel has alpha 255
 };
-
-/// Alphas of a run of pixels.
-struct AlphaRun {
-  std::uint32_t any = 0;    // OR of the alphas
-  std::uint32_t all = 255;  // AND of the alphas
-  std::uint32_t foreground = 0;
-};
-
-/// Alphas of n pixels of RGBA8 at any address.
-AlphaRun scan_alpha(const std::uint8_t* rgba, int n);
 
 /// Collects a summary run by run; summaries of parts of an image may be added in any order.
 struct Summary {

@@ -61,14 +61,12 @@ struct PlacedMask {
 
 /// A job's image where its backend works on it: on the host the caller's pixels, on a device a copy
 /// of them.
-class JobImage {
- public:
+struct JobImage {
+  explicit JobImage(ImageView given) : pixels(given) {}
   virtual ~JobImage() = default;
 
-  [[nodiscard]] virtual int width() const = 0;  // pixels
-  [[nodiscard]] virtual int height() const = 0;
-  /// Whether the caller's pixels may have been changed.
-  [[nodiscard]] virtual bool changed() const = 0;
+  ImageView pixels;      // the caller's, where the image comes back to; fewer after reduce()
+  bool changed = false;  // whether the caller's pixels may have been changed
 };
 
 /// A matte at the network's size that the image's pixels can be computed from; the seam between

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <vector>
 
+#include "core/scan.h"
 #include "image/layers.h"
 #include "image/place.h"
 #include "matte/summary.h"
@@ -17,26 +17,6 @@ namespace {
 
 constexpr std::size_t kGrain = 32;  // rows of the canvas
 constexpr int kSegment = 256;
-constexpr int kLargestOffset = 65535;
-
-bool in_limits(const DropShadow& shadow) {
-  const auto offset_ok = [](int offset) {
-    return offset >= -kLargestOffset && offset <= kLargestOffset;
-  };
-  return shadow.opacity >= 0 && shadow.opacity <= 1 && shadow.sigma >= 0.1F &&
-         shadow.sigma <= 4096 && offset_ok(shadow.offset_x) && offset_ok(shadow.offset_y) &&
-         shadow.fade >= 0;
-}
-
-Status check(const ComposePlan& plan) {
-  if (plan.shadow && !in_limits(*plan.shadow)) return {Code::kBadInput, "shadow out of limits"};
-  const ConstImageView& background = plan.background;
-  if (background.data != nullptr &&
-      (background.width != plan.width || background.height != plan.height)) {
-    return {Code::kBadInput, "the background does not have the canvas's size"};
-  }
-  return {};
-}
 
 std::uint32_t word_of(const std::array<std::uint8_t, 4>& colour) {
   std::uint32_t word;
@@ -89,35 +69,23 @@ bool lay_layers(ImageView canvas, const ComposePlan& plan, const ShadowPlane* sh
 
 }  // namespace
 
-Status compose(std::span<std::uint8_t> buffer, int width, int height, const ComposePlan& plan,
-               const CancelToken& token, ThreadPool& pool, ComposeSummary& summary) {
-  CUTOUT_RETURN_IF_ERROR(check(plan));
-  CUTOUT_RETURN_IF_ERROR(
-      place(buffer, width, height, plan.source, plan.width, plan.height, plan.target, pool));
-  CUTOUT_RETURN_IF_ERROR(token.check());
-
+ComposeSummary compose(std::span<std::uint8_t> buffer, int width, const ComposePlan& plan,
+                       ThreadPool& pool) {
+  place(buffer, width, plan.source, plan.width, plan.height, plan.target, pool);
   const ImageView canvas{buffer.data(), plan.width, plan.height,
                          static_cast<std::ptrdiff_t>(plan.width) * 4};
   const Box whole{0, 0, plan.width, plan.height};
   const MatteSummary matte = summarise_alpha(canvas, plan.target, pool);
-  summary.box = matte.box;
-  summary.opaque = matte.opaque && plan.target == whole;
-  CUTOUT_RETURN_IF_ERROR(token.check());
-
+  const bool opaque = matte.opaque && plan.target == whole;
   std::optional<ShadowPlane> shadow;
-  if (plan.shadow && !matte.box.empty()) {
-    shadow.emplace(canvas, matte.box, *plan.shadow, pool);
-    CUTOUT_RETURN_IF_ERROR(token.check());
-  }
-
+  if (plan.shadow && !matte.box.empty()) shadow.emplace(canvas, matte.box, *plan.shadow, pool);
   const bool has_background = plan.background.data != nullptr || plan.colour[3] != 0;
-  if (summary.opaque || (!has_background && !shadow)) return {};
+  if (opaque || (!has_background && !shadow)) return {matte.box, opaque};
   const Box area = has_background ? whole : shadow->box();
-  const bool opaque = lay_layers(canvas, plan, shadow ? &*shadow : nullptr, area, pool);
+  const bool laid_opaque = lay_layers(canvas, plan, shadow ? &*shadow : nullptr, area, pool);
   // Nothing was drawn outside a shadow that does not cover the canvas, and the subject is not
   // opaque.
-  summary.opaque = opaque && area == whole;
-  return {};
+  return {matte.box, laid_opaque && area == whole};
 }
 
 }  // namespace cutout

@@ -5,9 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "core/cancel.h"
 #include "core/image_view.h"
-#include "core/status.h"
 #include "core/thread_pool.h"
 #include "image/shadow.h"
 
@@ -34,7 +32,6 @@ struct ComposeSummary {
 ///  2. find the subject's box
 ///  3. blur its shadow at a reduced size (image/shadow.h)
 ///  4. lay the image over shadow and background (image/layers.h)
-/// `token` is checked after every step.
 ///
 /// RGB equals the image's where its alpha is 255 and it was not scaled. Colours under alpha 0 are
 /// kept where nothing is drawn behind them (for the ZIP's color.jpg), and are 0 after scaling.
@@ -46,9 +43,9 @@ struct ComposeSummary {
 /// | shadow    | sigma 0.1..4096, opacity 0..1, offsets at most 65535 either way, fade >= 0             |
 /// | scratch   | 128 rows of the target when it is scaled (place.h), the shadow's plane (shadow.h)      |
 /// | threads   | rows over the pool; same bytes and summary for any number of threads                   |
-/// | errors    | kBadInput for a plan out of limits; the token's. The buffer is undefined after one     |
+/// | errors    | Stopped by the pool of a job (thread_pool.h); the buffer is undefined then             |
 /// | agreement | within 1 of the scalar version without a shadow; 4 with one                            |
-Status compose(std::span<std::uint8_t> buffer, int width, int height, const ComposePlan& plan,
-               const CancelToken& token, ThreadPool& pool, ComposeSummary& summary);
+ComposeSummary compose(std::span<std::uint8_t> buffer, int width, const ComposePlan& plan,
+                       ThreadPool& pool);
 
 }  // namespace cutout

@@ -21,18 +21,6 @@ namespace {
 
 constexpr std::size_t kGrain = 1 << 16;  // values in a range
 
-/// The caller's pixels.
-class HostImage final : public JobImage {
- public:
-  explicit HostImage(ImageView pixels) : view(pixels) {}
-
-  [[nodiscard]] int width() const override { return view.width; }
-  [[nodiscard]] int height() const override { return view.height; }
-  [[nodiscard]] bool changed() const override { return true; }  // at any time from now on
-
-  ImageView view;
-};
-
 /// Edges at the guide's size of a part of an image, with the guide's planes where they are not the
 /// network's input.
 class HostMatte final : public SolvedMatte {
@@ -93,13 +81,13 @@ class CpuBackend final : public Backend {
     return {};
   }
   Status open_image(ImageView pixels, std::unique_ptr<JobImage>& image) override {
-    image = std::make_unique<HostImage>(pixels);
+    image = std::make_unique<JobImage>(pixels);
+    image->changed = true;  // at any time from now on
     return {};
   }
   Status fill_input(const JobImage& image, const Box& part, const NetworkInput& spec,
                     const TensorView& input) override {
-    fill_network_input(part_of(static_cast<const HostImage&>(image).view, part), spec,
-                       host_floats(input).data(), pool_);
+    fill_network_input(part_of(image.pixels, part), spec, host_floats(input).data(), pool_);
     return {};
   }
   Status to_probability(const TensorView& values, NetworkOutput output) override {
@@ -136,14 +124,13 @@ class CpuBackend final : public Backend {
     return {};
   }
   Status reduce(JobImage& image, int width, int height) override {
-    ImageView& view = static_cast<HostImage&>(image).view;
-    CUTOUT_RETURN_IF_ERROR(reduce_in_place(view, width, height, pool_));
-    view = {view.data, width, height, static_cast<std::ptrdiff_t>(width) * 4};
+    reduce_in_place(image.pixels, width, height, pool_);
+    image.pixels = {image.pixels.data, width, height, static_cast<std::ptrdiff_t>(width) * 4};
     return {};
   }
   Status solve(JobImage& image, const Box& part, const Prediction& prediction,
                std::unique_ptr<SolvedMatte>& solved) override {
-    solved = solve_matte(static_cast<HostImage&>(image).view, part, prediction, pool_);
+    solved = solve_matte(image.pixels, part, prediction, pool_);
     return {};
   }
 

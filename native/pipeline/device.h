@@ -1,11 +1,9 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -126,9 +124,9 @@ class DeviceCall {
   }
   /// The values on the device.
   template <typename T>
-  const T* constant(std::span<const T> values) {
+  const T* constant(const std::vector<T>& values) {
     T* const memory = scratch<T>(values.size());
-    run<&cuda::Table::copy_to_device>(memory, values.data(), values.size_bytes());
+    run<&cuda::Table::copy_to_device>(memory, values.data(), values.size() * sizeof(T));
     return memory;
   }
   void clear(void* memory, std::size_t bytes) { run<&cuda::Table::clear>(memory, bytes); }

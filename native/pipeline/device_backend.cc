@@ -1,7 +1,6 @@
 #include "pipeline/device_backend.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -10,7 +9,6 @@
 #include "cuda/kernels/deblur.h"
 #include "cuda/kernels/foreground_colours.h"
 #include "cuda/kernels/mask_constraint.h"
-#include "image/resample.h"
 #include "image/taps.h"
 #include "matte/cubic_taps.h"
 #include "matte/deblur.h"
@@ -28,25 +26,18 @@ std::size_t area(int width, int height) {
 }
 
 /// The caller's pixels and their copy on the device, in rows without padding.
-class DeviceImage final : public JobImage {
- public:
-  explicit DeviceImage(ImageView pixels) : host(pixels) {}
-
-  [[nodiscard]] int width() const override { return device.width; }
-  [[nodiscard]] int height() const override { return device.height; }
-  [[nodiscard]] bool changed() const override { return comes_back; }
+struct DeviceImage final : JobImage {
+  using JobImage::JobImage;
 
   /// The rows that the image comes back to.
   [[nodiscard]] HostRows rows() const {
-    return {reinterpret_cast<std::byte*>(host.data), static_cast<std::size_t>(host.height),
-            area(host.width, 4), host.stride};
+    return {reinterpret_cast<std::byte*>(pixels.data), static_cast<std::size_t>(pixels.height),
+            area(pixels.width, 4), pixels.stride};
   }
   [[nodiscard]] Box bounds() const { return {0, 0, device.width, device.height}; }
 
-  ImageView host;
   cuda::Pixels device{};
   std::shared_ptr<void> memory;
-  bool comes_back = false;
 };
 
 cuda::Pixels part_of(const cuda::Pixels& pixels, const Box& part) {
@@ -66,21 +57,16 @@ ConstHostRows row_of(std::span<const T> values) {
   return {reinterpret_cast<const std::byte*>(values.data()), 1, values.size_bytes(), 0};
 }
 
-template <typename T>
-const T* constant(DeviceCall& call, const std::vector<T>& values) {
-  return call.constant(std::span<const T>(values));
-}
-
 cuda::FilterTaps on_device(DeviceCall& call, const Taps& taps) {
-  return {constant(call, taps.first), constant(call, taps.count), constant(call, taps.weights),
+  return {call.constant(taps.first), call.constant(taps.count), call.constant(taps.weights),
           taps.stride, taps.outputs()};
 }
 
 cuda::GuideTaps on_device(DeviceCall& call, const GuideAxis& axis, int outputs) {
-  return {constant(call, axis.base),
-          constant(call, axis.t),
-          {constant(call, axis.spline[0]), constant(call, axis.spline[1]),
-           constant(call, axis.spline[2]), constant(call, axis.spline[3])},
+  return {call.constant(axis.base),
+          call.constant(axis.t),
+          {call.constant(axis.spline[0]), call.constant(axis.spline[1]),
+           call.constant(axis.spline[2]), call.constant(axis.spline[3])},
           outputs};
 }
 
@@ -91,7 +77,7 @@ struct MaskAxes {
     std::vector<LinearTap> blocks;
 
     [[nodiscard]] cuda::MaskTaps on_device(DeviceCall& call) const {
-      return {constant(call, mask), constant(call, blocks), static_cast<int>(mask.size())};
+      return {call.constant(mask), call.constant(blocks), static_cast<int>(mask.size())};
     }
   };
 
@@ -127,175 +113,129 @@ void fill_planes(DeviceCall& call, const cuda::Pixels& image, const BothTaps& ta
   call.run<&Table::network_input>(image, rows, columns, how, scratch, out);
 }
 
-BothTaps input_taps(const Box& part, const NetworkInput& spec) {
-  return {area_taps(part.height, spec.height), area_taps(part.width, spec.width)};
+/// `From`, `To`: what has a width and a height.
+template <typename From, typename To>
+BothTaps area_taps_between(const From& from, const To& to) {
+  return {area_taps(from.height, to.height), area_taps(from.width, to.width)};
 }
 
-BothTaps plane_taps(const TensorView& from, int width, int height) {
-  return {area_taps(from.height, height), area_taps(from.width, width)};
-}
-
-MatteSummary summary_of(const cuda::AlphaSummary& alpha, const Box& bounds) {
-  MatteSummary summary;
-  if (alpha.right >= 0) {
-    summary.box = {alpha.left, alpha.top, alpha.right - alpha.left + 1,
-                   alpha.bottom - alpha.top + 1};
-  }
-  summary.foreground_pixels = alpha.foreground;
-  summary.opaque = alpha.opaque == area(bounds.width, bounds.height);
-  return summary;
-}
-
-/// What a matte is written by and into.
-struct Target {
-  Device& device;
-  ThreadPool& pool;
-  DeviceImage& image;
-  Box part;
-};
-
-/// The guide's planes on the device, which own memory where they are not the network's input.
-struct DeviceGuide {
-  cuda::GuidePlanes planes{};
-  std::shared_ptr<void> memory;
-
-  void set(const float* values, const Guide& guide) {
-    planes.width = guide.width;
-    planes.height = guide.height;
-    for (std::size_t c = 0; c < 3; ++c) {
-      planes.planes[c] = values + c * guide.size();
-      planes.scale[c] = guide.scale[c];
-      planes.offset[c] = guide.offset[c];
-    }
-  }
-};
-
-/// Alpha, its confidence, models and colours of the network pixels.
-struct DeviceEdges {
-  DeviceGuide guide;
-  std::shared_ptr<void> memory;
-  float* alpha = nullptr;
-  float* confidence = nullptr;
-  float* models = nullptr;
-  float* colours = nullptr;
-
-  static constexpr std::size_t kPlanes = 2 + kPlaneChannels + 6;
-
-  void allocate(DeviceCall& call, std::size_t size) {
-    alpha = call.allocate<float>(kPlanes * size, memory);
-    if (alpha == nullptr) return;
-    confidence = alpha + size;
-    models = confidence + size;
-    colours = models + kPlaneChannels * size;
-  }
-};
-
-/// Edges at the guide's size, on the device.
+/// Edges at the guide's size, on the device: alpha, its confidence, models and colours of the
+/// network pixels.
 class DeviceMatte final : public SolvedMatte {
  public:
-  DeviceMatte(const Target& target, DeviceEdges edges)
-      : target_(target), edges_(std::move(edges)) {}
+  DeviceMatte(Device& device, ThreadPool& pool, DeviceImage& image, const Box& part)
+      : device_(device), pool_(pool), image_(image), part_(part) {}
+
+  /// Refines a prediction: solve_matte of cpu_backend.h.
+  Status solve(const Prediction& prediction) {
+    const TensorView& p = prediction.probability;
+    const Guide guide = guide_of(prediction, part_);
+    const std::size_t size = guide.size();
+    const NetworkInput spec{guide.width, guide.height, {0, 0, 0}, {255, 255, 255}};
+    const bool guided_by_input = input_is_guide(prediction.spec, p.width, p.height, part_);
+    const BothTaps taps = guided_by_input ? BothTaps{} : area_taps_between(part_, spec);
+    const bool resized = guide.width != p.width || guide.height != p.height;
+    const BothTaps output_taps = resized ? area_taps_between(p, guide) : BothTaps{};
+    // One block for sampling, deblurring and colours, since each begins when the one before has
+    // ended.
+    const std::size_t levels = cuda::pyramid_size(guide.width, guide.height);
+    const std::size_t most = std::max(cuda::colour_scratch(guide.width, guide.height),
+                                      cuda::sampling_scratch(guide.width, guide.height));
+    DeviceCall call(device_);
+    auto* const scratch = call.scratch<std::byte>(
+        std::max(cuda::deblur_scratch(guide.width, guide.height), (levels + most) * sizeof(float)));
+    const bool has_samples = prediction.trained_on == TrainedOn::kMasks;
+    float* const sampled = call.scratch<float>(has_samples ? 3 * size : size);
+    float* const for_colours = call.scratch<float>(size);
+    float* const values = guided_by_input ? floats(prediction.input.value())
+                                          : call.allocate<float>(3 * size, guide_memory_);
+    alpha_ = call.allocate<float>((2 + kPlaneChannels + 6) * size, memory_);
+    if (alpha_ == nullptr) return call.finish();
+    confidence_ = alpha_ + size;
+    models_ = confidence_ + size;
+    colours_ = models_ + kPlaneChannels * size;
+    if (!guided_by_input) {
+      fill_planes(call, part_of(image_.device, part_), taps, spec, values);
+    }
+    set_guide(values, guide);
+    const float* output = floats(p);
+    if (resized) {
+      const cuda::FilterTaps rows = on_device(call, output_taps.rows);
+      const cuda::FilterTaps columns = on_device(call, output_taps.columns);
+      float* const lines = call.scratch<float>(area(p.width, guide.height));
+      float* const at_size = call.scratch<float>(size);
+      call.run<&Table::resize_plane>(output, p.width, rows, columns, lines, at_size);
+      output = at_size;
+    }
+    auto* const pyramid = reinterpret_cast<float*>(scratch);
+    cuda::SampledPlanes samples{output, sampled, sampled};  // none
+    if (has_samples) {
+      samples = {sampled, sampled + size, sampled + 2 * size};
+      call.run<&Table::sample_colours>(guide_, output, pyramid, pyramid + levels, sampled);
+    } else {
+      call.clear(sampled, size * sizeof(float));
+    }
+    call.run<&Table::deblur>(guide_, output, samples, call.constant(blurs_by_slope()), scratch,
+                             alpha_, confidence_, for_colours);
+    call.run<&Table::local_models>(guide_, alpha_, models_);
+    call.run<&Table::foreground_colours>(guide_, for_colours, pyramid, pyramid + levels, colours_);
+    return call.finish();
+  }
 
   [[nodiscard]] TensorView alpha() const override {
-    return {edges_.alpha, 1, edges_.guide.planes.height, edges_.guide.planes.width,
-            Placement::kDevice};
+    return {alpha_, 1, guide_.height, guide_.width, Placement::kDevice};
   }
 
   Status write(const Box& roi, HiddenColour hidden, MatteSummary& summary) const override {
-    DeviceImage& image = target_.image;
-    const Box& part = target_.part;
-    const GuideAxis rows(edges_.guide.planes.height, part.height);
-    const GuideAxis columns(edges_.guide.planes.width, part.width);
-    Box in_image = clip(roi, ConstImageView{nullptr, part.width, part.height, 0});
-    in_image.left += part.left;
-    in_image.top += part.top;
+    const GuideAxis row_axis(guide_.height, part_.height);
+    const GuideAxis column_axis(guide_.width, part_.width);
+    Box in_image = clip(roi, ConstImageView{nullptr, part_.width, part_.height, 0});
+    in_image.left += part_.left;
+    in_image.top += part_.top;
     cuda::AlphaSummary found{};
-    DeviceCall call(target_.device);
-    write_pixels(call, in_image, on_device(call, rows, part.height),
-                 on_device(call, columns, part.width),
-                 hidden == HiddenColour::kClear ? 0 : 0x00FFFFFFU);
-    auto* const on_device = call.scratch<cuda::AlphaSummary>(1);
-    call.run<&Table::summarise>(image.device, image.bounds(), on_device);
-    call.run<&Table::copy_to_host>(&found, on_device, sizeof found);
+    DeviceCall call(device_);
+    const cuda::GuideTaps rows = on_device(call, row_axis, part_.height);
+    const cuda::GuideTaps columns = on_device(call, column_axis, part_.width);
+    float* const channels = call.scratch<float>(kChannels * area(guide_.width, guide_.height));
+    call.run<&Table::full_size>(image_.device, part_, in_image, guide_, alpha_, confidence_,
+                                models_, colours_, channels, rows, columns,
+                                hidden == HiddenColour::kClear ? 0 : 0x00FFFFFFU);
+    auto* const of_alpha = call.scratch<cuda::AlphaSummary>(1);
+    call.run<&Table::summarise>(image_.device, image_.bounds(), of_alpha);
+    call.run<&Table::copy_to_host>(&found, of_alpha, sizeof found);
     CUTOUT_RETURN_IF_ERROR(call.finish());
-    image.comes_back = true;
-    call.download(image.device.data, image.rows(), target_.pool);
+    image_.changed = true;
+    call.download(image_.device.data, image_.rows(), pool_);
     CUTOUT_RETURN_IF_ERROR(call.finish());
-    summary = summary_of(found, image.bounds());
+    const bool opaque = found.opaque == area(image_.device.width, image_.device.height);
+    summary = Summary{found.left, found.top, found.right, found.bottom, found.foreground, opaque}
+                  .result();
     return {};
   }
 
  private:
-  /// `roi` in pixels of the image.
-  void write_pixels(DeviceCall& call, const Box& roi, const cuda::GuideTaps& rows,
-                    const cuda::GuideTaps& columns, std::uint32_t hidden_mask) const {
-    const cuda::GuidePlanes& guide = edges_.guide.planes;
-    float* const channels = call.scratch<float>(kChannels * area(guide.width, guide.height));
-    call.run<&Table::full_size>(target_.image.device, target_.part, roi, guide, edges_.alpha,
-                                edges_.confidence, edges_.models, edges_.colours, channels, rows,
-                                columns, hidden_mask);
+  void set_guide(const float* values, const Guide& guide) {
+    guide_.width = guide.width;
+    guide_.height = guide.height;
+    for (std::size_t c = 0; c < 3; ++c) {
+      guide_.planes[c] = values + c * guide.size();
+      guide_.scale[c] = guide.scale[c];
+      guide_.offset[c] = guide.offset[c];
+    }
   }
 
-  const Target target_;
-  const DeviceEdges edges_;
+  Device& device_;
+  ThreadPool& pool_;
+  DeviceImage& image_;
+  const Box part_;
+  cuda::GuidePlanes guide_{};
+  std::shared_ptr<void> guide_memory_;  // of its planes, where they are not the network's input
+  std::shared_ptr<void> memory_;        // of what follows
+  float* alpha_ = nullptr;
+  float* confidence_ = nullptr;
+  float* models_ = nullptr;
+  float* colours_ = nullptr;
 };
-
-/// The network's output and what colours say about it, planes of the guide's size on the device.
-struct DeviceOutput {
-  const float* p = nullptr;
-  cuda::SampledPlanes samples{};
-};
-
-/// `from` at another size.
-void queue_resized(DeviceCall& call, const TensorView& from, const BothTaps& taps, float* to) {
-  const cuda::FilterTaps rows = on_device(call, taps.rows);
-  const cuda::FilterTaps columns = on_device(call, taps.columns);
-  float* const scratch = call.scratch<float>(area(from.width, rows.outputs));
-  call.run<&Table::resize_plane>(floats(from), from.width, rows, columns, scratch, to);
-}
-
-/// One block for sampling, deblurring and colours, since each begins when the one before has ended.
-std::byte* edge_scratch(DeviceCall& call, int width, int height) {
-  const std::size_t most =
-      std::max(cuda::colour_scratch(width, height), cuda::sampling_scratch(width, height));
-  return call.scratch<std::byte>(
-      std::max(cuda::deblur_scratch(width, height),
-               (cuda::pyramid_size(width, height) + most) * sizeof(float)));
-}
-
-void queue_samples(DeviceCall& call, const cuda::GuidePlanes& guide, std::byte* scratch,
-                   DeviceOutput& output) {
-  const std::size_t size = area(guide.width, guide.height);
-  float* const samples = call.scratch<float>(3 * size);
-  if (samples == nullptr) return;
-  auto* const pyramid = reinterpret_cast<float*>(scratch);
-  call.run<&Table::sample_colours>(
-      guide, output.p, pyramid, pyramid + cuda::pyramid_size(guide.width, guide.height), samples);
-  output.samples = {samples, samples + size, samples + 2 * size};
-}
-
-/// An output without samples.
-void without_samples(DeviceCall& call, std::size_t size, DeviceOutput& output) {
-  float* const none = call.scratch<float>(size);
-  call.clear(none, size * sizeof(float));
-  output.samples = {output.p, none, none};
-}
-
-/// Alpha, its confidence, models and colours on the device.
-void queue_edges(DeviceCall& call, const DeviceOutput& output, std::byte* scratch,
-                 const DeviceEdges& edges) {
-  const cuda::GuidePlanes& guide = edges.guide.planes;
-  float* const for_colours = call.scratch<float>(area(guide.width, guide.height));
-  if (scratch == nullptr) return;
-  const float* const blurs = constant(call, blurs_by_slope());
-  call.run<&Table::deblur>(guide, output.p, output.samples, blurs, scratch, edges.alpha,
-                           edges.confidence, for_colours);
-  call.run<&Table::local_models>(guide, edges.alpha, edges.models);
-  auto* const levels = reinterpret_cast<float*>(scratch);
-  call.run<&Table::foreground_colours>(guide, for_colours, levels,
-                                       levels + cuda::pyramid_size(guide.width, guide.height),
-                                       edges.colours);
-}
 
 class DeviceBackend final : public Backend {
  public:
@@ -336,7 +276,7 @@ class DeviceBackend final : public Backend {
 
   Status fill_input(const JobImage& image, const Box& part, const NetworkInput& spec,
                     const TensorView& input) override {
-    const BothTaps taps = input_taps(part, spec);
+    const BothTaps taps = area_taps_between(part, spec);
     DeviceCall call(device_);
     fill_planes(call, part_of(static_cast<const DeviceImage&>(image).device, part), taps, spec,
                 floats(input));
@@ -404,17 +344,17 @@ class DeviceBackend final : public Backend {
 
   Status reduce(JobImage& image, int width, int height) override {
     auto& from = static_cast<DeviceImage&>(image);
-    CUTOUT_RETURN_IF_ERROR(check_reduction(from.width(), from.height(), width, height));
-    from.host = {from.host.data, width, height, static_cast<std::ptrdiff_t>(width) * 4};
-    if (width == from.width() && height == from.height()) return {};
-    const BothTaps taps{lanczos3_taps(from.height(), height), lanczos3_taps(from.width(), width)};
+    from.pixels = {from.pixels.data, width, height, static_cast<std::ptrdiff_t>(width) * 4};
+    if (from.bounds() == Box{0, 0, width, height}) return {};
+    const BothTaps taps{lanczos3_taps(from.device.height, height),
+                        lanczos3_taps(from.device.width, width)};
     std::shared_ptr<void> memory;
     DeviceCall call(device_);
     auto* const words = call.allocate<std::uint32_t>(area(width, height), memory);
     const cuda::Pixels reduced{words, width, height, width};
     const cuda::FilterTaps rows = on_device(call, taps.rows);
     const cuda::FilterTaps columns = on_device(call, taps.columns);
-    float* const scratch = call.scratch<float>(4 * area(from.width(), height));
+    float* const scratch = call.scratch<float>(4 * area(from.device.width, height));
     call.run<&Table::reduce>(from.device, rows, columns, scratch, reduced);
     CUTOUT_RETURN_IF_ERROR(call.finish());
     from.device = reduced;
@@ -422,42 +362,12 @@ class DeviceBackend final : public Backend {
     return {};
   }
 
-  Status solve(JobImage& job_image, const Box& part, const Prediction& prediction,
+  Status solve(JobImage& image, const Box& part, const Prediction& prediction,
                std::unique_ptr<SolvedMatte>& solved) override {
-    auto& image = static_cast<DeviceImage&>(job_image);
-    const Target target{device_, pool_, image, part};
-    const TensorView& p = prediction.probability;
-    const Guide guide = guide_of(prediction, part);
-    const NetworkInput spec{guide.width, guide.height, {0, 0, 0}, {255, 255, 255}};
-    const bool guided_by_input = input_is_guide(prediction.spec, p.width, p.height, part);
-    const BothTaps taps = guided_by_input ? BothTaps{} : input_taps(part, spec);
-    const bool resized = guide.width != p.width || guide.height != p.height;
-    const BothTaps output_taps = resized ? plane_taps(p, guide.width, guide.height) : BothTaps{};
-    DeviceEdges edges;
-    DeviceOutput output{floats(p), {}};
-    DeviceCall call(device_);
-    if (guided_by_input) {
-      edges.guide.set(floats(prediction.input.value()), guide);
-    } else {
-      float* const values = call.allocate<float>(3 * guide.size(), edges.guide.memory);
-      fill_planes(call, part_of(image.device, part), taps, spec, values);
-      edges.guide.set(values, guide);
-    }
-    if (resized) {
-      float* const at_size = call.scratch<float>(guide.size());
-      queue_resized(call, p, output_taps, at_size);
-      output.p = at_size;
-    }
-    std::byte* const scratch = edge_scratch(call, guide.width, guide.height);
-    if (prediction.trained_on == TrainedOn::kMasks) {
-      queue_samples(call, edges.guide.planes, scratch, output);
-    } else {
-      without_samples(call, guide.size(), output);
-    }
-    edges.allocate(call, guide.size());
-    queue_edges(call, output, scratch, edges);
-    CUTOUT_RETURN_IF_ERROR(call.finish());
-    solved = std::make_unique<DeviceMatte>(target, std::move(edges));
+    auto matte =
+        std::make_unique<DeviceMatte>(device_, pool_, static_cast<DeviceImage&>(image), part);
+    CUTOUT_RETURN_IF_ERROR(matte->solve(prediction));
+    solved = std::move(matte);
     return {};
   }
 

@@ -54,6 +54,7 @@ class DevicePool::DeviceLease {
   }
   ~DeviceLease() {
     if (!device_) return;
+    for (LoadedNetwork* const open : open_) open->network->close_slot(slot_);
     const std::lock_guard lock(devices_.mutex_);
     devices_.devices_[*device_].slots[static_cast<std::size_t>(slot_)] = false;
   }
@@ -64,35 +65,20 @@ class DevicePool::DeviceLease {
   [[nodiscard]] std::optional<std::size_t> device() const { return device_; }
   /// The slot of the networks on the device.
   [[nodiscard]] int slot() const { return slot_; }
+  /// Opens the slot of a network until the end of the job.
+  Status open_slot(LoadedNetwork& network) {
+    open_.push_back(&network);
+    return network.network->open_slot(slot_);
+  }
 
  private:
   DevicePool& devices_;
+  std::vector<LoadedNetwork*> open_;
   std::optional<std::size_t> device_;
   int slot_ = 0;
   std::shared_lock<std::shared_mutex> network_;
   std::shared_lock<std::shared_mutex> second_;
 };
-
-namespace {
-
-/// A slot of a network, open for a job.
-class OpenSlot {
- public:
-  OpenSlot(LoadedNetwork& network, int slot)
-      : network_(*network.network), slot_(slot), status_(network_.open_slot(slot)) {}
-  ~OpenSlot() { network_.close_slot(slot_); }
-  OpenSlot(const OpenSlot&) = delete;
-  OpenSlot& operator=(const OpenSlot&) = delete;
-
-  [[nodiscard]] const Status& status() const { return status_; }
-
- private:
-  Network& network_;
-  const int slot_;
-  const Status status_;
-};
-
-}  // namespace
 
 DevicePool::DevicePool(const cuda::Table* kernels, std::span<const int> numbers,
                        std::span<const std::shared_ptr<ort::DeviceMemoryBudget>> budgets)
@@ -112,20 +98,17 @@ Status DevicePool::run(const MatteRequest& job, ThreadPool& pool, const CancelTo
                        MatteResult& result) {
   Status lost;
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const DeviceLease lease(*this, job);
+    DeviceLease lease(*this, job);
     if (!lease.device()) break;
     const std::size_t device = *lease.device();
-    const int slot = lease.slot();
     MatteJob on_device{job.pixels, job.plan,       job.network.on(device),
                        {},         job.classifier, job.detector_slot};
     if (job.second) on_device.second = job.second->get().on(device);
     MatteResult made;
     const std::unique_ptr<Backend> backend = open_backend(device, pool);
-    const OpenSlot first(on_device.network, slot);
-    Status status = first.status();
-    std::optional<OpenSlot> second;
-    if (status.ok() && on_device.second) status = second.emplace(*on_device.second, slot).status();
-    if (status.ok()) status = make_matte(on_device, {*backend, pool, slot, token}, made);
+    Status status = lease.open_slot(on_device.network);
+    if (status.ok() && on_device.second) status = lease.open_slot(*on_device.second);
+    if (status.ok()) status = make_matte(on_device, {*backend, pool, lease.slot(), token}, made);
     if (status.code() != Code::kDevice) {
       made.queue_ms += result.queue_ms;
       result = std::move(made);

@@ -31,7 +31,7 @@ struct MatteRequest {
   const MattePlan& plan;
   Replicas& network;
   std::optional<std::reference_wrapper<Replicas>> second;
-  std::optional<std::reference_wrapper<const SubjectTypes>> classifier;
+  std::optional<std::reference_wrapper<const SubjectClassifier>> classifier;
   int detector_slot = 0;  // MatteJob::detector_slot
 };
 

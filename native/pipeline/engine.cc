@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <system_error>
+#include <type_traits>
 #include <utility>
-#include <variant>
 
-#include "core/finite.h"
 #include "cuda/library.h"
 #include "ort/runtime.h"
-#include "ort/runtime_log.h"
 #include "pipeline/gpu_network.h"
 
 namespace cutout {
@@ -17,6 +15,8 @@ namespace {
 
 /// Compute capability that Cutout's own networks need (cuda/network/table.h).
 constexpr int kLeastComputeMajor = 8;
+
+constexpr const char* kNoSelector = "No selector is loaded.";
 
 /// The largest batch and its halves, ascending, without 1.
 std::vector<int> batch_sizes(int largest) {
@@ -97,12 +97,21 @@ void Engine::push(std::optional<std::uint64_t> id, Executor executor, Deadline d
   // Written by the work and read by the callback after it; the scheduler orders the two.
   const auto result = std::make_shared<Result>();
   const auto finish = std::make_shared<Done<Result>>(std::move(done));
+  const Clock::time_point queued = Clock::now();
   Job job;
   job.id = id;
   job.executor = executor;
   job.deadline = deadline;
-  job.work = [work = std::move(work), result](int worker, const CancelToken& token) {
-    return work(worker, token, *result);
+  job.work = [work = std::move(work), result, queued](int worker, const CancelToken& token) {
+    if constexpr (std::is_base_of_v<JobTimes, Result>) {
+      const Clock::time_point start = Clock::now();
+      result->queue_ms = milliseconds(queued, start);
+      Status status = work(worker, token, *result);
+      result->work_ms = milliseconds(start, Clock::now());
+      return status;
+    } else {
+      return work(worker, token, *result);
+    }
   };
   job.done = [finish, result](Status status) { (*finish)(std::move(status), std::move(*result)); };
   if (Status status = scheduler_.push(std::move(job)); !status.ok()) {
@@ -239,7 +248,7 @@ void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
     std::shared_ptr<Replicas> loaded;
     CUTOUT_RETURN_IF_ERROR(Replicas::open(std::move(options), scheduler_.pool(), token, loaded));
     const Network& first = loaded->first();
-    info = {first.load_ms(), first.warm_up_ms()};
+    info = {spec.name, first.load_ms(), first.warm_up_ms()};
     // Memory of the warm-up run is kept for the first request.
     trim_heap_if_alone();
     // Closed without the lock: a check of a lost device may be opening the old one.
@@ -267,11 +276,11 @@ void Engine::load_subject_types(const SubjectTypesSpec& spec, Done<SubjectTypesI
     ort::NetworkOptions options = network_options(spec.detector);
     options.provider = ort::Provider::kCpu;  // the network may use the whole GPU
     options.outputs = 2;
-    const auto types = std::make_shared<SubjectTypes>();
+    const auto types = std::make_shared<SubjectClassifier>();
     types->input = spec.detector.input;
     CUTOUT_RETURN_IF_ERROR(ort::Network::open(options, token, types->detector));
     CUTOUT_RETURN_IF_ERROR(Head::make(spec.head, types->head.emplace()));
-    CUTOUT_RETURN_IF_ERROR(fit_subject_types(*types));
+    CUTOUT_RETURN_IF_ERROR(fit_classifier(*types));
     info = {feature_count(types->shape), types->detector->load_ms(), types->detector->warm_up_ms()};
     const std::lock_guard lock(mutex_);
     loaded_.subject_types = types;
@@ -300,7 +309,7 @@ Engine::Loaded Engine::take_loaded() {
   return std::exchange(loaded_, {});
 }
 
-void Engine::unload(std::function<void(Status)> done) {
+void Engine::unload(Done<std::monostate> done) {
   const auto loaded = std::make_shared<Loaded>(take_loaded());
   // Closing a session takes tens of milliseconds: not on the caller's thread.
   const auto work = [this, loaded](int, const CancelToken&, std::monostate&) -> Status {
@@ -308,15 +317,7 @@ void Engine::unload(std::function<void(Status)> done) {
     release_memory();
     return {};
   };
-  push<std::monostate>({}, Executor::kPixels, {}, work,
-                       [done = std::move(done)](Status status, std::monostate) { done(status); });
-}
-
-std::size_t Engine::kept_bytes() { return ort::kept_bytes(); }
-
-std::shared_ptr<const SubjectTypes> Engine::subject_types() {
-  const std::lock_guard lock(mutex_);
-  return loaded_.subject_types;
+  push<std::monostate>({}, Executor::kPixels, {}, work, std::move(done));
 }
 
 std::shared_ptr<Replicas> Engine::find_network(const std::string& name) {
@@ -325,67 +326,56 @@ std::shared_ptr<Replicas> Engine::find_network(const std::string& name) {
   return found == loaded_.networks.end() ? nullptr : found->second;
 }
 
-template <typename Result>
-std::shared_ptr<const SubjectSelector> Engine::selector(const Done<Result>& done) {
-  std::shared_ptr<const SubjectSelector> found;
+template <typename Result, typename Part>
+std::shared_ptr<Part> Engine::loaded(std::shared_ptr<Part> Loaded::*part, const Done<Result>& done,
+                                     const char* message) {
+  std::shared_ptr<Part> found;
   {
     const std::lock_guard lock(mutex_);
-    found = loaded_.selector;
+    found = loaded_.*part;
   }
-  if (found == nullptr) done({Code::kModel, "No selector is loaded."}, {});
+  if (found == nullptr) done({Code::kModel, message}, {});
   return found;
 }
 
 void Engine::embed(std::uint64_t id, ConstImageView pixels, Deadline deadline,
                    Done<Embedding> done) {
-  const std::shared_ptr<const SubjectSelector> networks = selector<Embedding>(done);
+  const auto networks = loaded(&Loaded::selector, done, kNoSelector);
   if (networks == nullptr) return;
-  const auto work = [this, pixels, networks, queued = Clock::now()](int, const CancelToken& token,
-                                                                    Embedding& result) -> Status {
-    const Clock::time_point start = Clock::now();
-    result.queue_ms = milliseconds(queued, start);
+  const auto work = [this, pixels, networks](int, const CancelToken& token, Embedding& result) {
     ThreadPool pool(scheduler_.pool(), token);
-    CUTOUT_RETURN_IF_ERROR(networks->embed(pixels, token, pool, result.values));
-    result.embed_ms = milliseconds(start, Clock::now());
-    return {};
+    return networks->embed(pixels, token, pool, result.values);
   };
   push<Embedding>(id, Executor::kNetwork, deadline, work, std::move(done));
 }
 
 void Engine::select(std::uint64_t id, SelectJob job, Deadline deadline, Done<SelectResult> done) {
-  const std::shared_ptr<const SubjectSelector> networks = selector<SelectResult>(done);
+  const auto networks = loaded(&Loaded::selector, done, kNoSelector);
   if (networks == nullptr) return;
-  const auto work = [job = std::move(job), networks, queued = Clock::now()](
-                        int, const CancelToken& token, SelectResult& result) -> Status {
-    const Clock::time_point start = Clock::now();
-    result.queue_ms = milliseconds(queued, start);
-    CUTOUT_RETURN_IF_ERROR(networks->select(job.embedding, job.points, token, result.selection));
-    result.select_ms = milliseconds(start, Clock::now());
-    return {};
+  const auto work = [job = std::move(job), networks](int, const CancelToken& token,
+                                                     SelectResult& result) {
+    return networks->select(job.embedding, job.points, token, result.selection);
   };
   push<SelectResult>(id, Executor::kNetwork, deadline, work, std::move(done));
 }
 
-void Engine::matte(std::uint64_t id, ImageView pixels, const MattePlan& plan,
-                   const std::string& network, const std::optional<std::string>& second,
-                   Deadline deadline, Done<MatteResult> done) {
+void Engine::matte(std::uint64_t id, MatteOrder order, Deadline deadline, Done<MatteResult> done) {
   const auto missing = [&done](const std::string& name) {
     done({Code::kModel, "No network named '" + name + "' is loaded."}, {});
   };
-  const std::shared_ptr<Replicas> loaded = find_network(network);
-  if (loaded == nullptr) return missing(network);
-  const std::shared_ptr<Replicas> other = second ? find_network(*second) : nullptr;
-  if (second && other == nullptr) return missing(*second);
-  const std::shared_ptr<const SubjectTypes> types = plan.subject ? subject_types() : nullptr;
-  if (plan.subject && types == nullptr) {
-    done({Code::kModel, "No subject classifier is loaded."}, {});
-    return;
+  const std::shared_ptr<Replicas> first = find_network(order.network);
+  if (first == nullptr) return missing(order.network);
+  const std::shared_ptr<Replicas> second = order.second ? find_network(*order.second) : nullptr;
+  if (order.second && second == nullptr) return missing(*order.second);
+  std::shared_ptr<const SubjectClassifier> types;
+  if (order.plan.subject) {
+    types = loaded(&Loaded::subject_types, done, "No subject classifier is loaded.");
+    if (types == nullptr) return;
   }
-  const auto work = [this, pixels, plan, loaded, other, types, queued = Clock::now()](
-                        int worker, const CancelToken& token, MatteResult& result) -> Status {
-    result.queue_ms = milliseconds(queued, Clock::now());
-    MatteRequest job{pixels, plan, *loaded, {}, {}, worker};
-    if (other != nullptr) job.second = *other;
+  const auto work = [this, order = std::move(order), first, second, types](
+                        int worker, const CancelToken& token, MatteResult& result) {
+    MatteRequest job{order.pixels, order.plan, *first, {}, {}, worker};
+    if (second != nullptr) job.second = *second;
     if (types != nullptr) job.classifier = *types;
     ThreadPool pool(scheduler_.pool(), token);
     return devices_.run(job, pool, token, result);
@@ -395,15 +385,10 @@ void Engine::matte(std::uint64_t id, ImageView pixels, const MattePlan& plan,
 
 void Engine::compose(std::uint64_t id, const ComposeJob& job, Deadline deadline,
                      Done<ComposeResult> done) {
-  const auto work = [this, job, queued = Clock::now()](int, const CancelToken& token,
-                                                       ComposeResult& result) -> Status {
-    const Clock::time_point start = Clock::now();
-    result.queue_ms = milliseconds(queued, start);
+  const auto work = [this, job](int, const CancelToken& token, ComposeResult& result) {
     ThreadPool pool(scheduler_.pool(), token);
-    const Status status =
-        cutout::compose(job.buffer, job.width, job.height, job.plan, token, pool, result.summary);
-    result.compose_ms = milliseconds(start, Clock::now());
-    return status;
+    result.summary = cutout::compose(job.buffer, job.width, job.plan, pool);
+    return Status();
   };
   push<ComposeResult>(id, Executor::kPixels, deadline, work, std::move(done));
 }
@@ -411,12 +396,10 @@ void Engine::compose(std::uint64_t id, const ComposeJob& job, Deadline deadline,
 void Engine::encode_png(std::uint64_t id, PngJob job, Deadline deadline,
                         Done<std::vector<std::uint8_t>> done) {
   const auto work = [this, job = std::move(job)](int, const CancelToken& token,
-                                                 std::vector<std::uint8_t>& png) -> Status {
-    const PngOptions options{job.alpha_only, job.effort, job.icc, job.pixels_per_metre};
-    const Status status = cutout::encode_png(
-        job.pixels, options, scheduler_.pool(), [&token] { return !token.check().ok(); }, png);
-    CUTOUT_RETURN_IF_ERROR(token.check());
-    return status;
+                                                 std::vector<std::uint8_t>& png) {
+    ThreadPool pool(scheduler_.pool(), token);
+    png = cutout::encode_png(job.pixels, job.options, pool);
+    return Status();
   };
   push<std::vector<std::uint8_t>>(id, Executor::kPixels, deadline, work, std::move(done));
 }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/image_view.h"
@@ -55,6 +56,7 @@ struct LoadStep {
 };
 
 struct NetworkInfo {
+  std::string name;
   double load_ms = 0;
   double warm_up_ms = 0;
 };
@@ -75,10 +77,8 @@ struct SelectorInfo {
   double load_ms = 0;
 };
 
-struct Embedding {
+struct Embedding : JobTimes {
   std::vector<float> values;
-  double queue_ms = 0;
-  double embed_ms = 0;
 };
 
 struct SelectJob {
@@ -86,31 +86,32 @@ struct SelectJob {
   std::vector<SelectorPoint> points;
 };
 
-struct SelectResult {
+struct SelectResult : JobTimes {
   Selection selection;
-  double queue_ms = 0;
-  double select_ms = 0;
+};
+
+/// A matte by the loaded network of a name; with a name in `second`, that one looks where the first
+/// is in doubt.
+struct MatteOrder {
+  ImageView pixels;
+  MattePlan plan;
+  std::string network;
+  std::optional<std::string> second;
 };
 
 struct ComposeJob {
   std::span<std::uint8_t> buffer;  // the image at its front; large enough for the canvas
   int width = 0;                   // of the image
-  int height = 0;
   ComposePlan plan;
 };
 
-struct ComposeResult {
+struct ComposeResult : JobTimes {
   ComposeSummary summary;
-  double queue_ms = 0;
-  double compose_ms = 0;
 };
 
 struct PngJob {
   ConstImageView pixels;
-  bool alpha_only = false;
-  int effort = 1;
-  std::vector<std::uint8_t> icc;
-  std::optional<std::array<std::uint32_t, 2>> pixels_per_metre;
+  PngOptions options;
 };
 
 /// Networks, queue and threads, without Node. A result is passed to a callback, exactly once, on
@@ -142,16 +143,13 @@ class Engine {
 
   /// Unloads all networks and returns their memory to the system, on the pixel executor. Jobs
   /// queued before keep theirs until they are done.
-  void unload(std::function<void(Status)> done);
+  void unload(Done<std::monostate> done);
 
   void embed(std::uint64_t id, ConstImageView pixels, Deadline deadline, Done<Embedding> done);
 
   void select(std::uint64_t id, SelectJob job, Deadline deadline, Done<SelectResult> done);
 
-  /// The matte of a loaded network; with a name in `second`, that one looks where the first is in
-  /// doubt.
-  void matte(std::uint64_t id, ImageView pixels, const MattePlan& plan, const std::string& network,
-             const std::optional<std::string>& second, Deadline deadline, Done<MatteResult> done);
+  void matte(std::uint64_t id, MatteOrder order, Deadline deadline, Done<MatteResult> done);
 
   void compose(std::uint64_t id, const ComposeJob& job, Deadline deadline,
                Done<ComposeResult> done);
@@ -173,8 +171,6 @@ class Engine {
   [[nodiscard]] std::map<std::string, LoadStep> loading();
   /// What the batchers of the loaded networks do, for each device; empty if none has a batcher.
   [[nodiscard]] std::vector<DeviceWork> device_work();
-  /// Upper bound of the memory, of all engines, that is kept for the next runs of networks.
-  [[nodiscard]] static std::size_t kept_bytes();
   void stop_admission() { scheduler_.stop_admission(); }
   /// Scheduler::close, then unloads the networks and, the first time, returns memory that is kept.
   void close(std::chrono::milliseconds grace);
@@ -182,7 +178,7 @@ class Engine {
  private:
   struct Loaded {
     std::map<std::string, std::shared_ptr<Replicas>> networks;
-    std::shared_ptr<const SubjectTypes> subject_types;
+    std::shared_ptr<const SubjectClassifier> subject_types;
     std::shared_ptr<const SubjectSelector> selector;
   };
 
@@ -190,6 +186,7 @@ class Engine {
   Engine(const EngineOptions& options, std::vector<ort::GpuRuntime> gpus,
          const cuda::Table* kernels);
 
+  /// Queues a job, whose work writes the result; sets the JobTimes of one that has them.
   template <typename Result>
   void push(std::optional<std::uint64_t> id, Executor executor, Deadline deadline,
             std::function<Status(int, const CancelToken&, Result&)> work, Done<Result> done);
@@ -207,7 +204,6 @@ class Engine {
   /// Everything that is loaded. To be closed without the lock: a check of a lost device may take as
   /// long as opening a network.
   Loaded take_loaded();
-  std::shared_ptr<const SubjectTypes> subject_types();
   /// Null when no network of that name is loaded.
   std::shared_ptr<Replicas> find_network(const std::string& name);
   /// Shows a network among loading() while it exists.
@@ -215,9 +211,10 @@ class Engine {
   void note_step(const std::string& network, std::size_t device, int batch);
   /// Whether there are GPUs, or copies on the CPU in their place.
   [[nodiscard]] bool has_devices() const;
-  /// Null, and `done` called with kModel, without one.
-  template <typename Result>
-  std::shared_ptr<const SubjectSelector> selector(const Done<Result>& done);
+  /// A part of what is loaded; null, and `done` called with kModel and the message, without one.
+  template <typename Result, typename Part>
+  std::shared_ptr<Part> loaded(std::shared_ptr<Part> Loaded::*part, const Done<Result>& done,
+                               const char* message);
 
   const EngineOptions options_;
   const std::vector<ort::GpuRuntime> gpus_;

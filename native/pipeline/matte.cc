@@ -102,7 +102,7 @@ Status solve(const MatteJob& job, const StageContext& context, Prepared& prepare
              const Inferred& inferred, std::unique_ptr<SolvedMatte>& solved) {
   const MattePlan& plan = job.plan;
   JobImage& image = *prepared.image;
-  if (plan.width != image.width() || plan.height != image.height()) {
+  if (plan.width != image.pixels.width || plan.height != image.pixels.height) {
     CUTOUT_RETURN_IF_ERROR(context.backend.reduce(image, plan.width, plan.height));
     CUTOUT_RETURN_IF_ERROR(context.token.check());
   }
@@ -138,7 +138,7 @@ Status make_matte(const MatteJob& job, const StageContext& context, MatteResult&
   std::unique_ptr<SolvedMatte> solved;
   CUTOUT_RETURN_IF_ERROR(solve(job, context, prepared, inferred, solved));
   const Status written = solved->write(prepared.roi, job.plan.hidden_colour, result.summary);
-  result.pixels_changed = prepared.image->changed();
+  result.pixels_changed = prepared.image->changed;
   CUTOUT_RETURN_IF_ERROR(written);
 
   result.width = job.plan.width;

@@ -7,11 +7,17 @@
 #include "core/image_view.h"
 #include "core/status.h"
 #include "matte/summary.h"
-#include "pipeline/second_network.h"
+#include "pipeline/infer.h"
 
 namespace cutout {
 
-struct MatteResult {
+/// Times of a job, in milliseconds.
+struct JobTimes {
+  double queue_ms = 0;
+  double work_ms = 0;
+};
+
+struct MatteResult : JobTimes {
   int width = 0;
   int height = 0;
   MatteSummary summary;
@@ -26,7 +32,6 @@ struct MatteResult {
   int output_width = 0;
   int output_height = 0;
   Box output_view;
-  double queue_ms = 0;
   double prepare_ms = 0;
   double infer_ms = 0;    // of all networks
   double subject_ms = 0;  // for the subject's type after the network's run, waiting included

@@ -29,8 +29,9 @@ struct MatteJob {
   ImageView pixels;  // straight RGBA8 without row padding
   const MattePlan& plan;
   LoadedNetwork& network;
-  std::optional<std::reference_wrapper<LoadedNetwork>> second;           // answers the same image
-  std::optional<std::reference_wrapper<const SubjectTypes>> classifier;  // of the subject's type
+  std::optional<std::reference_wrapper<LoadedNetwork>> second;  // answers the same image
+  std::optional<std::reference_wrapper<const SubjectClassifier>>
+      classifier;         // of the subject's type
   int detector_slot = 0;  // of the classifier; no other job uses it meanwhile
 };
 

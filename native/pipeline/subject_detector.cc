@@ -7,12 +7,12 @@
 #include <new>
 #include <string>
 
-#include "core/finite.h"
+#include "core/scan.h"
 #include "image/plane.h"
 
 namespace cutout {
 
-Status fit_subject_types(SubjectTypes& types) {
+Status fit_classifier(SubjectClassifier& types) {
   const NetworkInput& input = types.input;
   const bool plain =
       std::all_of(input.mean.begin(), input.mean.end(), [](float m) { return m == 0; }) &&
@@ -38,7 +38,7 @@ Status fit_subject_types(SubjectTypes& types) {
 
 /// Shared with the task in the pool's queue, which may outlive the job.
 struct DetectorRun::State {
-  const SubjectTypes& types;
+  const SubjectClassifier& types;
   int slot;
   ConstImageView source;
   Planes planes;
@@ -107,7 +107,7 @@ struct DetectorRun::State {
   }
 };
 
-DetectorRun::DetectorRun(const SubjectTypes& types, int slot, ConstImageView source,
+DetectorRun::DetectorRun(const SubjectClassifier& types, int slot, ConstImageView source,
                          const Planes& planes, const CancelToken& token, ThreadPool& pool)
     : state_(std::shared_ptr<State>(new State{types, slot, source, planes, token, pool})) {}
 
@@ -136,7 +136,7 @@ void DetectorRun::complete() {
 Status DetectorRun::finish(const Matte& matte, std::vector<float>& features) {
   complete();
   CUTOUT_RETURN_IF_ERROR(state_->status);
-  const SubjectTypes& types = state_->types;
+  const SubjectClassifier& types = state_->types;
   features.resize(feature_count(types.shape));
   join_features(types.shape, types.detector->output(state_->slot, 0),
                 types.detector->output(state_->slot, 1), state_->image, matte, state_->pool,

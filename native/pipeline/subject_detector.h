@@ -17,7 +17,7 @@ namespace cutout {
 
 /// The classifier of subject types: a detector, which always runs on the CPU, and a head on its
 /// features. Without a head there are features only (for training).
-struct SubjectTypes {
+struct SubjectClassifier {
   NetworkInput input;
   std::unique_ptr<ort::Network> detector;
   DetectorShape shape;
@@ -27,7 +27,7 @@ struct SubjectTypes {
 /// Checks that detector and head fit each other and sets `types.shape`. The input has to be a
 /// square of at least 8 with RGB 0..255, both outputs square maps, and the head has to take their
 /// features; else kModel.
-Status fit_subject_types(SubjectTypes& types);
+Status fit_classifier(SubjectClassifier& types);
 
 /// A network's input: planes R, G, B of (v - mean) / std; empty where there is none.
 struct Planes {
@@ -46,7 +46,7 @@ struct Planes {
 /// | result  | the same bits on any thread                                                 |
 class DetectorRun {
  public:
-  DetectorRun(const SubjectTypes& types, int slot, ConstImageView source, const Planes& planes,
+  DetectorRun(const SubjectClassifier& types, int slot, ConstImageView source, const Planes& planes,
               const CancelToken& token, ThreadPool& pool);
   ~DetectorRun();  // waits for a run that has started, cancels one that has not
   DetectorRun(const DetectorRun&) = delete;

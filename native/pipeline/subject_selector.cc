@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/finite.h"
+#include "core/scan.h"
 
 namespace cutout {
 

@@ -1,7 +1,6 @@
 #include "png/block.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "png/huffman.h"
 

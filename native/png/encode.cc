@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <new>
-#include <string>
 #include <string_view>
 
 #include "core/simd.h"
@@ -27,8 +24,6 @@ using Bytes = std::vector<Byte>;
 /// image has 16 of them. Strips depend on the image alone, so that the file does not depend on the
 /// machine.
 constexpr std::size_t kStripBytes = std::size_t{256} << 10;
-constexpr int kMaxWidth = 1 << 28;
-constexpr std::size_t kMaxProfile = std::size_t{1} << 26;
 constexpr std::array<Byte, 8> kSignature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
 constexpr std::array<Byte, 2> kZlibHeader = {0x78, 0x9C};  // 32 KiB window, RFC 1950 section 2.2
 /// The minimum effort for drawings where kDeepFrom or more was asked for: matches make up most of
@@ -76,8 +71,8 @@ void finish_chunk(Bytes& out, std::size_t begin) {
 }
 
 /// Signature and everything before the pixels.
-void append_head(ConstImageView rgba, const PngOptions& options, Bytes& out) {
-  out.assign(kSignature.begin(), kSignature.end());
+Bytes head_of(ConstImageView rgba, const PngOptions& options) {
+  Bytes out(kSignature.begin(), kSignature.end());
   std::size_t begin = out.size();
   begin_chunk(out, "IHDR");
   append_u32(out, static_cast<std::uint32_t>(rgba.width));
@@ -102,6 +97,7 @@ void append_head(ConstImageView rgba, const PngOptions& options, Bytes& out) {
     out.push_back(1);  // the unit is the metre
     finish_chunk(out, begin);
   }
+  return out;
 }
 
 /// The rows of the file: the view's own, or their alpha gathered into a buffer.
@@ -285,44 +281,18 @@ class ScratchStore {
   std::vector<std::unique_ptr<Scratch>> free_;
 };
 
-Status check(ConstImageView rgba, const PngOptions& options) {
-  if (rgba.data == nullptr || rgba.empty()) {
-    return {Code::kBadInput, "A PNG is written from an RGBA image of at least one pixel."};
-  }
-  if (rgba.width > kMaxWidth) {
-    return {Code::kBadInput, "A PNG of this service is at most " + std::to_string(kMaxWidth) +
-                                 " pixels wide, given " + std::to_string(rgba.width) + "."};
-  }
-  if (options.effort < png::kMinEffort || options.effort > png::kMaxEffort) {
-    return {Code::kBadInput,
-            "The PNG effort is 1 to 9, given " + std::to_string(options.effort) + "."};
-  }
-  if (options.icc.size() > kMaxProfile) {
-    return {Code::kBadInput, "An ICC profile is at most " + std::to_string(kMaxProfile) +
-                                 " bytes, given " + std::to_string(options.icc.size()) + "."};
-  }
-  return {};
-}
+}  // namespace
 
-Status encode(ConstImageView rgba, const PngOptions& options, ThreadPool& pool,
-              const std::function<bool()>& stop, Bytes& out) {
+std::vector<std::uint8_t> encode_png(ConstImageView rgba, const PngOptions& options,
+                                     ThreadPool& pool) {
   const Strips plan = plan_strips(rgba.width, rgba.height, options.alpha_only);
   std::vector<Strip> strips(plan.count);
   ScratchStore store;
-  std::atomic<bool> cancelled{false};
-  pool.parallel_for(plan.count, 1, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t index = begin; index < end; ++index) {
-      if (cancelled) return;
-      if (stop && stop()) {
-        cancelled = true;
-        return;
-      }
-      auto scratch = store.take();
-      encode_strip(rgba, options, plan, index, *scratch, strips[index]);
-      store.give(std::move(scratch));
-    }
+  pool.parallel_for(plan.count, 1, [&](std::size_t index, std::size_t) {
+    auto scratch = store.take();
+    encode_strip(rgba, options, plan, index, *scratch, strips[index]);
+    store.give(std::move(scratch));
   });
-  if (cancelled) return {Code::kCancelled, "Encoding the PNG was cancelled."};
 
   std::uint32_t adler = 1;
   std::size_t total = 0;
@@ -335,8 +305,7 @@ Status encode(ConstImageView rgba, const PngOptions& options, ThreadPool& pool,
   append_u32(last.chunk, adler);
   last.crc = png::crc32(std::span<const Byte>(last.chunk).subspan(before), last.crc);
 
-  out.clear();
-  append_head(rgba, options, out);
+  Bytes out = head_of(rgba, options);
   out.reserve(out.size() + total + 4 + 12);
   for (Strip& strip : strips) {
     finish_chunk(strip.chunk, 0, strip.crc);
@@ -346,15 +315,7 @@ Status encode(ConstImageView rgba, const PngOptions& options, ThreadPool& pool,
   const std::size_t begin = out.size();
   begin_chunk(out, "IEND");
   finish_chunk(out, begin);
-  return {};
-}
-
-}  // namespace
-
-Status encode_png(ConstImageView rgba, const PngOptions& options, ThreadPool& pool,
-                  const std::function<bool()>& stop, std::vector<std::uint8_t>& out) {
-  CUTOUT_RETURN_IF_ERROR(check(rgba, options));
-  return encode(rgba, options, pool, stop, out);
+  return out;
 }
 
 }  // namespace cutout

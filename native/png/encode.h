@@ -2,13 +2,10 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "core/image_view.h"
-#include "core/status.h"
 #include "core/thread_pool.h"
 
 namespace cutout {
@@ -16,26 +13,24 @@ namespace cutout {
 struct PngOptions {
   bool alpha_only = false;                                       // 8-bit gray of the alpha channel
   int effort = 3;                                                // 1 fastest .. 9 smallest
-  std::span<const std::uint8_t> icc;                             // profile for iCCP; empty: none
+  std::vector<std::uint8_t> icc;                                 // profile for iCCP; empty: none
   std::optional<std::array<std::uint32_t, 2>> pixels_per_metre;  // pHYs, horizontal then vertical
 };
 
 /// Writes straight RGBA8 as a non-interlaced 8-bit PNG, colour type 6, or 0 with `alpha_only`.
-/// Chunks: IHDR, [iCCP], [pHYs], IDAT..., IEND and no others (docs/contract.md 7.5). `out` is
-/// replaced; its content is undefined after an error. The bytes do not depend on the pool's
-/// threads.
+/// Chunks: IHDR, [iCCP], [pHYs], IDAT..., IEND and no others (docs/contract.md 7.5). The bytes do
+/// not depend on the pool's threads.
 ///
 /// | limit             |                                                                          |
 /// |-------------------|--------------------------------------------------------------------------|
-/// | width, height     | 1 .. 2^31 - 1, a row of at most 2^28 pixels; else kBadInput              |
+/// | width, height     | 1 .. 2^31 - 1, a row of at most 2^28 pixels                              |
 /// | rgba              | any stride; may be larger than 4 GiB                                     |
-/// | effort            | 1 .. 9; else kBadInput                                                   |
-/// | icc               | at most 2^26 bytes; else kBadInput                                       |
+/// | effort            | 1 .. 9                                                                   |
+/// | icc               | at most 2^26 bytes                                                       |
 /// | largest file      | pixels and a byte a row, + 0.1 %, + 400 bytes, + the profile             |
 /// | memory            | the file, + about 1.5 MB (or five of its rows) a thread                  |
 /// | threads           | reentrant; strips of rows run on `pool` and in the caller                |
-/// | `stop`            | polled before each strip from any thread; true → kCancelled              |
-Status encode_png(ConstImageView rgba, const PngOptions& options, ThreadPool& pool,
-                  const std::function<bool()>& stop, std::vector<std::uint8_t>& out);
+std::vector<std::uint8_t> encode_png(ConstImageView rgba, const PngOptions& options,
+                                     ThreadPool& pool);
 
 }  // namespace cutout

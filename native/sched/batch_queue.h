@@ -5,14 +5,50 @@
 #include <optional>
 #include <vector>
 
-#include "sched/batch_policy.h"
+#include "core/cancel.h"
 
 namespace cutout {
 
-/// Stores the runs that wait for a device and those in its batch, and asks the policy
-/// (batch_policy.h) what to start; Batcher runs it. Without threads and without a clock: next() is
-/// given the time. Each run that push() accepted is handed back exactly once, by cancel(), next(),
-/// finish(), retry() or lose(). Not thread-safe.
+/// A run of a network that waits for the device.
+struct WaitingRun {
+  std::uint64_t id = 0;
+  Clock::time_point arrival;
+  std::optional<Clock::time_point> deadline;
+};
+
+/// A number of images that the device computes in one run, and how long that takes. A batch of
+/// fewer members takes as long, or less where the network computes no more than them.
+struct BatchBucket {
+  std::size_t size = 1;
+  Clock::duration latency{1};
+};
+
+struct BatchLimits {
+  /// How long the idle device may wait for more members.
+  Clock::duration max_delay{0};
+  /// Ageing: a run without a deadline is treated as if it were due this long after its arrival.
+  Clock::duration ageing = std::chrono::seconds(30);
+};
+
+/// Stores the runs that wait for a device and those in its batch, and decides which of them the
+/// device computes together and when; Batcher runs them. Without threads and without a clock:
+/// next() is given the time. Each run that push() accepted is handed back exactly once, by
+/// cancel(), next(), finish(), retry() or lose(). Not thread-safe.
+///
+/// | guarantee  |                                                                               |
+/// |------------|-------------------------------------------------------------------------------|
+/// | deadlines  | a member's deadline is not before the start plus the bucket's latency; a run  |
+/// |            | that the device could not finish alone in time, now or after this batch, is   |
+/// |            | refused                                                                       |
+/// | delay      | a batch is started when the largest bucket is full, when the oldest run has   |
+/// |            | waited `max_delay`, or when waiting would cost a deadline                     |
+/// | batch      | the number of members and the bucket with the most images per unit of time;   |
+/// |            | the smaller bucket if equal                                                   |
+/// | order      | seats go to the earliest deadline, then to the earliest arrival               |
+/// | throughput | a run that only a smaller batch could still finish in time does not hold up a  |
+/// |            | fuller one: it is passed over, and refused when no batch can                  |
+///
+/// Time grows with the number of waiting runs n as n · log n, times the buckets.
 class BatchQueue {
  public:
   struct Step {
@@ -38,7 +74,7 @@ class BatchQueue {
     std::vector<std::uint64_t> cancelled;
   };
 
-  /// `buckets` as for next_batch().
+  /// `buckets` is not empty, in ascending order of size, with positive latencies.
   BatchQueue(std::vector<BatchBucket> buckets, BatchLimits limits);
 
   /// Corrects the estimate of the bucket of this size, one of buckets(); it counts for batches that
@@ -51,7 +87,7 @@ class BatchQueue {
   /// Takes a run, whose id is not in use. False while the device is lost.
   [[nodiscard]] bool push(const WaitingRun& run);
   Cancelled cancel(std::uint64_t id);
-  /// Starts what next_batch() wants started. No batch is in progress.
+  /// Starts a batch of the idle device, or says when to ask again.
   Step next(Clock::time_point now);
   /// The batch has ended.
   Ended finish();

@@ -8,7 +8,6 @@
 #include <mutex>
 #include <optional>
 #include <span>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -50,9 +49,9 @@ struct BatchDevice {
   Clock::duration longest_check = std::chrono::minutes(5);
 };
 
-/// Runs on a device the batches that the policy (batch_policy.h) decides from what BatchQueue
-/// stores, on a thread of its own. The runs are those of one network at one input size; they come
-/// from many threads. Each network has a batcher on each device (pipeline/replicas.h).
+/// Runs on a device the batches that BatchQueue decides on, on a thread of its own. The runs are
+/// those of one network at one input size; they come from many threads. Each network has a batcher
+/// on each device (pipeline/replicas.h).
 ///
 /// | run        | token stopped                                                                |
 /// |------------|------------------------------------------------------------------------------|
@@ -69,7 +68,7 @@ struct BatchDevice {
 /// | anything else     | it is the result of all of them                                         |
 class Batcher {
  public:
-  /// `buckets` as for next_batch(), with estimates that are corrected by each run. Throws
+  /// `buckets` as for BatchQueue, with estimates that are corrected by each run. Throws
   /// std::system_error when the thread cannot be started.
   Batcher(std::vector<BatchBucket> buckets, BatchLimits limits, BatchDevice device);
   /// No run() is in progress.

@@ -193,7 +193,7 @@ class EngineCheck {
 
   Status make(const Size& size, Pixels& pixels, MatteResult& matte) {
     Answer<MatteResult> answer;
-    engine_->matte(next_id_++, view(size, pixels), plan_of(size), "checked", {}, {},
+    engine_->matte(next_id_++, {view(size, pixels), plan_of(size), "checked", {}}, {},
                    answer.callback());
     return answer.wait(matte);
   }
@@ -289,7 +289,8 @@ class EngineCheck {
         --running;
         changed.notify_all();
       };
-      engine_->matte(next_id_++, view(size, buffers[slot]), plan_of(size), "checked", {}, {}, done);
+      engine_->matte(next_id_++, {view(size, buffers[slot]), plan_of(size), "checked", {}}, {},
+                     done);
     }
     const double taken = milliseconds(start, Clock::now());
     CUTOUT_RETURN_IF_ERROR(failed);
@@ -314,8 +315,9 @@ class EngineCheck {
     std::vector<Answer<MatteResult>> answers(jobs);
     const std::uint64_t first = next_id_;
     for (std::size_t i = 0; i < jobs; ++i)
-      engine_->matte(next_id_++, view(kSizes.front(), buffers[i]), plan_of(kSizes.front()),
-                     "checked", {}, {}, answers[i].callback());
+      engine_->matte(next_id_++,
+                     {view(kSizes.front(), buffers[i]), plan_of(kSizes.front()), "checked", {}}, {},
+                     answers[i].callback());
     for (std::size_t i = 0; i < jobs; i += 2) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       engine_->cancel(first + i);
@@ -384,9 +386,12 @@ void check_lost_device(const Options& options, Report& report) {
       Pixels pixels = make_picture(kSizes.front(), 7);
       Answer<MatteResult> answer;
       engine->matte(1,
-                    {pixels.data(), kSizes.front().width, kSizes.front().height,
-                     static_cast<std::ptrdiff_t>(kSizes.front().width) * 4},
-                    plan_of(kSizes.front()), "checked", {}, {}, answer.callback());
+                    {{pixels.data(), kSizes.front().width, kSizes.front().height,
+                      static_cast<std::ptrdiff_t>(kSizes.front().width) * 4},
+                     plan_of(kSizes.front()),
+                     "checked",
+                     {}},
+                    {}, answer.callback());
       return answer.wait(matte);
     };
     MatteResult matte;

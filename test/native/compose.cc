@@ -40,17 +40,13 @@ ComposePlan to_plan(const Napi::Value& value) {
   return plan;
 }
 
-/// composeCanvas(buffer, width, height, plan, threads): { error, box, opaque }; changes the buffer.
+/// composeCanvas(buffer, width, plan, threads): { box, opaque }; changes the buffer.
 Napi::Value compose_js(const Napi::CallbackInfo& info) {
   auto buffer = info[0].As<Napi::Uint8Array>();
-  ThreadPool pool(info[4].ToNumber().Int32Value());
-  const CancelToken token;
-  ComposeSummary summary;
-  const Status status =
-      compose({buffer.Data(), buffer.ByteLength()}, info[1].ToNumber().Int32Value(),
-              info[2].ToNumber().Int32Value(), to_plan(info[3]), token, pool, summary);
+  ThreadPool pool(info[3].ToNumber().Int32Value());
+  const ComposeSummary summary = compose({buffer.Data(), buffer.ByteLength()},
+                                         info[1].ToNumber().Int32Value(), to_plan(info[2]), pool);
   auto result = Napi::Object::New(info.Env());
-  result.Set("error", status.message());
   result.Set("box", from_box(info.Env(), summary.box));
   result.Set("opaque", summary.opaque);
   return result;

@@ -40,12 +40,11 @@ Napi::Value fill_network_input_js(const Napi::CallbackInfo& info) {
   return from_floats(info.Env(), out);
 }
 
-/// reduceInPlace(image, width, height, threads): message of the error, or '' .
-Napi::Value reduce_in_place_js(const Napi::CallbackInfo& info) {
+/// reduceInPlace(image, width, height, threads)
+void reduce_in_place_js(const Napi::CallbackInfo& info) {
   ThreadPool pool(info[3].ToNumber().Int32Value());
-  const Status status = reduce_in_place(to_image(info[0]), info[1].ToNumber().Int32Value(),
-                                        info[2].ToNumber().Int32Value(), pool);
-  return Napi::String::New(info.Env(), status.message());
+  reduce_in_place(to_image(info[0]), info[1].ToNumber().Int32Value(),
+                  info[2].ToNumber().Int32Value(), pool);
 }
 
 /// reduceScalar(image, width, height): the packed result.
@@ -58,16 +57,15 @@ Napi::Value reduce_scalar_js(const Napi::CallbackInfo& info) {
   return out;
 }
 
-/// enlargeInPlace(buffer, width, height, toWidth, toHeight, threads, offset, stride): message of
-/// the error, or ''. The image starts `offset` bytes into the buffer.
-Napi::Value enlarge_in_place_js(const Napi::CallbackInfo& info) {
+/// enlargeInPlace(buffer, width, height, toWidth, toHeight, threads, offset, stride). The image
+/// starts `offset` bytes into the buffer.
+void enlarge_in_place_js(const Napi::CallbackInfo& info) {
   auto buffer = info[0].As<Napi::Uint8Array>();
   const auto whole = [&](std::size_t i) { return info[i].ToNumber().Int32Value(); };
   ThreadPool pool(whole(5));
-  const Status status = enlarge_in_place({buffer.Data(), buffer.ByteLength()},
-                                         {buffer.Data() + whole(6), whole(1), whole(2), whole(7)},
-                                         whole(3), whole(4), pool);
-  return Napi::String::New(info.Env(), status.message());
+  enlarge_in_place({buffer.Data(), buffer.ByteLength()},
+                   {buffer.Data() + whole(6), whole(1), whole(2), whole(7)}, whole(3), whole(4),
+                   pool);
 }
 
 /// enlargeScalar(image, width, height): the packed result.

@@ -63,10 +63,10 @@ export interface NativeMask {
 /** native/image, native/matte and native/pipeline/compose as exported by test/native/{kernels,components,matte,compose}.cc. */
 export interface KernelAddon {
   fillNetworkInput(image: Image, spec: NetworkInput, threads: number): Float32Array;
-  /** Changes image.data; returns the error message, or ''. */
-  reduceInPlace(image: Image, width: number, height: number, threads: number): string;
+  /** Changes image.data. */
+  reduceInPlace(image: Image, width: number, height: number, threads: number): void;
   reduceScalar(image: Image, width: number, height: number): Uint8Array;
-  /** Changes the buffer, in which an image starts at byte `offset`; returns the error message, or ''. */
+  /** Changes the buffer, in which an image starts at byte `offset`. */
   enlargeInPlace(
     buffer: Uint8Array,
     width: number,
@@ -76,7 +76,7 @@ export interface KernelAddon {
     threads: number,
     offset: number,
     stride: number,
-  ): string;
+  ): void;
   enlargeScalar(image: Image, width: number, height: number): Uint8Array;
   /** Changes image.data. */
   applyMatte(
@@ -167,10 +167,9 @@ export interface KernelAddon {
   composeCanvas(
     buffer: Uint8Array,
     width: number,
-    height: number,
     plan: ComposePlan,
     threads: number,
-  ): { readonly error: string; readonly box: Box; readonly opaque: boolean };
+  ): { readonly box: Box; readonly opaque: boolean };
   /** Composites layers under a canvas whose image has been placed; changes image.data. */
   composeScalar(canvas: Image, subject: Box, plan: ComposePlan): void;
   /** Strength of the shadow at every pixel of the canvas. */

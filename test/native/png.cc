@@ -2,7 +2,6 @@
 // copies.
 #include "scalar/png.h"
 
-#include <atomic>
 #include <chrono>
 #include <string>
 
@@ -37,7 +36,10 @@ PngOptions options_of(const Napi::Object& from) {
   PngOptions options;
   options.alpha_only = flag(from.Get("alphaOnly"));
   options.effort = i32(from.Get("effort"));
-  if (from.Has("icc")) options.icc = bytes_of(from.Get("icc"));
+  if (from.Has("icc")) {
+    const auto icc = bytes_of(from.Get("icc"));
+    options.icc.assign(icc.begin(), icc.end());
+  }
   if (from.Has("pixelsPerMetre")) {
     const auto density = from.Get("pixelsPerMetre").As<Napi::Array>();
     options.pixels_per_metre = {u32(density.Get(0u)), u32(density.Get(1u))};
@@ -45,24 +47,22 @@ PngOptions options_of(const Napi::Object& from) {
   return options;
 }
 
-/// encodePng(pixels, width, height, stride, options, threads, stopAfter): `stopAfter` polls answer
-/// "go on" before one answers "stop"; negative: never. Throws an Error whose code is the Status'
-/// number.
+/// encodePng(pixels, width, height, stride, options, threads, stopped): in the pool of a job, which
+/// was stopped or not. Throws what the job ends with.
 Napi::Value EncodePng(const Napi::CallbackInfo& info) {
   const auto pixels = bytes_of(info[0]);
   const ConstImageView view{pixels.data(), i32(info[1]), i32(info[2]), i32(info[3])};
   const PngOptions options = options_of(info[4].As<Napi::Object>());
-  ThreadPool pool(i32(info[5]));
-  const int stop_after = i32(info[6]);
-  std::atomic<int> polls{0};
+  ThreadPool threads(i32(info[5]));
+  CancelToken token;
+  if (flag(info[6])) token.stop(Code::kCancelled);
+  ThreadPool pool(threads, token);
   Bytes out;
-  const Status status = encode_png(
-      view, options, pool, [&] { return stop_after >= 0 && polls++ >= stop_after; }, out);
-  if (!status.ok()) {
-    auto error = Napi::Error::New(info.Env(), status.message());
-    error.Set("code", Napi::Number::New(info.Env(), static_cast<int>(status.code())));
-    throw error;
-  }
+  const Status status = caught([&] {
+    out = encode_png(view, options, pool);
+    return Status();
+  });
+  if (!status.ok()) throw Napi::Error::New(info.Env(), status.message());
   return buffer_of(info.Env(), out);
 }
 
@@ -76,11 +76,9 @@ Napi::Value TimePng(const Napi::CallbackInfo& info) {
   auto times = Napi::Array::New(info.Env());
   std::size_t size = 0;
   for (std::uint32_t round = 0; round < u32(info[5]); ++round) {
-    Bytes out;  // a new one each time, as in a request
     const auto begin = std::chrono::steady_clock::now();
-    const Status status = encode_png(view, options, pool, {}, out);
+    const Bytes out = encode_png(view, options, pool);
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
-    if (!status.ok()) throw Napi::Error::New(info.Env(), status.message());
     times.Set(round, took.count());
     size = out.size();
   }

@@ -1,9 +1,5 @@
 import { onEveryLevel } from './levels.ts';
 
-/** Values of native/core/status.h's Code, as the test addon throws them. */
-export const BAD_INPUT = 1;
-export const CANCELLED = 3;
-
 export interface PngOptions {
   readonly alphaOnly: boolean;
   readonly effort: number;
@@ -20,7 +16,7 @@ export interface PngAddon {
     stride: number,
     options: PngOptions,
     threads: number,
-    stopAfter: number,
+    stopped: boolean,
   ): Buffer;
   deflate(parts: readonly Uint8Array[], effort: number, row: number, pixel: number): Buffer;
   deflateBound(size: number): number;

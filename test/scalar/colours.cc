@@ -14,6 +14,15 @@ namespace cutout::test {
 
 namespace {
 
+/// Plane `plane` of the coarser level at pixel (x, y) of the finer one, bilinear.
+float from_coarse(const Level& coarse, int plane, int x, int y) {
+  const CoarseTaps h = coarse_taps(x, coarse.width);
+  const CoarseTaps v = coarse_taps(y, coarse.height);
+  const float* near = coarse.row(plane, v.near);
+  const float* far = coarse.row(plane, v.far);
+  return interpolate(interpolate(near[h.near], near[h.far]), interpolate(far[h.near], far[h.far]));
+}
+
 /// Pull phase: a level from the next finer one, whose sums `fine` returns.
 template <typename Fine>
 Level pull_scalar(int width, int height, const Fine& fine) {

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "image/math/shadow.h"
 #include "scalar/image.h"
 
 namespace cutout::test {

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <numbers>
 
-#include "image/math/cubic.h"
 #include "image/math/network_input.h"
 
 namespace cutout::test {
@@ -38,6 +37,13 @@ double weight_of(int i, int j, int in, int out) {
 
 std::uint8_t to_byte(double value) {
   return static_cast<std::uint8_t>(std::clamp(value + 0.5, 0.0, 255.0));
+}
+
+/// The Catmull-Rom cubic.
+double cubic_at(double x) {
+  const double a = std::abs(x);
+  if (a >= 2) return 0;
+  return a < 1 ? (1.5 * a - 2.5) * a * a + 1 : ((-0.5 * a + 2.5) * a - 4) * a + 2;
 }
 
 using Premultiplied = std::array<double, 4>;

@@ -11,7 +11,6 @@
 #include "matte/deblur.h"
 #include "matte/math/blur_estimate.h"
 #include "matte/math/full_size.h"
-#include "matte/math/spline.h"
 #include "scalar/matte.h"
 
 namespace cutout::test {

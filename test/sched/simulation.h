@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "sched/batch_policy.h"
+#include "sched/batch_queue.h"
 
 namespace cutout::test {
 

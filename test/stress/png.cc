@@ -4,7 +4,6 @@
 #include "scalar/png.h"
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -233,13 +232,7 @@ void round(Random& random, cutout::ThreadPool& pool) {
   options.icc = icc;
   if (random() % 2 == 0) options.pixels_per_metre = {2835, static_cast<std::uint32_t>(random())};
 
-  Bytes file;
-  std::atomic<std::uint32_t> polls{static_cast<std::uint32_t>(random() % 40)};
-  const bool may_stop = random() % 4 == 0;
-  const cutout::Status status = cutout::encode_png(
-      view, options, pool, [&] { return may_stop && polls.fetch_sub(1) == 0; }, file);
-  if (status.code() == cutout::Code::kCancelled && may_stop) return;
-  if (!status.ok()) fail(status.message());
+  const Bytes file = cutout::encode_png(view, options, pool);
   if (file.size() > cutout::test::png_bound(width, height, options)) fail("larger than the bound");
 
   const std::size_t pixel = options.alpha_only ? 1 : 4;

@@ -2,7 +2,7 @@
 
 #include "cuda/kernel.h"
 #include "cuda/table.h"
-#include "matte/math/spline.h"
+#include "matte/math/full_size.h"
 
 namespace cutout::cuda {
 

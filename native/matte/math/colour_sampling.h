@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "core/simd.h"
-#include "matte/math/noise.h"
 #include "matte/math/probability.h"
 #include "matte/math/pyramid.h"
 

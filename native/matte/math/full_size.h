@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "matte/math/local_model.h"
-#include "matte/math/noise.h"
 #include "matte/math/pixel.h"
 #include "matte/math/probability.h"
 
@@ -20,6 +19,15 @@ enum Channel {
 };
 
 CUTOUT_HD float blend(float a, float b, float t) { return a + t * (b - a); }
+
+/// Catmull-Rom spline between b and c, limited to their range.
+CUTOUT_HD float between(float a, float b, float c, float d, float wa, float wb, float wc,
+                        float wd) {
+  const float value = wa * a + wb * b + wc * c + wd * d;
+  const float low = b < c ? b : c;
+  const float high = b < c ? c : b;
+  return value < low ? low : (value > high ? high : value);
+}
 
 /// alpha^2 + (1 - alpha)^2.
 CUTOUT_HD float squares(float alpha) {

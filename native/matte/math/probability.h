@@ -11,6 +11,10 @@ namespace cutout {
 inline constexpr float kCertainBackground = 0.02F;
 inline constexpr float kCertainForeground = 0.98F;
 
+/// Squared distance of a colour from the line F-B that counts as noise: one that far away is
+/// believed by half.
+inline constexpr float kNoise = 3e-3F;
+
 /// A network pixel with at least this probability belongs to the foreground (docs/matting.md).
 inline constexpr float kForegroundThreshold = 0.5F;
 

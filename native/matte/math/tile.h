@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstddef>
-
 #include "core/simd.h"
 
 namespace cutout {

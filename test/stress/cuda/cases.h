@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/image_view.h"
-#include "image/math/cubic.h"
+#include "image/math/filter.h"
 #include "stress/cuda/device.h"
 
 namespace cutout::test {
@@ -53,7 +53,7 @@ struct Image {
       : width(w), height(h), words(static_cast<std::size_t>(w) * static_cast<std::size_t>(h)) {
     const int kind = cases.pick(0, 3);
     const bool pieces = cases.pick(0, 1) == 0;
-    const int run = pieces ? kCubicPiece * cases.pick(1, 8) : cases.pick(1, 700);
+    const int run = pieces ? kFilterTile / 8 * cases.pick(1, 8) : cases.pick(1, 700);
     std::size_t i = 0;
     for (std::uint32_t& word : words) {
       const int in_run = static_cast<int>(i++ % static_cast<std::size_t>(2 * run));

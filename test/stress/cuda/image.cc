@@ -88,7 +88,7 @@ void reduce(Cases& cases, Tables tables, std::span<double> found) {
   const int width = cases.pick(1, image.width - 1);
   const int height = cases.pick(std::max(1, image.height / 4), image.height);
   Image reduced = image;
-  (void)reduce_in_place(reduced.view(), width, height, pool());
+  reduce_in_place(reduced.view(), width, height, pool());
   reduced.words.resize(area(width, height));
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const cuda::Table& table = *tables[i];

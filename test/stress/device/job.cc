@@ -129,10 +129,10 @@ Status run_job(Backend& backend, const DeviceJob& job, DeviceResult& result, int
   CUTOUT_RETURN_IF_ERROR(backend.download(input.view, result.input));
   result.alpha.resize(solved->alpha().size());
   CUTOUT_RETURN_IF_ERROR(backend.download(solved->alpha(), result.alpha));
-  const bool packed = image->width() != job.width || image->height() != job.height;
-  const auto row = static_cast<std::ptrdiff_t>(image->width()) * 4;
+  const bool packed = image->pixels.width != job.width || image->pixels.height != job.height;
+  const auto row = static_cast<std::ptrdiff_t>(image->pixels.width) * 4;
   result.pixels.clear();
-  for (int y = 0; y < image->height(); ++y) {
+  for (int y = 0; y < image->pixels.height; ++y) {
     const auto first = pixels.begin() + y * (packed ? row : job.stride);
     result.pixels.insert(result.pixels.end(), first, first + row);
   }

@@ -1,8 +1,9 @@
-#include "core/finite.h"
+#include "core/scan.h"
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "core/simd.h"
 
@@ -25,6 +26,19 @@ CUTOUT_SIMD bool any_special(const float* values, std::size_t n) {
 
 bool all_finite(std::span<const float> values) {
   return !any_special(values.data(), values.size());
+}
+
+CUTOUT_SIMD AlphaRun scan_alpha(const std::uint8_t* rgba, int n) {
+  AlphaRun run;
+  for (int x = 0; x < n; ++x) {
+    std::uint32_t pixel;
+    std::memcpy(&pixel, rgba + x * 4, sizeof pixel);
+    const std::uint32_t alpha = pixel >> 24;
+    run.any |= alpha;
+    run.all &= alpha;
+    run.foreground += alpha >> 7;
+  }
+  return run;
 }
 
 }  // namespace cutout
