@@ -133,10 +133,9 @@ export class Idempotency<T> {
       const names = { repeat: undefined, imageId: undefined };
       return { handle: unsharedHandle(await make(names, signal)), contentKey: '' };
     }
-    const ids = await store.contentId(content.image, content.settings, content, { accountId, signal });
+    const ids = await store.contentId(content.image, content.settings, content, signal);
     const key = contentKey(accountId, ids.content);
-    const repeat =
-      store.rememberMs === undefined ? undefined : { content: ids.content, forMs: store.rememberMs };
+    const repeat = { content: ids.content, forMs: store.ttlMs };
     const work = async (sharedSignal: AbortSignal) => ({
       handle: firstHandle(store.wrap(await make({ repeat, imageId: ids.image }, sharedSignal))),
       contentKey: key,

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { hashInPieces } from '../idempotency/hash.ts';
 import type { Sql } from '../store/database.ts';
 import { type ImproveQuery, type ImproveRow, ImproveTable } from '../store/improveTable.ts';
 import type { TimedPage } from '../store/page.ts';
@@ -135,15 +135,9 @@ export class Improve {
   }
 }
 
-/** Bytes that are hashed without yielding to the event loop, in 3 ms without SHA instructions. */
-const piece = 2 ** 20;
-
 async function sha256Of(bytes: Uint8Array): Promise<string> {
   const hash = createHash('sha256');
-  for (let at = 0; at < bytes.length; at += piece) {
-    hash.update(bytes.subarray(at, at + piece));
-    await nextTurn();
-  }
+  await hashInPieces(bytes, (piece) => hash.update(piece));
   return hash.digest('hex');
 }
 
