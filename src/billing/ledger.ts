@@ -20,17 +20,15 @@ import {
 import { freeUse, monthOf, usedInMonth } from './freePreviews.ts';
 import { LedgerTransaction } from './ledgerTransaction.ts';
 import { Postings } from './postings.ts';
-import type { BillingOptions, QuarterCredits } from './price.ts';
+import type { BillingOptions, QuarterCredits, Tier } from './price.ts';
 import { RetryQueue } from './retryQueue.ts';
 import * as transitions from './settlement.ts';
 import type {
   Balance,
   Balances,
   PendingAnswer,
-  Quote,
   Reservation,
   Reservations,
-  ReserveOutcome,
   ReserveRequest,
   Settlement,
 } from './types.ts';
@@ -95,23 +93,22 @@ export class Ledger extends Postings implements Reservations, Balances {
   }
 
   /** Rejects with STORE_UNKNOWN_ACCOUNT. */
-  quote(accountId: string, request: ReserveRequest): Promise<Quote> {
-    return this.#transaction(accountId, (transaction) =>
+  async quote(accountId: string, request: Omit<ReserveRequest, 'requestId'>): Promise<Tier> {
+    const { tier } = await this.#transaction(accountId, (transaction) =>
       transitions.quote(transaction, request, this.#billing),
     );
+    return tier;
   }
 
   /** Rejects with STORE_UNKNOWN_ACCOUNT. */
-  async reserve(accountId: string, request: ReserveRequest): Promise<ReserveOutcome> {
+  async reserve(accountId: string, request: ReserveRequest): Promise<Reservation> {
     const answer = this.#describeAnswer();
-    const reserving = await this.#begin(accountId, answer.id, (transaction) =>
+    const { id, tier, payment } = await this.#begin(accountId, answer.id, (transaction) =>
       transitions.reserve(transaction, answer, request, this.#billing),
     );
-    if (reserving.outcome === 'insufficient') return reserving;
-    const { id, tier, payment } = reserving;
     const state: AnswerState = { answer: answer.id, accountId, charge: undefined };
     let settling: Promise<Settlement> | undefined;
-    const reservation: Reservation = {
+    return {
       id,
       tier,
       payment,
@@ -133,7 +130,6 @@ export class Ledger extends Postings implements Reservations, Balances {
       },
       ...this.#answer(state),
     };
-    return { outcome: 'reserved', reservation };
   }
 
   async addAnswer(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<PendingAnswer | undefined> {

@@ -38,23 +38,6 @@ export interface Settlement {
   readonly charge: number | undefined;
 }
 
-/** What a charge needs and what the account has. */
-export interface Shortfall {
-  readonly needed: QuarterCredits;
-  readonly balance: QuarterCredits;
-}
-
-/** The reservation is gone, and the balance does not suffice to charge the work again. */
-export class InsufficientCredits extends Error {
-  override readonly name = 'InsufficientCredits';
-  readonly shortfall: Shortfall;
-
-  constructor(shortfall: Shortfall) {
-    super('The reservation was released in the meantime, and the balance is no longer sufficient.');
-    this.shortfall = shortfall;
-  }
-}
-
 /** Credits or a free preview reserved for one job. `Ledger` implements it; settlement.ts makes the transitions. */
 export interface Reservation extends PendingAnswer {
   readonly id: number;
@@ -63,7 +46,7 @@ export interface Reservation extends PendingAnswer {
   readonly payment: Payment;
   /**
    * Charges finished work, unless the same content was charged meanwhile; then the reservation is released. A reservation
-   * that was released meanwhile is charged again, which rejects with InsufficientCredits if it cannot be paid. The charge is
+   * that was released meanwhile is charged again, which rejects with `insufficient_credits` if it cannot be paid. The charge is
    * refunded unless `deliver` follows. After any other rejection it is unknown whether it charged; `release` undoes it.
    * Settles once: later calls resolve with the first outcome.
    * @param uncertainty of the result, for the account's statement: 0 to 1; negative or absent: not known
@@ -71,20 +54,14 @@ export interface Reservation extends PendingAnswer {
   settle(uncertainty?: number): Promise<Settlement>;
 }
 
-export type ReserveOutcome =
-  | { readonly outcome: 'reserved'; readonly reservation: Reservation }
-  | ({ readonly outcome: 'insufficient' } & Shortfall);
-
-/** What `reserve` would do now. */
-export type Quote =
-  | { readonly outcome: 'payable'; readonly tier: Tier }
-  | ({ readonly outcome: 'insufficient' } & Shortfall);
-
-/** What the use case needs of the ledger. Rejects only if the database fails (STORE_UNAVAILABLE). */
+/** What the use case needs of the ledger. Rejects with STORE_UNAVAILABLE if the database fails. */
 export interface Reservations {
-  /** Decides what `reserve` would, and writes nothing: another request may use the credits before it. */
-  quote(accountId: string, request: ReserveRequest): Promise<Quote>;
-  reserve(accountId: string, request: ReserveRequest): Promise<ReserveOutcome>;
+  /**
+   * The size that `reserve` would reserve, or its rejection; writes nothing: another request may use the credits before it.
+   */
+  quote(accountId: string, request: Omit<ReserveRequest, 'requestId'>): Promise<Tier>;
+  /** Rejects with `insufficient_credits`. */
+  reserve(accountId: string, request: ReserveRequest): Promise<Reservation>;
   /**
    * Adds an answer to a charge of another process, by the charge's number. Undefined if no valid charge of that number is in
    * this ledger, or `isFor` rejects it: it was refunded, expired or never made, or is of another ledger, account or content.

@@ -1,4 +1,3 @@
-import { insufficientCredits } from '../billing/creditCheck.ts';
 import type { Tier } from '../billing/price.ts';
 import type { Reservation, Reservations, ReserveRequest } from '../billing/types.ts';
 import type { Dimensions } from '../image/types.ts';
@@ -61,7 +60,7 @@ interface Acquired {
   ticket?: RateTicket;
   reservation?: Reservation;
   releaseSlot?: (done: boolean, waited?: number) => void;
-  /** A library began with the pixels. */
+  /** A library began with the pixels; without one nothing is done. */
   begun?: boolean;
   done?: boolean;
 }
@@ -76,7 +75,7 @@ async function release(
   try {
     if (!done) await reservation?.release();
   } finally {
-    if (!begun) await ticket?.release();
+    if (!begun && !done) await ticket?.release();
   }
 }
 
@@ -122,7 +121,7 @@ export class Admission {
       const watch = await this.watch(call.accountId);
       await call.permit.take();
       acquired.ticket = await this.#takeRate(call);
-      const tier = await this.#checkCredits(call);
+      const tier = await this.#parts.reservations.quote(call.accountId, call.reserve);
       await call.ready();
       const plan = call.plans[tier];
       const resources = estimateResources(plan);
@@ -161,7 +160,6 @@ export class Admission {
         const { runs = 1, second = 'none' } = attributes;
         if (!plan.prompt && runs === 1 && second === 'none')
           this.#parts.estimate.learn(finishedWork(plan, resources, size), timesOf(stages));
-        acquired.begun = true;
         acquired.done = true;
       },
       end: () => release(acquired, call.telemetry),
@@ -180,22 +178,10 @@ export class Admission {
     );
   }
 
-  /** The size that the account can pay for now. */
-  async #checkCredits({ accountId, reserve }: AdmissionCall): Promise<Tier> {
-    const quote = await this.#parts.reservations.quote(accountId, reserve);
-    if (quote.outcome === 'payable') return quote.tier;
-    throw insufficientCredits(quote);
-  }
-
   /** Reserves for a result of this size, for which memory is reserved, or for a smaller one. */
-  async #takeCredits(call: AdmissionCall, tier: Tier): Promise<Reservation> {
-    const { accountId, reserve, telemetry } = call;
+  #takeCredits({ accountId, reserve, telemetry }: AdmissionCall, tier: Tier): Promise<Reservation> {
     const request = { ...reserve, size: tier === 'preview' ? tier : reserve.size };
-    const reserved = await telemetry.timed('reserve', () =>
-      this.#parts.reservations.reserve(accountId, request),
-    );
-    if (reserved.outcome === 'reserved') return reserved.reservation;
-    throw insufficientCredits(reserved);
+    return telemetry.timed('reserve', () => this.#parts.reservations.reserve(accountId, request));
   }
 
   /** Waits for a slot of the scheduler, and returns the function that releases it. */

@@ -1,6 +1,5 @@
-import { insufficientCredits } from '../billing/creditCheck.ts';
 import type { QuarterCredits } from '../billing/price.ts';
-import { InsufficientCredits, type Payment, type Reservation } from '../billing/types.ts';
+import type { Payment, Reservation } from '../billing/types.ts';
 import type { ContentNames } from '../idempotency/idempotency.ts';
 import type { Charged } from '../idempotency/sharedResult.ts';
 import { assertFits } from '../image/encode.ts';
@@ -69,11 +68,9 @@ async function charge(
   }: Omit<PipelineCall, 'accountId' | 'imageId' | 'watch'> & Pick<ResultParts, 'onCharge'>,
 ): Promise<Charged<CachedResult>> {
   signal.throwIfAborted();
-  const { payment, ...settlement } = await telemetry
-    .timed('settle', () => reservation.settle(rest.uncertainty))
-    .catch((error: unknown) => {
-      throw error instanceof InsufficientCredits ? insufficientCredits(error.shortfall) : error;
-    });
+  const { payment, ...settlement } = await telemetry.timed('settle', () =>
+    reservation.settle(rest.uncertainty),
+  );
   // Counted where the charge is made: the first client may have left, and after an interrupted answer another one reports
   // the same charge, which would then count twice.
   if (payment !== undefined) {

@@ -16,18 +16,15 @@ import { createPermitFor } from './permit.ts';
 const nothing = credits(0);
 
 const unmeteredReservations: Reservations = {
-  quote: async (_accountId, { size }) => ({ outcome: 'payable', tier: size === 'auto' ? 'full' : size }),
+  quote: async (_accountId, { size }) => (size === 'auto' ? 'full' : size),
   reserve: async (_accountId, { size }) => ({
-    outcome: 'reserved',
-    reservation: {
-      id: 0,
-      tier: size === 'auto' ? 'full' : size,
-      payment: 'free',
-      settle: async () => ({ charged: nothing, payment: undefined, charge: undefined }),
-      isChargeValid: async () => true,
-      deliver: async () => {},
-      release: async () => {},
-    },
+    id: 0,
+    tier: size === 'auto' ? 'full' : size,
+    payment: 'free',
+    settle: async () => ({ charged: nothing, payment: undefined, charge: undefined }),
+    isChargeValid: async () => true,
+    deliver: async () => {},
+    release: async () => {},
   }),
   addAnswer: async () => undefined,
 };

@@ -1,4 +1,3 @@
-import { createCreditCheck } from '../billing/creditCheck.ts';
 import type { Ledger } from '../billing/ledger.ts';
 import { toCredits } from '../billing/price.ts';
 import type { Config } from '../config/readConfig.ts';
@@ -23,7 +22,6 @@ import type { Metrics } from '../ops/metrics.ts';
 import { assertImageThreads } from './images.ts';
 import { type OpenedEngine, openEngine } from './openEngine.ts';
 import type { SharedState } from './openSharedState.ts';
-import { billingOf } from './options.ts';
 
 interface OpenCutoutOptions {
   readonly limits: ProbeLimits;
@@ -129,7 +127,7 @@ const held = (selector: Selector, idle: IdleUnloadEngine): Selector => ({
 /** Creates the use case of a server over its opened network: with limits, charges and downloads. */
 export function openMeteredCutout(
   opened: OpenedEngine,
-  config: Pick<Config, 'engine' | 'cutout' | 'billing' | 'http'>,
+  config: Pick<Config, 'engine' | 'cutout' | 'http'>,
   parts: MeteredCutoutParts,
 ): MeteredCutout {
   const { ledger, shared, scheduler, pixelJobs, downloadsFor, limits } = parts;
@@ -140,9 +138,7 @@ export function openMeteredCutout(
   const estimate = parts.estimate ?? new DurationEstimate(typicalPreview(profile, network), warmUp);
   const { rate, concurrency, idempotency, permitted } = shared;
   const admission = new Admission({ rate, reservations: ledger, scheduler, estimate, pixelJobs });
-  const { prices } = billingOf(config.billing, timeout);
-  const checkCredit = createCreditCheck(ledger, prices);
-  const precheck = createPrecheck({ rate, checkCredit, permitted });
+  const precheck = createPrecheck({ rate, reservations: ledger, permitted });
   const idle = idleUnloading(opened, config.engine.idleUnload, parts);
   const { selector } = opened;
   const selection =

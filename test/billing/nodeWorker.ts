@@ -20,10 +20,7 @@ const stores = await serveStores({
   onError,
   ...(leaseMs && { leaseMs: Number(leaseMs) }),
 });
-const reserve = async (requestId: string) => {
-  const outcome = await stores.ledger.reserve(account, { size: 'preview', requestId });
-  return outcome.outcome === 'reserved' ? outcome.reservation : undefined;
-};
+const reserve = (requestId: string) => stores.ledger.reserve(account, { size: 'preview', requestId });
 
 if (what === 'hang') {
   await reserve('held');

@@ -24,9 +24,8 @@ async function world(t: Cleanup, place: NewPlace) {
   const account = await accountWith(stores, 5);
   const key = await stores.accounts.createKey(account, 'laptop');
   const reserved = await stores.ledger.reserve(account, { requestId: 'r1', size: 'full' });
-  if (reserved.outcome !== 'reserved') throw new Error('not reserved');
-  await reserved.reservation.settle();
-  await reserved.reservation.deliver();
+  await reserved.settle();
+  await reserved.deliver();
   const objects = new Map<string, Uint8Array>();
   const improve = new Improve({
     table: new ImproveTable(stores.database),
@@ -54,7 +53,7 @@ async function world(t: Cleanup, place: NewPlace) {
     stores,
     account,
     key: key.id,
-    reservation: reserved.reservation.id,
+    reservation: reserved.id,
     improve,
     objects,
     image: image.id,

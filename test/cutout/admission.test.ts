@@ -1,4 +1,5 @@
 import test, { type ExecutionContext } from 'ava';
+import { insufficientCredits } from '../../src/billing/insufficientCredits.ts';
 import { credits } from '../../src/billing/price.ts';
 import type { Reservation } from '../../src/billing/types.ts';
 import { Admission } from '../../src/cutout/admission.ts';
@@ -59,13 +60,13 @@ function start({ release, insufficient = false, memory = new MemoryBudget() }: F
     scheduler,
     estimate,
     reservations: {
-      quote: async () =>
-        insufficient
-          ? { outcome: 'insufficient', needed: credits(1), balance: credits(0) }
-          : { outcome: 'payable', tier: 'preview' },
+      quote: async () => {
+        if (insufficient) throw insufficientCredits(credits(1), credits(0));
+        return 'preview';
+      },
       reserve: async () => {
         reserved++;
-        return { outcome: 'reserved', reservation };
+        return reservation;
       },
       addAnswer: async () => undefined,
     },

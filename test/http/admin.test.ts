@@ -91,14 +91,13 @@ test('credits are granted once per reference, adjusted not below 0, and shown in
 test('a charged call is counted, and refunded once', async (t) => {
   const { stores, get, post } = await start(t);
   const id = await accountWith(stores, 3);
-  const outcome = await stores.ledger.reserve(id, { size: 'full', requestId: 'r' });
-  if (outcome.outcome !== 'reserved') throw new Error('insufficient');
-  await outcome.reservation.settle(0.75);
+  const charged = await stores.ledger.reserve(id, { size: 'full', requestId: 'r' });
+  await charged.settle(0.75);
   const row = { day: '2026-11-21', account: id, payment: 'full', calls: 1, to_review: 1, credits: '1' };
   t.deepEqual((await get('/usage')).data, [row]);
   t.deepEqual((await get(`/accounts/${id}/usage?from=2026-11-21&to=2026-11-22`)).data, [row]);
   t.deepEqual((await get('/usage?from=2026-11-22')).data, []);
-  const reservation = outcome.reservation.id;
+  const reservation = charged.id;
   t.like((await post(`/accounts/${id}/refunds`, { reservation })).data, { outcome: 'posted', credits: '3' });
   t.like((await post(`/accounts/${id}/refunds`, { reservation })).data, {
     outcome: 'duplicate',
