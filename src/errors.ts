@@ -210,7 +210,7 @@ export interface RateWindow {
   readonly limit: number;
   /** Megapixels left in it. */
   readonly remaining: number;
-  /** Unix time in whole seconds at which the next one begins. */
+  /** Unix time in whole seconds at which the next one begins, never before this one has ended. */
   readonly reset: number;
 }
 

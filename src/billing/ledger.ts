@@ -14,6 +14,7 @@ import {
   type StatementPage,
   statement,
   statementNewestFirst,
+  thousandthsOf,
   type UsageRow,
   usage,
 } from './entries.ts';
@@ -25,7 +26,6 @@ import { RetryQueue } from './retryQueue.ts';
 import * as transitions from './settlement.ts';
 import type {
   Balance,
-  Balances,
   PendingAnswer,
   Reservation,
   Reservations,
@@ -71,7 +71,7 @@ const maxUnavailable = 3;
  * balance and the open answers change together or not at all, on every node. A balance is the sum of its entries' amounts.
  * What becomes of an answer is decided in settlement.ts.
  */
-export class Ledger extends Postings implements Reservations, Balances {
+export class Ledger extends Postings implements Reservations {
   readonly #database: Database;
   readonly #billing: BillingOptions;
   readonly #now: Now | undefined;
@@ -114,14 +114,7 @@ export class Ledger extends Postings implements Reservations, Balances {
       payment,
       settle: (uncertainty) => {
         settling ??= this.#transaction(accountId, (transaction) =>
-          transitions.settle(
-            transaction,
-            answer,
-            id,
-            request,
-            this.#billing,
-            uncertainty === undefined || uncertainty < 0 ? null : Math.round(1000 * uncertainty),
-          ),
+          transitions.settle(transaction, answer, id, request, this.#billing, thousandthsOf(uncertainty)),
         ).then((settlement) => {
           state.charge = settlement.charge;
           return settlement;

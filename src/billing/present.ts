@@ -1,5 +1,5 @@
 import type { Account, ApiKey } from '../accounts/accounts.ts';
-import type { Entry, UsageRow } from './entries.ts';
+import { type Entry, scoreOf, type UsageRow } from './entries.ts';
 import { formatCredits, type QuarterCredits } from './price.ts';
 
 /** Rows of the ledger as operators see them, on the command line and over HTTP. Times are ISO 8601, UTC. */
@@ -27,10 +27,6 @@ export const keyRow = (key: ApiKey): Row => ({
   revoked: isoTimeOrNull(key.revokedAt),
 });
 
-/** X-Uncertainty-Score of the result that an entry charges. */
-export const uncertaintyOf = ({ uncertainty }: Entry): number | null =>
-  uncertainty === null ? null : uncertainty / 1000;
-
 export const entryRow = (entry: Entry): Row => ({
   id: entry.id,
   time: isoTime(entry.at),
@@ -42,7 +38,7 @@ export const entryRow = (entry: Entry): Row => ({
   request: entry.requestId,
   reference: entry.reference,
   note: entry.note,
-  uncertainty: uncertaintyOf(entry),
+  uncertainty: scoreOf(entry),
 });
 
 export const usageRow = (row: UsageRow): Row => ({

@@ -74,9 +74,3 @@ export interface Balance {
   /** Free previews left this month, even if today's are used up (docs/contract.md section 8). */
   readonly freeCalls: number;
 }
-
-export interface Balances {
-  balance(accountId: string): Promise<Balance>;
-  /** `leftToday`: of this day and of this month. */
-  freePreviews(accountId: string): Promise<{ readonly leftToday: number }>;
-}

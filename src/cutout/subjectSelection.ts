@@ -1,10 +1,10 @@
 import type { Selector } from '../engine/selector.ts';
-import type { Embedding, Pixels, SubjectMask } from '../engine/types.ts';
+import type { Embedding, NetworkOutput, Pixels, SubjectMask } from '../engine/types.ts';
 import { initialPrompt, type NormalisedPrompt } from '../geometry/subjectPrompt.ts';
 import { BoundedStore } from '../idempotency/boundedStore.ts';
 import { contentKey } from '../idempotency/resultStore.ts';
 import { SingleFlight } from '../idempotency/singleFlight.ts';
-import { OutputCache } from './outputCache.ts';
+import type { Dimensions } from '../image/types.ts';
 
 interface SelectionCall {
   readonly accountId: string;
@@ -33,9 +33,22 @@ export interface SubjectSelection {
   ready(signal: AbortSignal): Promise<void>;
   /** Borrows the pixels until the promise settles. */
   find(call: SelectionCall): Promise<FoundSubject>;
-  /** The matting networks' outputs for images of which a subject was selected. */
-  readonly outputs: Pick<OutputCache, 'get' | 'set'>;
+  /**
+   * The matting networks' last output for each image of which a subject was selected, by `outputKey`: a further click on the
+   * same subject runs the decoder of points and the refinement only.
+   */
+  readonly outputs: Pick<BoundedStore<NetworkOutput>, 'get' | 'set'>;
 }
+
+/** What the matting networks' output for an image depends on, beside its bytes. */
+interface OutputSettings {
+  readonly networks: readonly (string | undefined)[];
+  /** The sizes of the decoded image, of the result and of the network's input. */
+  readonly sizes: readonly Dimensions[];
+}
+
+export const outputKey = (imageKey: string, { networks, sizes }: OutputSettings): string =>
+  JSON.stringify([imageKey, networks, sizes.map(({ width, height }) => [width, height])]);
 
 type EmbeddingData = Pick<Embedding, 'data'>;
 
@@ -57,7 +70,7 @@ const shares = { embeddings: 0.6, outputs: 0.35, masks: 0.05 } as const;
  * output of the matting networks is of depends on the mask of the initial prompt, which is cached too.
  */
 export class CachedSubjectSelection implements SubjectSelection {
-  readonly outputs: OutputCache;
+  readonly outputs: BoundedStore<NetworkOutput>;
   readonly #selector: Selector;
   readonly #caches: boolean;
   readonly #embeddings: BoundedStore<EmbeddingData>;
@@ -69,9 +82,11 @@ export class CachedSubjectSelection implements SubjectSelection {
     this.#selector = selector;
     const ttlMs = ttlSeconds * 1000;
     this.#caches = ttlMs > 0;
-    this.#embeddings = new BoundedStore(shares.embeddings * maxBytes, ({ data }) => data.length, ttlMs);
-    this.#masks = new BoundedStore(shares.masks * maxBytes, ({ data }) => data.length, ttlMs);
-    this.outputs = new OutputCache(shares.outputs * maxBytes, ttlMs);
+    const cache = <T extends { readonly data: Uint8Array }>(share: number) =>
+      new BoundedStore<T>(share * maxBytes, ({ data }) => data.length, ttlMs);
+    this.#embeddings = cache(shares.embeddings);
+    this.#masks = cache(shares.masks);
+    this.outputs = cache(shares.outputs);
   }
 
   available(): Promise<boolean> {

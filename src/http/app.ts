@@ -1,6 +1,6 @@
 import Koa from 'koa';
+import type { Ledger } from '../billing/ledger.ts';
 import type { Purchases } from '../billing/stripeCheckout.ts';
-import type { Balances } from '../billing/types.ts';
 import type { Cutout } from '../cutout/cutout.ts';
 import type { TakeImage } from '../improve/takeImage.ts';
 import type { Attempts } from '../limits/attempts.ts';
@@ -47,7 +47,7 @@ interface AppParts extends ReadinessParts {
   /** Time limit of a request in seconds. */
   readonly timeout: number;
   readonly authenticate: Authenticate;
-  readonly balances: Balances;
+  readonly ledger: Ledger;
   readonly rate: RateLimit;
   /** The scheduler of the use case, for refusals before an upload. */
   readonly scheduler: Pick<FairScheduler, 'refusal'>;
@@ -106,7 +106,7 @@ function routesOf(parts: AppParts): Route[] {
   };
   return [
     cutoutRoute(cutoutGuards, cutout, logger),
-    accountRoute([authenticateKey], parts.balances),
+    accountRoute([authenticateKey], parts.ledger),
     improveRoute([authenticateKey, available(health), improveBody, keyAfterBody], takeImage),
     ...(admin ? adminRoutes([tokenGuard(admin.token, 'operator', attempts)], smallBody, admin) : []),
     ...(purchases ? billingRoutes(billingGuards, purchases, logger) : []),

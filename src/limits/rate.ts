@@ -1,11 +1,8 @@
+import type { RateWindow } from '../errors.ts';
 import { once } from './retained.ts';
 
 /** Values of the rate headers and Retry-After (docs/contract.md section 11). */
-export interface RateState {
-  readonly limit: number;
-  readonly remaining: number;
-  /** Unix time in whole seconds, never before the window has ended. */
-  readonly reset: number;
+export interface RateState extends RateWindow {
   /** Whole seconds until the reset, at least 1. */
   readonly retryAfter: number;
 }

@@ -201,7 +201,7 @@ function openApp(
     recorders: [...(options.recorders ?? []), ...observation.recorders],
     timeout: config.http.timeout,
     authenticate: (hash) => accounts.authenticate(hash),
-    balances: ledger,
+    ledger,
     rate: shared.rate,
     scheduler,
     memory,

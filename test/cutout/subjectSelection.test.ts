@@ -1,5 +1,5 @@
 import test from 'ava';
-import { CachedSubjectSelection } from '../../src/cutout/subjectSelection.ts';
+import { CachedSubjectSelection, outputKey } from '../../src/cutout/subjectSelection.ts';
 import type { Selector } from '../../src/engine/selector.ts';
 import type { SelectPlan } from '../../src/engine/types.ts';
 import type { NormalisedPrompt } from '../../src/geometry/subjectPrompt.ts';
@@ -107,12 +107,12 @@ test('what is cached of any number of images stays within its bound, the newest 
   let last = '';
   for (let i = 0; i < 40; i++) {
     const imageKey = await keyOf(selection, `image ${i}`);
-    selection.outputs.set(imageKey, settings, output);
+    selection.outputs.set(outputKey(imageKey, settings), output);
     t.true(selection.bytes <= 50_000, `${selection.bytes} bytes`);
     last = imageKey;
   }
   t.true(selection.bytes > 30_000);
-  t.is(selection.outputs.get(last, settings), output);
+  t.is(selection.outputs.get(outputKey(last, settings)), output);
   t.false((await ask(selection, 'image 39')).embedded);
   t.true((await ask(selection, 'image 0')).embedded);
   t.is(calls.embedded, 41);
@@ -124,13 +124,14 @@ test('an output is that of one image, account, size and pair of networks', async
   const selection = new CachedSubjectSelection(selector().made, { ttlSeconds: 60, maxBytes: 1e6 });
   const { outputs } = selection;
   const imageKey = await keyOf(selection, 'image');
-  outputs.set(imageKey, settings, output);
-  t.is(outputs.get(imageKey, settings), output);
-  t.is(outputs.get(await keyOf(selection, 'another'), settings), undefined);
-  t.is(outputs.get(await keyOf(selection, 'image', 'two'), settings), undefined);
-  t.is(outputs.get(await keyOf(selection, 'image', 'one', centre, 2), settings), undefined);
-  t.is(outputs.get(imageKey, { ...settings, networks: ['isnet', 'u2net'] }), undefined);
-  t.is(outputs.get(imageKey, { ...settings, sizes: [{ width: 10, height: 11 }] }), undefined);
+  const get = (key: string, of = settings) => outputs.get(outputKey(key, of));
+  outputs.set(outputKey(imageKey, settings), output);
+  t.is(get(imageKey), output);
+  t.is(get(await keyOf(selection, 'another')), undefined);
+  t.is(get(await keyOf(selection, 'image', 'two')), undefined);
+  t.is(get(await keyOf(selection, 'image', 'one', centre, 2)), undefined);
+  t.is(get(imageKey, { ...settings, networks: ['isnet', 'u2net'] }), undefined);
+  t.is(get(imageKey, { ...settings, sizes: [{ width: 10, height: 11 }] }), undefined);
 });
 
 test('nothing is cached where results are not: without a time to live, or of an image without a name', async (t) => {
