@@ -103,14 +103,7 @@ async function openFoundation(
   const observation = await openObservation(config.observe, { logger, attempts: shared.attempts });
   closers.add(() => observation.close());
   const purchases = await openPurchases(config, stores, options.stripe);
-  const people = await openConsole(config, {
-    stores,
-    improve,
-    shared,
-    purchases,
-    providers: options.providers,
-    now: clock?.now,
-  });
+  const people = await openConsole(config, stores, shared, options);
   const images = configureImages(config.cutout);
   const limits = openLimits(config, {
     logger,
@@ -188,33 +181,31 @@ function openApp(
   foundation: Foundation,
   { cutout, ...readiness }: Work,
 ) {
-  const { stores, improve, shared, observation, purchases, console: people, images, limits } = foundation;
-  const { accounts, ledger } = stores;
-  const { metrics } = observation;
+  const { stores, improve, shared, observation, purchases, images, limits } = foundation;
   const { memory, scheduler, downloadsFor } = limits;
-  const { adminToken } = config.accounts;
-  const { metricsToken } = config.observe;
+  const { timeout, proxies } = config.http;
   return createApp({
+    ...foundation.console.parts,
+    ...readiness,
     version: version(),
     logger: options.log.logger,
-    ...readiness,
     recorders: [...(options.recorders ?? []), ...observation.recorders],
-    timeout: config.http.timeout,
-    authenticate: (hash) => accounts.authenticate(hash),
-    ledger,
+    timeout,
+    proxies,
+    stores,
+    improve,
+    purchases,
     rate: shared.rate,
+    attempts: shared.attempts,
     scheduler,
     memory,
     // The route answers 503 until `health` is ready, which requires a network.
     cutout: async (request, call) => (await cutout)(request, call),
     takeImage: createTakeImage({ improve, downloadsFor, limits: images }),
-    ...(adminToken && { admin: { ...stores, token: adminToken } }),
-    ...(metrics && metricsToken && { metrics: { metrics, token: metricsToken } }),
-    ...(purchases && { purchases }),
-    attempts: shared.attempts,
-    proxies: config.http.proxies,
+    adminToken: config.accounts.adminToken,
+    metrics: observation.metrics,
+    metricsToken: config.observe.metricsToken,
     pages: pagesFolder,
-    console: people.parts,
   });
 }
 

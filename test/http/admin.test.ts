@@ -1,5 +1,6 @@
 import test from 'ava';
 import { hashKey } from '../../src/accounts/keyFormat.ts';
+import { smallBodyLimits } from '../../src/http/body/limits.ts';
 import { tokenGuard } from '../../src/http/middleware/auth.ts';
 import { receiveBody } from '../../src/http/middleware/receiveBody.ts';
 import { adminRoutes } from '../../src/http/route/admin/route.ts';
@@ -16,7 +17,7 @@ async function start(t: Cleanup) {
     t,
     adminRoutes(
       [tokenGuard(token, 'operator', new InMemoryAttempts({ failures: 0, windowSeconds: 60 }))],
-      receiveBody(new MemoryBudget()),
+      receiveBody(new MemoryBudget(), smallBodyLimits),
       stores,
     ),
   );

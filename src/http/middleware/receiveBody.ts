@@ -312,7 +312,7 @@ const noFields: RouteFields = new Map();
  * takes them from the query too and names what it ignores.
  */
 export const receiveBody =
-  (memory: MemoryBudget, limits: BodyLimits = imageBodyLimits, fields?: RouteFields): Middleware =>
+  (memory: MemoryBudget, limits: BodyLimits, fields?: RouteFields): Middleware =>
   async (ctx, next) => {
     ctx.state.form = await ctx.state.telemetry.timed('upload', () => readForm(ctx, memory, limits, fields));
     await next();

@@ -70,7 +70,7 @@ export async function* statementCsv(pages: AsyncIterable<readonly Entry[]>): Asy
 }
 
 /** The account's ledger entries, newest first: page by page, or all as a file. */
-export function statementRoutes({ ledger }: ConsoleParts, { owner }: Endpoints): Route[] {
+export function statementRoutes({ stores: { ledger } }: ConsoleParts, { owner }: Endpoints): Route[] {
   const statement = (ctx: Context): Promise<Page<StatementEntry>> => {
     const { limit, ...wanted } = parse(page, ctx.query);
     const read = (most: number) => ledger.statementNewestFirst(accountIdOf(ctx), { ...wanted, limit: most });
