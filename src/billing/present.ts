@@ -1,6 +1,7 @@
-import type { Account, ApiKey } from '../accounts/accounts.ts';
+import type { ApiKey } from '../accounts/accounts.ts';
+import type { AccountBalance } from './accountList.ts';
 import { type Entry, scoreOf, type UsageRow } from './entries.ts';
-import { formatCredits, type QuarterCredits } from './price.ts';
+import { formatCredits } from './price.ts';
 
 /** Rows of the ledger as operators see them, on the command line and over HTTP. Times are ISO 8601, UTC. */
 export type Row = Readonly<Record<string, string | number | null>>;
@@ -10,11 +11,11 @@ export const isoTime = (at: number): string => new Date(at).toISOString();
 
 export const isoTimeOrNull = (at: number | null): string | null => (at === null ? null : isoTime(at));
 
-export const accountRow = (account: Account, balance: QuarterCredits, freeCalls: number): Row => ({
-  id: account.id,
-  name: account.name,
-  created: isoTime(account.createdAt),
-  credits: formatCredits(balance),
+export const accountRow = ({ id, name, createdAt, credits, freeCalls }: AccountBalance): Row => ({
+  id,
+  name,
+  created: isoTime(createdAt),
+  credits: formatCredits(credits),
   free_calls: freeCalls,
 });
 

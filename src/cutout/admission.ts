@@ -1,7 +1,7 @@
 import type { Tier } from '../billing/price.ts';
 import type { Reservation, Reservations, ReserveRequest } from '../billing/types.ts';
 import type { Dimensions } from '../image/types.ts';
-import type { DurationEstimate } from '../limits/durationEstimate.ts';
+import type { DurationEstimate, WorkSize } from '../limits/durationEstimate.ts';
 import type { FairScheduler } from '../limits/fairScheduler.ts';
 import { jobOverdue, overloaded, tooLarge, tooMany } from '../limits/limitErrors.ts';
 import type { JobWatch, PixelJobs } from '../limits/pixelJobs.ts';
@@ -126,44 +126,35 @@ export class Admission {
       const plan = call.plans[tier];
       const resources = estimateResources(plan);
       acquired.releaseSlot = await this.#takeSlot(call, resources);
-      return this.#admitted(call, { acquired, watch, tier, resources });
+      return {
+        plan,
+        reserve: async () => {
+          acquired.reservation ??= await this.#takeCredits(call, tier);
+          return acquired.reservation;
+        },
+        watch: (ms) => {
+          acquired.begun = true;
+          return watch(ms);
+        },
+        done: (size) => {
+          this.#learn(call.telemetry, plan, finishedWork(plan, resources, size));
+          acquired.done = true;
+        },
+        end: () => release(acquired, call.telemetry),
+      };
     } catch (error) {
       await release(acquired, call.telemetry);
       throw error;
     }
   }
 
-  #admitted(
-    call: AdmissionCall,
-    {
-      acquired,
-      watch,
-      tier,
-      resources,
-    }: { acquired: Acquired; watch: JobWatch; tier: Tier; resources: ResourceEstimate },
-  ): Admitted {
-    const plan = call.plans[tier];
-    return {
-      plan,
-      reserve: async () => {
-        acquired.reservation ??= await this.#takeCredits(call, tier);
-        return acquired.reservation;
-      },
-      watch: (ms) => {
-        acquired.begun = true;
-        return watch(ms);
-      },
-      done: (size) => {
-        // Networks that find a subject take a time of their own, and images in doubt take further runs, which their account
-        // pays: neither makes others' jobs look longer.
-        const { stages, attributes } = call.telemetry;
-        const { runs = 1, second = 'none' } = attributes;
-        if (!plan.prompt && runs === 1 && second === 'none')
-          this.#parts.estimate.learn(finishedWork(plan, resources, size), timesOf(stages));
-        acquired.done = true;
-      },
-      end: () => release(acquired, call.telemetry),
-    };
+  /**
+   * Networks that find a subject take a time of their own, and images in doubt take further runs, which their account pays:
+   * neither makes others' jobs look longer.
+   */
+  #learn({ stages, attributes }: RequestTelemetry, { prompt }: Plan, done: WorkSize): void {
+    const { runs = 1, second = 'none' } = attributes;
+    if (!prompt && runs === 1 && second === 'none') this.#parts.estimate.learn(done, timesOf(stages));
   }
 
   async #takeRate({ accountId, plans }: AdmissionCall): Promise<RateTicket> {

@@ -3,7 +3,7 @@ import type { Downloader } from '../fetch/download.ts';
 import { DownloadError } from '../fetch/error.ts';
 import type { Attempts } from '../limits/attempts.ts';
 import type { DownloadLimit } from '../limits/downloads.ts';
-import { limitReached, outOfMemory, tooMany, tooManyDownloads } from '../limits/limitErrors.ts';
+import { limitReached, outOfMemory, tooManyDownloads } from '../limits/limitErrors.ts';
 import type { MemoryBudget, MemoryReservation } from '../limits/memoryBudget.ts';
 import type { RateLimit } from '../limits/rate.ts';
 import { retained } from '../limits/retained.ts';
@@ -151,7 +151,7 @@ class RequestDownloads implements ImageDownloads {
     why: { readonly reason: Reason; readonly retryAfter: number },
   ): Promise<AppError> {
     const { accountId, rate } = this.#call;
-    return rate ? tooMany(await rate.state(accountId), detail, why) : limitReached(detail, why);
+    return limitReached(detail, { ...why, ...(rate && { window: await rate.state(accountId) }) });
   }
 
   async #download(url: URL, signal: AbortSignal): Promise<Uint8Array> {

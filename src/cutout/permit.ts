@@ -3,7 +3,7 @@ import { tooMany } from '../limits/limitErrors.ts';
 import type { RateLimit } from '../limits/rate.ts';
 import { retained } from '../limits/retained.ts';
 
-interface PermitParts {
+export interface PermitParts {
   readonly concurrency: ConcurrencyLimit;
   /** Says what the 429 reports of the account's window. */
   readonly rate: Pick<RateLimit, 'state'>;
@@ -48,11 +48,3 @@ export class Permit {
   /** The request is over. Only the first call counts. Never rejects. */
   readonly end = this.#retained.end;
 }
-
-/** Returns the permit of a new request of the account, not taken yet. */
-export type PermitFor = (accountId: string) => Permit;
-
-export const createPermitFor =
-  (parts: PermitParts): PermitFor =>
-  (accountId) =>
-    new Permit(parts, accountId);

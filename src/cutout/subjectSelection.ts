@@ -25,21 +25,6 @@ interface FoundSubject {
   readonly imageKey: string | undefined;
 }
 
-/** Promptable segmentation (SAM 2): finds the subject that points or a box show. */
-export interface SubjectSelection {
-  /** False where the networks are not installed and may not be downloaded. */
-  available(): Promise<boolean>;
-  /** Waits until the networks are downloaded and loaded. */
-  ready(signal: AbortSignal): Promise<void>;
-  /** Borrows the pixels until the promise settles. */
-  find(call: SelectionCall): Promise<FoundSubject>;
-  /**
-   * The matting networks' last output for each image of which a subject was selected, by `outputKey`: a further click on the
-   * same subject runs the decoder of points and the refinement only.
-   */
-  readonly outputs: Pick<BoundedStore<NetworkOutput>, 'get' | 'set'>;
-}
-
 /** What the matting networks' output for an image depends on, beside its bytes. */
 interface OutputSettings {
   readonly networks: readonly (string | undefined)[];
@@ -65,11 +50,15 @@ interface Bounds {
 const shares = { embeddings: 0.6, outputs: 0.35, masks: 0.05 } as const;
 
 /**
- * Embeds an image once for all prompts of its account: embeddings are cached as long as results are, by the name of
+ * Promptable segmentation (SAM 2): finds the subject that points or a box show. Embeds an image once for all prompts of its account: embeddings are cached as long as results are, by the name of
  * the image and the size at which it was decoded. Calls that need the same one wait for it. Which part of an image a cached
  * output of the matting networks is of depends on the mask of the initial prompt, which is cached too.
  */
-export class CachedSubjectSelection implements SubjectSelection {
+export class SubjectSelection {
+  /**
+   * The matting networks' last output for each image of which a subject was selected, by `outputKey`: a further click on the
+   * same subject runs the decoder of points and the refinement only.
+   */
   readonly outputs: BoundedStore<NetworkOutput>;
   readonly #selector: Selector;
   readonly #caches: boolean;
@@ -89,10 +78,12 @@ export class CachedSubjectSelection implements SubjectSelection {
     this.outputs = cache(shares.outputs);
   }
 
+  /** False where the networks are not installed and may not be downloaded. */
   available(): Promise<boolean> {
     return this.#selector.available();
   }
 
+  /** Waits until the networks are downloaded and loaded. */
   ready(signal: AbortSignal): Promise<void> {
     return this.#selector.ready(signal);
   }
@@ -102,6 +93,7 @@ export class CachedSubjectSelection implements SubjectSelection {
     return this.#embeddings.bytes + this.#masks.bytes + this.outputs.bytes;
   }
 
+  /** Borrows the pixels until the promise settles. */
   async find({ accountId, imageId, pixels, prompt, signal }: SelectionCall): Promise<FoundSubject> {
     // The embedding of another size is another one: a result must not depend on which came first.
     const imageKey =

@@ -11,7 +11,6 @@ import { Admission } from './admission.ts';
 import type { CachedResult } from './cachedResult.ts';
 import type { CutoutParts } from './cutout.ts';
 import { noDownloads } from './imageDownloads.ts';
-import { createPermitFor } from './permit.ts';
 
 const nothing = credits(0);
 
@@ -35,7 +34,7 @@ const unmeteredReservations: Reservations = {
  */
 export function unmetered(
   running: number,
-): Pick<CutoutParts, 'rate' | 'admission' | 'permitFor' | 'idempotency' | 'downloadsFor' | 'precheck'> {
+): Pick<CutoutParts, 'rate' | 'admission' | 'concurrency' | 'idempotency' | 'downloadsFor' | 'precheck'> {
   const rate = new InMemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, systemClock);
   const admission = new Admission({
     rate,
@@ -49,7 +48,7 @@ export function unmetered(
   return {
     rate,
     admission,
-    permitFor: createPermitFor({ rate, concurrency: new InMemoryConcurrencyLimit(0) }),
+    concurrency: new InMemoryConcurrencyLimit(0),
     idempotency: new Idempotency<CachedResult>(undefined),
     downloadsFor: noDownloads,
     precheck: async () => {},

@@ -4,11 +4,10 @@ import type { Config } from '../config/readConfig.ts';
 import { Admission } from '../cutout/admission.ts';
 import { type Cutout, createCutout } from '../cutout/cutout.ts';
 import type { DownloadsFor } from '../cutout/imageDownloads.ts';
-import { createPermitFor } from '../cutout/permit.ts';
 import { createPrecheck } from '../cutout/precheck.ts';
 import { profiles } from '../cutout/qualityProfile.ts';
 import { typicalPreview } from '../cutout/resourceEstimate.ts';
-import { CachedSubjectSelection } from '../cutout/subjectSelection.ts';
+import { SubjectSelection } from '../cutout/subjectSelection.ts';
 import { unmetered } from '../cutout/unmetered.ts';
 import { IdleUnloadEngine } from '../engine/idleUnload.ts';
 import type { Selector } from '../engine/selector.ts';
@@ -57,8 +56,7 @@ export async function openCutout(
   if (pull) await opened.second?.fetch();
   await assertImageThreads();
   const jobs = options.jobs ?? opened.threads.workers + 1;
-  const selection =
-    opened.selector && new CachedSubjectSelection(opened.selector, { ttlSeconds: 0, maxBytes: 0 });
+  const selection = opened.selector && new SubjectSelection(opened.selector, { ttlSeconds: 0, maxBytes: 0 });
   const profile = profiles[config.cutout.profile];
   return {
     cutout: createCutout({ ...opened, ...unmetered(jobs), selection, profile, limits, timeout: 0 }),
@@ -143,7 +141,7 @@ export function openMeteredCutout(
   const { selector } = opened;
   const selection =
     selector &&
-    new CachedSubjectSelection(idle ? held(selector, idle) : selector, {
+    new SubjectSelection(idle ? held(selector, idle) : selector, {
       ttlSeconds: config.cutout.resultTtlSeconds,
       maxBytes: embeddingBytes(config.cutout),
     });
@@ -155,7 +153,7 @@ export function openMeteredCutout(
       profile,
       rate,
       admission,
-      permitFor: createPermitFor({ rate, concurrency }),
+      concurrency,
       idempotency,
       downloadsFor,
       precheck,

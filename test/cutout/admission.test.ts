@@ -3,7 +3,7 @@ import { insufficientCredits } from '../../src/billing/insufficientCredits.ts';
 import { credits } from '../../src/billing/price.ts';
 import type { Reservation } from '../../src/billing/types.ts';
 import { Admission } from '../../src/cutout/admission.ts';
-import { createPermitFor, type Permit } from '../../src/cutout/permit.ts';
+import { Permit } from '../../src/cutout/permit.ts';
 import { makePlans } from '../../src/cutout/plan.ts';
 import { profiles } from '../../src/cutout/qualityProfile.ts';
 import { plainRequest } from '../../src/cutout/request.ts';
@@ -54,7 +54,7 @@ function start({ release, insufficient = false, memory = new MemoryBudget() }: F
       await release?.();
     },
   };
-  const permitFor = createPermitFor({ rate, concurrency });
+  const permitFor = (account: string) => new Permit({ rate, concurrency }, account);
   const admission = new Admission({
     rate,
     scheduler,

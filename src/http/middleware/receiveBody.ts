@@ -102,22 +102,19 @@ const maxStep = 4e6;
 
 /** Memory of one request's body, held until its answer is sent or reading it has failed. */
 class BodyMemory {
-  readonly #memory: MemoryBudget;
-  readonly #account: string;
   readonly #reservation: MemoryReservation;
-  readonly #more: MemoryReservation[] = [];
   #bytes: number;
   /** Whether nothing is held any more; the body of a request that has ended may still be parsed. */
   #ended = false;
 
   /** Throws 503 if there is no room. */
   constructor(ctx: Context, memory: MemoryBudget, bytes: number) {
-    this.#memory = memory;
     // All requests without a key count as one account.
-    this.#account = ctx.state.account?.id ?? '';
-    this.#reservation = this.#take(bytes);
+    const reservation = memory.reserveUpload(ctx.state.account?.id ?? '', bytes);
+    if (!reservation) throw outOfMemory();
+    this.#reservation = reservation;
     this.#bytes = bytes;
-    ctx.state.memory = this.#reservation;
+    ctx.state.memory = reservation;
     onResponseEnd(ctx, () => this.release());
   }
 
@@ -125,7 +122,6 @@ class BodyMemory {
   release(): void {
     this.#ended = true;
     this.#reservation.release();
-    this.#releaseMore();
   }
 
   /** Reserves at least `bytes` in all; throws 503 if there is no room, 499 once the request has ended. */
@@ -134,24 +130,13 @@ class BodyMemory {
     const missing = bytes - this.#bytes;
     if (missing <= 0) return;
     const step = Math.max(missing, Math.min(maxStep, this.#bytes));
-    this.#more.push(this.#take(step));
+    if (!this.#reservation.grow(step)) throw outOfMemory();
     this.#bytes += step;
   }
 
   /** The body is read: reduces the reservation to what is left of it. */
   shrinkTo(bytes: number): void {
     this.#reservation.resize(bytes);
-    this.#releaseMore();
-  }
-
-  #take(bytes: number): MemoryReservation {
-    const reservation = this.#memory.reserveUpload(this.#account, bytes);
-    if (!reservation) throw outOfMemory();
-    return reservation;
-  }
-
-  #releaseMore(): void {
-    for (const reservation of this.#more.splice(0)) reservation.release();
   }
 }
 
