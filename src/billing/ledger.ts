@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type ChargedFor, contentOfCharge, forgetCharges } from '../idempotency/chargedContent.ts';
+import type { ChargeHandle } from '../idempotency/sharedResult.ts';
 import { type Now, readClock } from '../store/clock.ts';
 import type { Database } from '../store/database.ts';
 import { InDoubt, isUnavailable, unknownAccount } from '../store/error.ts';
@@ -24,14 +25,7 @@ import { Postings } from './postings.ts';
 import type { BillingOptions, QuarterCredits, Tier } from './price.ts';
 import { RetryQueue } from './retryQueue.ts';
 import * as transitions from './settlement.ts';
-import type {
-  Balance,
-  PendingAnswer,
-  Reservation,
-  Reservations,
-  ReserveRequest,
-  Settlement,
-} from './types.ts';
+import type { Balance, Reservation, Reservations, ReserveRequest, Settlement } from './types.ts';
 import { contradictions } from './verify.ts';
 
 export interface LedgerOptions {
@@ -74,7 +68,6 @@ const maxUnavailable = 3;
 export class Ledger extends Postings implements Reservations {
   readonly #database: Database;
   readonly #billing: BillingOptions;
-  readonly #now: Now | undefined;
   readonly #node: string | null;
   readonly #onError: (error: unknown) => void;
   readonly #retries: RetryQueue;
@@ -85,7 +78,6 @@ export class Ledger extends Postings implements Reservations {
     super(database, now);
     this.#database = database;
     this.#billing = billing;
-    this.#now = now;
     this.#node = node ?? null;
     this.#onError = onError;
     this.#retries = new RetryQueue(onError);
@@ -125,7 +117,7 @@ export class Ledger extends Postings implements Reservations {
     };
   }
 
-  async addAnswer(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<PendingAnswer | undefined> {
+  async addAnswer(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<ChargeHandle | undefined> {
     const paid = await contentOfCharge(this.#database, charge);
     if (!paid || !isFor(paid)) return undefined;
     const { accountId } = paid;
@@ -137,7 +129,7 @@ export class Ledger extends Postings implements Reservations {
   }
 
   async balance(accountId: string): Promise<Balance> {
-    const month = monthOf(await readClock(this.#database, this.#now));
+    const month = monthOf(await readClock(this.#database, this.now));
     const found = await this.#database.get<{ credits: QuarterCredits; used: number }>(
       `SELECT balance AS credits, ${usedInMonth('@accountId')} AS used FROM account WHERE id = @accountId`,
       { accountId, month },
@@ -153,7 +145,7 @@ export class Ledger extends Postings implements Reservations {
    */
   async sweep(): Promise<number> {
     await this.#retries.run();
-    const at = await readClock(this.#database, this.#now);
+    const at = await readClock(this.#database, this.now);
     await forgetCharges(this.#database, at);
     return this.#endAll(await transitions.expired(this.#database, at), (transaction, id) =>
       transitions.expire(transaction, id),
@@ -173,7 +165,7 @@ export class Ledger extends Postings implements Reservations {
   /** Accounts with what they have left, newest first: all, or a page of them. */
   async listBalances(query: AccountQuery = {}): Promise<AccountBalance[]> {
     const { perMonth } = this.#billing.freePreviews;
-    const month = monthOf(await readClock(this.#database, this.#now));
+    const month = monthOf(await readClock(this.#database, this.now));
     return listBalances(this.#database, { month, perMonth }, query);
   }
 
@@ -192,7 +184,7 @@ export class Ledger extends Postings implements Reservations {
     accountId: string,
   ): Promise<{ readonly leftToday: number; readonly leftThisMonth: number }> {
     const { perMonth, perDay } = this.#billing.freePreviews;
-    const at = await readClock(this.#database, this.#now);
+    const at = await readClock(this.#database, this.now);
     const leftThisMonth = Math.max(0, perMonth - (await freeUse(this.#database, accountId, monthOf(at))));
     if (perDay === 0) return { leftToday: leftThisMonth, leftThisMonth };
     const today = Math.max(0, perDay - (await freeUse(this.#database, accountId, dayOf(at))));
@@ -234,7 +226,7 @@ export class Ledger extends Postings implements Reservations {
   }
 
   #transaction<T>(accountId: string, work: (transaction: LedgerTransaction) => Promise<T>): Promise<T> {
-    return LedgerTransaction.run(this.#database, this.#now, accountId, work);
+    return LedgerTransaction.run(this.#database, this.now, accountId, work);
   }
 
   #describeAnswer(): transitions.AnswerDescriptor {
@@ -256,7 +248,7 @@ export class Ledger extends Postings implements Reservations {
     }
   }
 
-  #answer(state: AnswerState): PendingAnswer {
+  #answer(state: AnswerState): ChargeHandle {
     const { accountId, answer } = state;
     return {
       isChargeValid: async () => {

@@ -25,12 +25,12 @@ export type PostOutcome =
  * transaction of `sql`. src/commands writes the audit events.
  */
 export class Postings {
+  protected readonly now: Now | undefined;
   readonly #sql: Sql;
-  readonly #now: Now | undefined;
 
   constructor(sql: Sql, now: Now | undefined) {
     this.#sql = sql;
-    this.#now = now;
+    this.now = now;
   }
 
   /**
@@ -40,7 +40,7 @@ export class Postings {
   async post(accountId: string, request: PostRequest): Promise<PostOutcome> {
     const { kind, amount, reference = null, note = null } = request;
     if (kind === 'adjust' ? amount === 0 : amount <= 0) throw new RangeError(`Not a ${kind}: ${amount}.`);
-    return LedgerTransaction.run(this.#sql, this.#now, accountId, async (transaction) => {
+    return LedgerTransaction.run(this.#sql, this.now, accountId, async (transaction) => {
       const { sql, balance } = transaction;
       const known = reference === null ? undefined : await byReference(sql, accountId, kind, reference);
       if (known !== undefined) {
@@ -73,7 +73,7 @@ export class Postings {
 
   /** Refunds a charged call, also a free one, as `transitions.refund` says. */
   refund(accountId: string, reservationId: number, note?: string): Promise<boolean> {
-    return LedgerTransaction.run(this.#sql, this.#now, accountId, (transaction) =>
+    return LedgerTransaction.run(this.#sql, this.now, accountId, (transaction) =>
       transitions.refund(transaction, reservationId, note ?? null),
     );
   }

@@ -1,4 +1,5 @@
 import type { ChargedFor, Repeatable } from '../idempotency/chargedContent.ts';
+import type { ChargeHandle } from '../idempotency/sharedResult.ts';
 import type { QuarterCredits, Tier } from './price.ts';
 
 /** What a call is paid with. */
@@ -12,23 +13,6 @@ export interface ReserveRequest {
   readonly repeat?: Repeatable | undefined;
 }
 
-/**
- * An answer in progress. It ends once, by `deliver` or `release`; later calls of either change nothing. While the database
- * is unreachable, both resolve and a later sweep does the work. Any other failure goes to `onError` of the ledger: both
- * resolve if that only logs, as in a server, and reject with what it throws, as by default.
- */
-export interface PendingAnswer {
-  /** Whether its charge was made and not refunded since. Rejects with STORE_UNAVAILABLE. */
-  isChargeValid(): Promise<boolean>;
-  /** The answer was sent, completely or in part: its charge is final. */
-  deliver(): Promise<void>;
-  /**
-   * Nothing of the answer was sent. Releases what is reserved; a charge is refunded with the last answer that could have
-   * carried it.
-   */
-  release(): Promise<void>;
-}
-
 export interface Settlement {
   /** What this answer costs: 0 if it carries the charge of another one. */
   readonly charged: QuarterCredits;
@@ -39,7 +23,7 @@ export interface Settlement {
 }
 
 /** Credits or a free preview reserved for one job. `Ledger` implements it; settlement.ts makes the transitions. */
-export interface Reservation extends PendingAnswer {
+export interface Reservation extends ChargeHandle {
   readonly id: number;
   /** The size to work at: the requested one, or what `auto` resolved to. */
   readonly tier: Tier;
@@ -66,7 +50,7 @@ export interface Reservations {
    * Adds an answer to a charge of another process, by the charge's number. Undefined if no valid charge of that number is in
    * this ledger, or `isFor` rejects it: it was refunded, expired or never made, or is of another ledger, account or content.
    */
-  addAnswer(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<PendingAnswer | undefined>;
+  addAnswer(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<ChargeHandle | undefined>;
 }
 
 export interface Balance {

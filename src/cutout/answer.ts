@@ -1,6 +1,5 @@
 import { credits, formatCredits } from '../billing/price.ts';
-import type { IdempotentResult } from '../idempotency/idempotency.ts';
-import type { DeliveryOutcome } from '../idempotency/sharedResult.ts';
+import type { DeliveryOutcome, ResultHandle } from '../idempotency/sharedResult.ts';
 import type { RateLimit, RateState } from '../limits/rate.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import { type CachedResult, resultAttributes } from './cachedResult.ts';
@@ -38,9 +37,11 @@ const nothing = credits(0);
  * result ends `unsent`.
  */
 export async function answer(
-  { value, replayed, tracksDelivery, end }: IdempotentResult<CachedResult>,
+  handle: ResultHandle<CachedResult>,
   { accountId, signal, telemetry, release, rate, shared }: AnswerCall,
 ): Promise<CutoutResult> {
+  const { value, replayed, tracksDelivery } = handle;
+  const end = (outcome: DeliveryOutcome) => handle.end(outcome);
   try {
     const window = await rate.state(accountId);
     await release();

@@ -7,7 +7,6 @@ import type { ProbeLimits } from '../image/types.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import type { Admission, Admitted } from './admission.ts';
 import type { CachedResult } from './cachedResult.ts';
-import type { Loaded } from './load.ts';
 import type { Permit } from './permit.ts';
 import {
   type Decoded,
@@ -17,7 +16,7 @@ import {
   type PipelineResult,
 } from './pipeline.ts';
 import { makePlans, type Plan, type Plans, tierToReserve } from './plan.ts';
-import { probeInputs } from './probeInputs.ts';
+import { type Loaded, probeInputs } from './probeInputs.ts';
 import type { CutoutRequest } from './request.ts';
 
 export interface ResultParts extends PipelineParts {
@@ -44,13 +43,6 @@ interface ResultContent extends ContentNames {
   /** Aborts when the last of those who wait for the result leaves. */
   readonly signal: AbortSignal;
 }
-
-/** Steps 3 to 6: makes a result from what was loaded, and charges it. */
-type MakeResult = (
-  request: CutoutRequest,
-  call: ResultCall,
-  content: ResultContent,
-) => Promise<Charged<CachedResult>>;
 
 /**
  * Step 6: charges the finished work (billing/settlement.ts `settle`) and returns the cacheable result. Rejects
@@ -104,10 +96,15 @@ async function decodeAndReserve(
   return { plan, decoded: await pipeline.decode(plan, call), reservation };
 }
 
-export function createMakeResult(parts: ResultParts): MakeResult {
+/** Steps 3 to 6: makes a result from what was loaded, and charges it. */
+export function createMakeResult(parts: ResultParts) {
   const { admission, onCharge } = parts;
   const pipeline = new Pipeline(parts);
-  return async (request, call, { loaded, repeat, imageId, signal }) => {
+  return async (
+    request: CutoutRequest,
+    call: ResultCall,
+    { loaded, repeat, imageId, signal }: ResultContent,
+  ): Promise<Charged<CachedResult>> => {
     const { accountId, requestId, deadline, telemetry, permit } = call;
     // 3. Plan.
     const inputs = await probeInputs(request, loaded, parts, telemetry);

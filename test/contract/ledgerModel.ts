@@ -3,8 +3,9 @@ import { isInsufficientCredits } from '../../src/billing/insufficientCredits.ts'
 import { Ledger } from '../../src/billing/ledger.ts';
 import { formatCredits, quarters, standardBilling } from '../../src/billing/price.ts';
 import { openStores } from '../../src/billing/stores.ts';
-import type { PendingAnswer, Reservation, ReserveRequest } from '../../src/billing/types.ts';
+import type { Reservation, ReserveRequest } from '../../src/billing/types.ts';
 import type { ChargedFor } from '../../src/idempotency/chargedContent.ts';
+import type { ChargeHandle } from '../../src/idempotency/sharedResult.ts';
 import { InDoubt, StoreError } from '../../src/store/error.ts';
 import { NodeTable } from '../../src/store/nodeTable.ts';
 import { withTransactions } from '../support/database.ts';
@@ -183,7 +184,7 @@ interface Handle {
   readonly open: Open;
   call: Call | undefined;
   readonly reservation: Reservation | undefined;
-  readonly answer: PendingAnswer;
+  readonly answer: ChargeHandle;
   charge: Call | undefined;
   /** Result of `settle`, which is called once. */
   settled?: Promise<unknown>;

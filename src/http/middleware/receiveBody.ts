@@ -7,7 +7,7 @@ import { outOfMemory } from '../../limits/limitErrors.ts';
 import type { MemoryBudget, MemoryReservation } from '../../limits/memoryBudget.ts';
 import { scanJson } from '../body/json.ts';
 import { type BodyLimits, type BodyType, imageBodyLimits } from '../body/limits.ts';
-import { receiveMultipart } from '../body/multipart.ts';
+import { type GivenForm, receiveMultipart } from '../body/multipart.ts';
 import { receiveBytes, sendContinue } from '../body/receive.ts';
 import { decodeUrlencoded, scanUrlencoded } from '../body/urlencoded.ts';
 import { type Context, type Middleware, setHeaders } from '../context.ts';
@@ -15,7 +15,6 @@ import { emptyForm, type Form, textFields } from '../form.ts';
 import { onResponseEnd } from '../onResponseEnd.ts';
 import {
   addQuery,
-  type GivenField,
   ignoredFields,
   type ReadFields,
   type RouteFields,
@@ -175,16 +174,7 @@ export const largestBody =
     costs.growingFile * imageBodyLimits.multipart,
   );
 
-interface Read {
-  readonly given: readonly GivenField[];
-  readonly files: Form['files'];
-  /** Names of files that were ignored. */
-  readonly ignored: readonly string[];
-  /** Whether any text has characters beyond Latin-1. */
-  readonly wide: boolean;
-}
-
-const nothing: Read = { given: [], files: emptyForm.files, ignored: [], wide: false };
+const nothing: GivenForm = { given: [], files: emptyForm.files, ignored: [], wide: false };
 
 /** Names and values of a body, parsed in steps short enough for the event loop. */
 async function parseTexts(
@@ -192,7 +182,7 @@ async function parseTexts(
   type: 'json' | 'urlencoded',
   bytes: Buffer,
   memory: BodyMemory,
-): Promise<Read> {
+): Promise<GivenForm> {
   await turn();
   const ascii = isAscii(bytes);
   const scanned = await (type === 'json' ? scanJson(bytes) : scanUrlencoded(bytes));
@@ -215,7 +205,7 @@ async function readTexts(
   type: 'json' | 'urlencoded' | 'unstated',
   limits: BodyLimits,
   memory: BodyMemory,
-): Promise<Read> {
+): Promise<GivenForm> {
   const { signal } = ctx.state;
   const arrived = (received: number) => memory.need(costs.text * received);
   const bounds = { maxBytes: maxBytesOf(type, limits), tooLarge: limits.tooLarge, signal, arrived };
@@ -238,16 +228,15 @@ async function readParts(
   limits: BodyLimits,
   memory: BodyMemory,
   fields: RouteFields,
-): Promise<Read> {
+): Promise<GivenForm> {
   const file = length === undefined ? costs.growingFile : costs.file;
   const onBytes = (files: number, texts: number) => memory.need(file * files + costs.formText * texts);
   const { signal } = ctx.state;
-  const { texts, ...rest } = await receiveMultipart(ctx.req, { limits, signal, onBytes, fields });
-  return { ...rest, given: texts };
+  return receiveMultipart(ctx.req, { limits, signal, onBytes, fields });
 }
 
 /** Reads the body's fields and those of the query; what the route does not have is named in the answer and in the log. */
-function fieldsOf(ctx: Context, { given, ignored }: Read, fields: RouteFields | undefined): ReadFields {
+function fieldsOf(ctx: Context, { given, ignored }: GivenForm, fields: RouteFields | undefined): ReadFields {
   if (!fields) return { text: textFields(given), ignored: [] };
   const read = addQuery(readRouteFields(given, fields), ctx.querystring, fields);
   const names = ignoredFields([...read.ignored, ...ignored]);

@@ -51,8 +51,8 @@ export function billingRoutes(
     const outcome = await purchases.receive(event, ctx.get('Stripe-Signature'));
     ctx.state.telemetry.add({ purchase: outcome.outcome });
     if (outcome.outcome === 'unclaimed') {
-      const { accountId: account, session } = outcome;
-      const facts = { account, session, credits: formatCredits(outcome.credits) };
+      const { accountId: account, session, amount } = outcome;
+      const facts = { account, session, credits: formatCredits(amount) };
       logger.error(facts, 'purchase: paid after its account was deleted; refund it at Stripe');
     }
     if (outcome.outcome === 'refused') {
