@@ -15,21 +15,17 @@ import type { ProbeLimits } from '../image/types.ts';
 import { DurationEstimate } from '../limits/durationEstimate.ts';
 import type { FairScheduler } from '../limits/fairScheduler.ts';
 import type { PixelJobs } from '../limits/pixelJobs.ts';
-import type { Observer } from '../models/observer.ts';
 import type { Logger } from '../ops/log.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import { assertImageThreads } from './images.ts';
 import { type OpenedEngine, openEngine } from './openEngine.ts';
+import type { FetchOptions } from './openNetwork.ts';
 import type { SharedState } from './openSharedState.ts';
 
-interface OpenCutoutOptions {
+interface OpenCutoutOptions extends FetchOptions {
   readonly limits: ProbeLimits;
   /** Images processed at a time; default: one more than network runs. */
   readonly jobs?: number | undefined;
-  /** Fetches a missing network. */
-  readonly pull: boolean;
-  readonly observer: Observer;
-  readonly signal: AbortSignal;
 }
 
 interface OpenedCutout {

@@ -9,25 +9,19 @@ import type { Improve } from '../improve/improve.ts';
 import type { Clock } from '../limits/clock.ts';
 import type { DurationEstimate } from '../limits/durationEstimate.ts';
 import type { MemoryBounds } from '../limits/memoryBudget.ts';
-import type { Observer } from '../models/observer.ts';
 import type { Health } from '../ops/health.ts';
 import type { Log } from '../ops/log.ts';
 import type { Recorder } from '../ops/record.ts';
 import type { OpenedConsole } from './openConsole.ts';
 import type { OpenedEngine } from './openEngine.ts';
 import type { Limits } from './openLimits.ts';
+import type { FetchOptions } from './openNetwork.ts';
 import type { Observation } from './openObservation.ts';
 import type { SharedState } from './openSharedState.ts';
 
-export interface StartOptions {
+export interface StartOptions extends FetchOptions {
   readonly log: Log;
   readonly health: Health;
-  /** Fetches missing networks. */
-  readonly pull: boolean;
-  /** Receives the progress of fetching and preparing the network. */
-  readonly observer: Observer;
-  /** Aborts the start. */
-  readonly signal: AbortSignal;
   /** Called once, when image libraries hold more than half of the threads for pixels for longer than they may. */
   readonly onStuck?: () => void;
 }
