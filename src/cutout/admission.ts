@@ -21,9 +21,9 @@ interface AdmissionParts {
   readonly pixelJobs?: PixelJobs | undefined;
 }
 
-interface AdmissionCall {
+export interface AdmissionCall {
   readonly accountId: string;
-  /** The permit of the request, which keeps it: `Admitted.end` does not release it. */
+  /** The permit of the request, which keeps it: taken unless a download has taken it, and not released by `Admitted.end`. */
   readonly permit: Pick<Permit, 'take'>;
   readonly plans: Plans;
   readonly reserve: ReserveRequest;

@@ -4,19 +4,11 @@ import type { RateLimit, RateState } from '../limits/rate.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import { type CachedResult, resultAttributes } from './cachedResult.ts';
 
-export interface CutoutResult extends Omit<CachedResult, 'charge'> {
-  /** True if an earlier answer carried this result and its charge. */
-  readonly replayed: boolean;
-  /** False if the charge is final and another answer reports it: the outcome of this one has no effect then. */
-  readonly tracksDelivery: boolean;
+export interface CutoutResult
+  extends Omit<CachedResult, 'charge'>,
+    Pick<ResultHandle<CachedResult>, 'replayed' | 'tracksDelivery' | 'end'> {
   /** The account's rate window after this call. */
   readonly rate: RateState;
-  /**
-   * Must be called once, with the outcome of the answer. The charge is final as soon as any part of an answer
-   * was sent; if this one was not delivered, the next one reports the charge. Without any answer nothing is
-   * charged.
-   */
-  end(outcome: DeliveryOutcome): Promise<void>;
 }
 
 interface AnswerCall {

@@ -4,10 +4,8 @@ import type { ContentNames } from '../idempotency/idempotency.ts';
 import type { Charged } from '../idempotency/sharedResult.ts';
 import { assertFits } from '../image/encode.ts';
 import type { ProbeLimits } from '../image/types.ts';
-import type { RequestTelemetry } from '../ops/telemetry.ts';
-import type { Admission, Admitted } from './admission.ts';
+import type { Admission, AdmissionCall, Admitted } from './admission.ts';
 import type { CachedResult } from './cachedResult.ts';
-import type { Permit } from './permit.ts';
 import {
   type Decoded,
   Pipeline,
@@ -27,14 +25,8 @@ export interface ResultParts extends PipelineParts {
 }
 
 /** The call for which a result is made; others may wait for it too. */
-export interface ResultCall {
-  readonly accountId: string;
+export interface ResultCall extends Pick<AdmissionCall, 'accountId' | 'deadline' | 'telemetry' | 'permit'> {
   readonly requestId: string;
-  /** `performance.now()` of the deadline; absent: none. */
-  readonly deadline?: number;
-  readonly telemetry: RequestTelemetry;
-  /** The permit of the request, which step 4 takes unless a download has taken it. */
-  readonly permit: Pick<Permit, 'take'>;
 }
 
 /** Content whose result is made. */

@@ -1,5 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { Provider } from '../../../accounts/oidc.ts';
+import { isOperator } from '../../../accounts/operators.ts';
 import type { Session, Sessions } from '../../../accounts/sessions.ts';
 import type { SignIns } from '../../../accounts/signIns.ts';
 import type { BillingOptions } from '../../../billing/price.ts';
@@ -69,7 +70,7 @@ export async function findSession(
 export function isOperatorSession({ providers }: ConsoleParts, { link, provider }: Session): boolean {
   if (link) return true;
   const by = providers.find(({ options }) => options.id === provider?.id);
-  return provider?.vouched !== undefined && by?.isOperator(provider.vouched) === true;
+  return by !== undefined && provider?.vouched !== undefined && isOperator(by.options, provider.vouched);
 }
 
 /** Readable by the console's own pages only: not by other origins, not from caches. */
