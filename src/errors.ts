@@ -20,79 +20,67 @@ interface Row {
 
 type Entry = readonly [status: number, title: string, detail: string, more?: Partial<Row>];
 
-const invalid = (field: string, title = `Invalid ${field} parameter given`): Entry => [
-  400,
-  title,
-  `The value of ${field} is not valid.`,
-];
+const bad = (title: string, detail: string): Entry => [400, title, detail];
+const invalid = (field: string, title = `Invalid ${field} parameter given`): Entry =>
+  bad(title, `The value of ${field} is not valid.`);
 
 const urlDetail = 'Only absolute http and https URLs of public hosts are accepted.';
 
 const entries = {
-  missing_source: [
-    400,
+  missing_source: bad(
     'No image given',
     'Please provide the source image in the image_url, image_file or image_file_b64 parameter.',
-  ],
-  multiple_sources: [
-    400,
+  ),
+  multiple_sources: bad(
     'Multiple image sources given: Please provide either the image_url, image_file or image_file_b64 parameter.',
     'More than one of image_url, image_file and image_file_b64 was received.',
-  ],
-  multiple_bg_sources: [
-    400,
+  ),
+  multiple_bg_sources: bad(
     'Multiple background sources given: Please provide either the bg_color, the bg_image_url or the bg_image_file parameter.',
     'More than one of bg_color, bg_image_url and bg_image_file was received.',
-  ],
-  multiple_masks: [
-    400,
+  ),
+  multiple_masks: bad(
     'Multiple masks given: Please provide either the mask_file or the mask_file_b64 parameter.',
     'Both mask_file and mask_file_b64 were received.',
-  ],
-  multiple_subject_sources: [
-    400,
+  ),
+  multiple_subject_sources: bad(
     'Multiple ways to choose the subject given: Please provide either a mask or subject_points and subject_box.',
     'A mask was received together with subject_points or subject_box.',
-  ],
-  invalid_image_url: [400, 'Invalid image_url: Please provide a valid URL.', urlDetail],
-  invalid_bg_image_url: [400, 'Invalid bg_image_url: Please provide a valid URL.', urlDetail],
-  failed_image_download: [
-    400,
+  ),
+  invalid_image_url: bad('Invalid image_url: Please provide a valid URL.', urlDetail),
+  invalid_bg_image_url: bad('Invalid bg_image_url: Please provide a valid URL.', urlDetail),
+  failed_image_download: bad(
     'Failed to download image from given image_url: {url}',
     'The URL could not be downloaded.',
-  ],
+  ),
   // This title names the parameter as the published API does.
-  failed_bg_download: [
-    400,
+  failed_bg_download: bad(
     'Failed to download background image from given image_url: {url}',
     'The URL could not be downloaded.',
-  ],
-  failed_to_read_image: [400, 'There was an error reading the image.', 'The image is damaged or incomplete.'],
-  invalid_dimensions: [
-    400,
+  ),
+  failed_to_read_image: bad('There was an error reading the image.', 'The image is damaged or incomplete.'),
+  invalid_dimensions: bad(
     'Failed to read image dimensions',
     'The dimensions of the given image could not be read.',
-  ],
-  invalid_file_type: [400, 'Invalid file type', 'Expected jpg/png/webp, received an unknown type'],
-  file_too_large: [400, 'File too large', `File exceeds limit of ${maxFileMebibytes}MB`],
-  resolution_too_high: [
-    400,
+  ),
+  invalid_file_type: bad('Invalid file type', 'Expected jpg/png/webp, received an unknown type'),
+  file_too_large: bad('File too large', `File exceeds limit of ${maxFileMebibytes}MB`),
+  resolution_too_high: bad(
     'Image resolution too high',
     `Maximum supported input resolution is ${maxMegapixels} megapixels, a side may have at most ${maxImageSide} pixels`,
-  ],
-  unknown_foreground: [400, 'Could not identify foreground in image.', 'No subject was found.'],
+  ),
+  unknown_foreground: bad('Could not identify foreground in image.', 'No subject was found.'),
   invalid_size: invalid('size', "Invalid value for parameter 'size'"),
   invalid_type: invalid('type'),
   invalid_type_level: invalid('type_level'),
   invalid_format: invalid('format'),
   invalid_channels: invalid('channels', "Invalid value for parameter 'channels'"),
   invalid_roi: invalid('roi'),
-  roi_exceeds_bounds: [
-    400,
+  roi_exceeds_bounds: bad(
     'ROI exceeds image bounds',
     'The given roi parameter defines a region that exceeds the image bounds',
-  ],
-  roi_region_empty: [400, 'ROI region is empty', 'The given roi parameter defines an empty region'],
+  ),
+  roi_region_empty: bad('ROI region is empty', 'The given roi parameter defines an empty region'),
   invalid_crop: invalid('crop'),
   invalid_crop_margin: invalid('crop_margin'),
   invalid_scale: invalid('scale'),
@@ -104,19 +92,17 @@ const entries = {
   invalid_semitransparency: invalid('semitransparency'),
   invalid_bg_color: invalid('bg_color'),
   invalid_mask_file: invalid('mask_file'),
-  mask_shape_mismatch: [
-    400,
+  mask_shape_mismatch: bad(
     'Mask does not have the shape of the image',
     'The mask has to have the proportions of the upright image.',
-  ],
+  ),
   invalid_subject_points: invalid('subject_points'),
   invalid_subject_box: invalid('subject_box'),
-  subject_selection_unavailable: [
-    400,
+  subject_selection_unavailable: bad(
     'Points and boxes are not available',
     'This installation does not choose the subject by subject_points and subject_box. Use mask_file instead.',
-  ],
-  malformed_request: [400, 'Malformed request', 'The body of the request could not be read.'],
+  ),
+  malformed_request: bad('Malformed request', 'The body of the request could not be read.'),
   insufficient_credits: [
     402,
     'Insufficient credits',
@@ -210,7 +196,7 @@ export interface RateWindow {
   readonly limit: number;
   /** Megapixels left in it. */
   readonly remaining: number;
-  /** Unix time in whole seconds at which the next one begins. */
+  /** Unix time in whole seconds at which the next one begins, never before this one has ended. */
   readonly reset: number;
 }
 

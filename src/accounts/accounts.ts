@@ -130,30 +130,35 @@ export class Accounts {
     return found ?? named[0] ?? this.get(idOrName);
   }
 
-  /** Adds a key; undefined if it exists already. Throws STORE_UNKNOWN_ACCOUNT, also for a deleted account, and STORE_KEYS. */
+  /**
+   * Adds a key; undefined if it exists already, for any account. Throws STORE_UNKNOWN_ACCOUNT, also for a deleted account, and
+   * STORE_KEYS if it has `maxKeys` keys that are not revoked. Of revoked ones the oldest are forgotten beyond as many keys in all.
+   */
   async addKey(accountId: string, label: string, key: string): Promise<CreatedKey | undefined> {
     const hash = hashKey(key);
-    const row = {
-      id: `key_${randomText(12)}`,
-      accountId,
-      prefix: shownPrefix(key),
-      label,
-      createdAt: this.#now(),
-      bucket: bucketOf(hash),
-      hash,
-    };
-    const inserted = await this.#insertKey(row);
-    if (inserted === 'no account') {
-      await this.get(accountId);
-      throw new StoreError('STORE_UNKNOWN_ACCOUNT', `The account ${accountId} was deleted by its owner.`);
-    }
-    if (inserted === 'full')
-      throw new StoreError(
-        'STORE_KEYS',
-        `The account has ${maxKeys} keys, which is the most. Revoke one that is not used any more.`,
+    const [id, prefix] = [`key_${randomText(12)}`, shownPrefix(key)];
+    const row = { id, accountId, prefix, label, createdAt: this.#now(), bucket: bucketOf(hash), hash };
+    return this.#sql.transaction(async (sql) => {
+      if (!(await holdLiving(sql, accountId))) {
+        await new Accounts(sql, this.#now).get(accountId);
+        throw new StoreError('STORE_UNKNOWN_ACCOUNT', `The account ${accountId} was deleted by its owner.`);
+      }
+      const counted = await sql.get<{ all: number; revoked: number }>(countKeys, { accountId });
+      const { all, revoked } = counted ?? { all: 0, revoked: 0 };
+      if (all - revoked >= maxKeys)
+        throw new StoreError(
+          'STORE_KEYS',
+          `The account has ${maxKeys} keys, which is the most. Revoke one that is not used any more.`,
+        );
+      const inserted = await sql.run(
+        `INSERT INTO api_key (id, account_id, bucket, hash, prefix, label, created_at)
+         VALUES (@id, @accountId, @bucket, @hash, @prefix, @label, @createdAt) ON CONFLICT (hash) DO NOTHING`,
+        row,
       );
-    if (inserted === 'known') return undefined;
-    return { id: row.id, key, prefix: row.prefix };
+      if (inserted === 0) return undefined;
+      if (all >= maxKeys) await sql.run(forgetKeys, { accountId, excess: all + 1 - maxKeys });
+      return { id, key, prefix };
+    });
   }
 
   /** Adds a new random key. Throws STORE_UNKNOWN_ACCOUNT and STORE_KEYS. */
@@ -270,30 +275,6 @@ export class Accounts {
     if (!found || found.revokedAt !== null || found.deletedAt !== null) return undefined;
     const { keyId, id, name, email, createdAt, deletedAt } = found;
     return { keyId, account: { id, name, email, createdAt, deletedAt } };
-  }
-
-  /**
-   * 'known': this very key exists already, for any account. 'no account': unknown or deleted. 'full': the account has
-   * `maxKeys` keys that are not revoked. Of revoked ones the oldest are forgotten beyond as many keys in all.
-   */
-  #insertKey(
-    row: Omit<ApiKey, 'lastUsedAt' | 'revokedAt'> & { readonly bucket: number; readonly hash: Buffer },
-  ): Promise<'inserted' | 'known' | 'no account' | 'full'> {
-    return this.#sql.transaction(async (sql) => {
-      const { accountId } = row;
-      if (!(await holdLiving(sql, accountId))) return 'no account';
-      const counted = await sql.get<{ all: number; revoked: number }>(countKeys, { accountId });
-      const { all, revoked } = counted ?? { all: 0, revoked: 0 };
-      if (all - revoked >= maxKeys) return 'full';
-      const inserted = await sql.run(
-        `INSERT INTO api_key (id, account_id, bucket, hash, prefix, label, created_at)
-         VALUES (@id, @accountId, @bucket, @hash, @prefix, @label, @createdAt) ON CONFLICT (hash) DO NOTHING`,
-        { ...row },
-      );
-      if (inserted === 0) return 'known';
-      if (all >= maxKeys) await sql.run(forgetKeys, { accountId, excess: all + 1 - maxKeys });
-      return 'inserted';
-    });
   }
 }
 

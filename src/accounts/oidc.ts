@@ -1,5 +1,5 @@
 import * as openid from 'openid-client';
-import { isOperator, type OperatorRules, type Vouched, vouchedBy } from './operators.ts';
+import { type OperatorRules, type Vouched, vouchedBy } from './operators.ts';
 import { type Person, ProviderDown, SignInRefused } from './signIns.ts';
 
 /** A provider as configured by the operator. */
@@ -132,11 +132,6 @@ export class Provider {
     });
   }
 
-  /** Whether a person is an operator by this provider's current rules; false for people of other providers. */
-  isOperator(vouched: Vouched): boolean {
-    return isOperator(this.options, vouched);
-  }
-
   /** The provider's metadata, at most a minute old, so that frequent sign-ins do not load the provider. */
   #described(): Promise<openid.Configuration> {
     if (!this.#known || performance.now() - this.#known.at > keepMs) {
@@ -151,29 +146,21 @@ export class Provider {
   }
 
   /** Reads the metadata and keys again. */
-  #discover(): Promise<openid.Configuration> {
-    return this.#read().catch((error: unknown) => {
-      throw this.#down(error);
-    });
-  }
-
-  #read(): Promise<openid.Configuration> {
+  async #discover(): Promise<openid.Configuration> {
     const { issuer, clientId, clientSecret } = this.options;
     const server = new URL(issuer);
-    return openid.discovery(
-      server,
-      clientId,
-      { [openid.clockTolerance]: toleranceSeconds },
-      clientSecret === undefined ? openid.None() : openid.ClientSecretBasic(clientSecret),
-      {
-        timeout: timeoutSeconds,
-        execute: [
-          openid.enableNonRepudiationChecks,
-          // Plain http is allowed to the local machine only.
-          ...(server.protocol === 'http:' && isLoopback(server) ? [openid.allowInsecureRequests] : []),
-        ],
-      },
-    );
+    const authentication =
+      clientSecret === undefined ? openid.None() : openid.ClientSecretBasic(clientSecret);
+    const tolerance = { [openid.clockTolerance]: toleranceSeconds };
+    // Plain http is allowed to the local machine only.
+    const insecure = server.protocol === 'http:' && isLoopback(server) ? [openid.allowInsecureRequests] : [];
+    const execute = [openid.enableNonRepudiationChecks, ...insecure];
+    try {
+      const options = { timeout: timeoutSeconds, execute };
+      return await openid.discovery(server, clientId, tolerance, authentication, options);
+    } catch (error) {
+      throw this.#down(error);
+    }
   }
 
   #down(cause: unknown): ProviderDown {

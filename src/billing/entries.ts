@@ -58,6 +58,15 @@ const columns = `id, account_id AS "accountId", at, kind, amount, balance, payme
   reservation_id AS "reservationId", reference, note, uncertainty`;
 /** The chance from which a result is shown to people: 0 to 1, as X-Uncertainty-Score. */
 export const reviewFrom = 0.5;
+
+/** X-Uncertainty-Score (0 to 1; negative or undefined: not known) as an entry has it. */
+export const thousandthsOf = (score: number | undefined): Entry['uncertainty'] =>
+  score === undefined || score < 0 ? null : Math.round(1000 * score);
+
+/** X-Uncertainty-Score of the result that an entry charges; null: not known. */
+export const scoreOf = ({ uncertainty }: Entry): number | null =>
+  uncertainty === null ? null : uncertainty / 1000;
+
 const endless = Number.MAX_SAFE_INTEGER;
 const dayMs = 86_400_000;
 
@@ -139,7 +148,7 @@ export async function usage(sql: Sql, span: Span, accountId: string | null): Pro
          WHERE back.reservation_id = reserved.id AND back.kind = 'refund')
      GROUP BY day, reserved.account_id, reserved.payment
      ORDER BY day, reserved.account_id, reserved.payment`,
-    { from, to, toReview: reviewFrom * 1000, ...(accountId !== null && { accountId }) },
+    { from, to, toReview: thousandthsOf(reviewFrom), ...(accountId !== null && { accountId }) },
   );
   return rows.map((row) => ({ ...row, day: dayOf(row.day * dayMs) }));
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type ChargedFor, contentOfCharge, forgetCharges } from '../idempotency/chargedContent.ts';
+import type { ChargeHandle } from '../idempotency/sharedResult.ts';
 import { type Now, readClock } from '../store/clock.ts';
 import type { Database } from '../store/database.ts';
 import { InDoubt, isUnavailable, unknownAccount } from '../store/error.ts';
@@ -14,26 +15,17 @@ import {
   type StatementPage,
   statement,
   statementNewestFirst,
+  thousandthsOf,
   type UsageRow,
   usage,
 } from './entries.ts';
 import { freeUse, monthOf, usedInMonth } from './freePreviews.ts';
 import { LedgerTransaction } from './ledgerTransaction.ts';
 import { Postings } from './postings.ts';
-import type { BillingOptions, QuarterCredits } from './price.ts';
+import type { BillingOptions, QuarterCredits, Tier } from './price.ts';
 import { RetryQueue } from './retryQueue.ts';
 import * as transitions from './settlement.ts';
-import type {
-  Balance,
-  Balances,
-  PendingAnswer,
-  Quote,
-  Reservation,
-  Reservations,
-  ReserveOutcome,
-  ReserveRequest,
-  Settlement,
-} from './types.ts';
+import type { Balance, Reservation, Reservations, ReserveRequest, Settlement } from './types.ts';
 import { contradictions } from './verify.ts';
 
 export interface LedgerOptions {
@@ -73,10 +65,9 @@ const maxUnavailable = 3;
  * balance and the open answers change together or not at all, on every node. A balance is the sum of its entries' amounts.
  * What becomes of an answer is decided in settlement.ts.
  */
-export class Ledger extends Postings implements Reservations, Balances {
+export class Ledger extends Postings implements Reservations {
   readonly #database: Database;
   readonly #billing: BillingOptions;
-  readonly #now: Now | undefined;
   readonly #node: string | null;
   readonly #onError: (error: unknown) => void;
   readonly #retries: RetryQueue;
@@ -87,7 +78,6 @@ export class Ledger extends Postings implements Reservations, Balances {
     super(database, now);
     this.#database = database;
     this.#billing = billing;
-    this.#now = now;
     this.#node = node ?? null;
     this.#onError = onError;
     this.#retries = new RetryQueue(onError);
@@ -95,36 +85,28 @@ export class Ledger extends Postings implements Reservations, Balances {
   }
 
   /** Rejects with STORE_UNKNOWN_ACCOUNT. */
-  quote(accountId: string, request: ReserveRequest): Promise<Quote> {
-    return this.#transaction(accountId, (transaction) =>
+  async quote(accountId: string, request: Omit<ReserveRequest, 'requestId'>): Promise<Tier> {
+    const { tier } = await this.#transaction(accountId, (transaction) =>
       transitions.quote(transaction, request, this.#billing),
     );
+    return tier;
   }
 
   /** Rejects with STORE_UNKNOWN_ACCOUNT. */
-  async reserve(accountId: string, request: ReserveRequest): Promise<ReserveOutcome> {
+  async reserve(accountId: string, request: ReserveRequest): Promise<Reservation> {
     const answer = this.#describeAnswer();
-    const reserving = await this.#begin(accountId, answer.id, (transaction) =>
+    const { id, tier, payment } = await this.#begin(accountId, answer.id, (transaction) =>
       transitions.reserve(transaction, answer, request, this.#billing),
     );
-    if (reserving.outcome === 'insufficient') return reserving;
-    const { id, tier, payment } = reserving;
     const state: AnswerState = { answer: answer.id, accountId, charge: undefined };
     let settling: Promise<Settlement> | undefined;
-    const reservation: Reservation = {
+    return {
       id,
       tier,
       payment,
       settle: (uncertainty) => {
         settling ??= this.#transaction(accountId, (transaction) =>
-          transitions.settle(
-            transaction,
-            answer,
-            id,
-            request,
-            this.#billing,
-            uncertainty === undefined || uncertainty < 0 ? null : Math.round(1000 * uncertainty),
-          ),
+          transitions.settle(transaction, answer, id, request, this.#billing, thousandthsOf(uncertainty)),
         ).then((settlement) => {
           state.charge = settlement.charge;
           return settlement;
@@ -133,10 +115,9 @@ export class Ledger extends Postings implements Reservations, Balances {
       },
       ...this.#answer(state),
     };
-    return { outcome: 'reserved', reservation };
   }
 
-  async addAnswer(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<PendingAnswer | undefined> {
+  async addAnswer(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<ChargeHandle | undefined> {
     const paid = await contentOfCharge(this.#database, charge);
     if (!paid || !isFor(paid)) return undefined;
     const { accountId } = paid;
@@ -148,7 +129,7 @@ export class Ledger extends Postings implements Reservations, Balances {
   }
 
   async balance(accountId: string): Promise<Balance> {
-    const month = monthOf(await readClock(this.#database, this.#now));
+    const month = monthOf(await readClock(this.#database, this.now));
     const found = await this.#database.get<{ credits: QuarterCredits; used: number }>(
       `SELECT balance AS credits, ${usedInMonth('@accountId')} AS used FROM account WHERE id = @accountId`,
       { accountId, month },
@@ -164,7 +145,7 @@ export class Ledger extends Postings implements Reservations, Balances {
    */
   async sweep(): Promise<number> {
     await this.#retries.run();
-    const at = await readClock(this.#database, this.#now);
+    const at = await readClock(this.#database, this.now);
     await forgetCharges(this.#database, at);
     return this.#endAll(await transitions.expired(this.#database, at), (transaction, id) =>
       transitions.expire(transaction, id),
@@ -184,7 +165,7 @@ export class Ledger extends Postings implements Reservations, Balances {
   /** Accounts with what they have left, newest first: all, or a page of them. */
   async listBalances(query: AccountQuery = {}): Promise<AccountBalance[]> {
     const { perMonth } = this.#billing.freePreviews;
-    const month = monthOf(await readClock(this.#database, this.#now));
+    const month = monthOf(await readClock(this.#database, this.now));
     return listBalances(this.#database, { month, perMonth }, query);
   }
 
@@ -203,7 +184,7 @@ export class Ledger extends Postings implements Reservations, Balances {
     accountId: string,
   ): Promise<{ readonly leftToday: number; readonly leftThisMonth: number }> {
     const { perMonth, perDay } = this.#billing.freePreviews;
-    const at = await readClock(this.#database, this.#now);
+    const at = await readClock(this.#database, this.now);
     const leftThisMonth = Math.max(0, perMonth - (await freeUse(this.#database, accountId, monthOf(at))));
     if (perDay === 0) return { leftToday: leftThisMonth, leftThisMonth };
     const today = Math.max(0, perDay - (await freeUse(this.#database, accountId, dayOf(at))));
@@ -245,7 +226,7 @@ export class Ledger extends Postings implements Reservations, Balances {
   }
 
   #transaction<T>(accountId: string, work: (transaction: LedgerTransaction) => Promise<T>): Promise<T> {
-    return LedgerTransaction.run(this.#database, this.#now, accountId, work);
+    return LedgerTransaction.run(this.#database, this.now, accountId, work);
   }
 
   #describeAnswer(): transitions.AnswerDescriptor {
@@ -267,7 +248,7 @@ export class Ledger extends Postings implements Reservations, Balances {
     }
   }
 
-  #answer(state: AnswerState): PendingAnswer {
+  #answer(state: AnswerState): ChargeHandle {
     const { accountId, answer } = state;
     return {
       isChargeValid: async () => {

@@ -4,7 +4,7 @@ import { unknownAccount } from '../store/error.ts';
 import type { Entry } from './entries.ts';
 import type { QuarterCredits } from './price.ts';
 
-type NewEntry = Pick<Entry, 'kind' | 'amount'> &
+export type NewEntry = Pick<Entry, 'kind' | 'amount'> &
   Partial<Pick<Entry, 'payment' | 'requestId' | 'reservationId' | 'reference' | 'note' | 'uncertainty'>>;
 
 /**

@@ -25,12 +25,12 @@ export type PostOutcome =
  * transaction of `sql`. src/commands writes the audit events.
  */
 export class Postings {
+  protected readonly now: Now | undefined;
   readonly #sql: Sql;
-  readonly #now: Now | undefined;
 
   constructor(sql: Sql, now: Now | undefined) {
     this.#sql = sql;
-    this.#now = now;
+    this.now = now;
   }
 
   /**
@@ -40,7 +40,7 @@ export class Postings {
   async post(accountId: string, request: PostRequest): Promise<PostOutcome> {
     const { kind, amount, reference = null, note = null } = request;
     if (kind === 'adjust' ? amount === 0 : amount <= 0) throw new RangeError(`Not a ${kind}: ${amount}.`);
-    return LedgerTransaction.run(this.#sql, this.#now, accountId, async (transaction) => {
+    return LedgerTransaction.run(this.#sql, this.now, accountId, async (transaction) => {
       const { sql, balance } = transaction;
       const known = reference === null ? undefined : await byReference(sql, accountId, kind, reference);
       if (known !== undefined) {
@@ -71,28 +71,11 @@ export class Postings {
     return found !== undefined;
   }
 
-  /**
-   * Refunds a charged call, also a free one; false if it was refunded before. Rejects with
-   * STORE_UNKNOWN_RESERVATION, and with STORE_NOT_CHARGED if it is open, was released or repeats another one.
-   */
-  async refund(accountId: string, reservationId: number, note?: string): Promise<boolean> {
-    const refund = await LedgerTransaction.run(this.#sql, this.#now, accountId, (transaction) =>
+  /** Refunds a charged call, also a free one, as `transitions.refund` says. */
+  refund(accountId: string, reservationId: number, note?: string): Promise<boolean> {
+    return LedgerTransaction.run(this.#sql, this.now, accountId, (transaction) =>
       transitions.refund(transaction, reservationId, note ?? null),
     );
-    if (refund.outcome === 'unknown') {
-      const message = `Account ${accountId} has no reservation ${reservationId}.`;
-      throw new StoreError('STORE_UNKNOWN_RESERVATION', message);
-    }
-    if (refund.outcome === 'is repeat') {
-      const { of } = refund;
-      const message = `Reservation ${reservationId} repeats ${of} and cost nothing: ${of} was charged, refund that one.`;
-      throw new StoreError('STORE_NOT_CHARGED', message);
-    }
-    if (refund.outcome === 'not charged') {
-      const message = `Reservation ${reservationId} was not charged, so there is nothing to refund.`;
-      throw new StoreError('STORE_NOT_CHARGED', message);
-    }
-    return refund.outcome === 'refunded';
   }
 }
 

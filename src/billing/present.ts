@@ -1,6 +1,7 @@
-import type { Account, ApiKey } from '../accounts/accounts.ts';
-import type { Entry, UsageRow } from './entries.ts';
-import { formatCredits, type QuarterCredits } from './price.ts';
+import type { ApiKey } from '../accounts/accounts.ts';
+import type { AccountBalance } from './accountList.ts';
+import { type Entry, scoreOf, type UsageRow } from './entries.ts';
+import { formatCredits } from './price.ts';
 
 /** Rows of the ledger as operators see them, on the command line and over HTTP. Times are ISO 8601, UTC. */
 export type Row = Readonly<Record<string, string | number | null>>;
@@ -10,11 +11,11 @@ export const isoTime = (at: number): string => new Date(at).toISOString();
 
 export const isoTimeOrNull = (at: number | null): string | null => (at === null ? null : isoTime(at));
 
-export const accountRow = (account: Account, balance: QuarterCredits, freeCalls: number): Row => ({
-  id: account.id,
-  name: account.name,
-  created: isoTime(account.createdAt),
-  credits: formatCredits(balance),
+export const accountRow = ({ id, name, createdAt, credits, freeCalls }: AccountBalance): Row => ({
+  id,
+  name,
+  created: isoTime(createdAt),
+  credits: formatCredits(credits),
   free_calls: freeCalls,
 });
 
@@ -27,10 +28,6 @@ export const keyRow = (key: ApiKey): Row => ({
   revoked: isoTimeOrNull(key.revokedAt),
 });
 
-/** X-Uncertainty-Score of the result that an entry charges. */
-export const uncertaintyOf = ({ uncertainty }: Entry): number | null =>
-  uncertainty === null ? null : uncertainty / 1000;
-
 export const entryRow = (entry: Entry): Row => ({
   id: entry.id,
   time: isoTime(entry.at),
@@ -42,7 +39,7 @@ export const entryRow = (entry: Entry): Row => ({
   request: entry.requestId,
   reference: entry.reference,
   note: entry.note,
-  uncertainty: uncertaintyOf(entry),
+  uncertainty: scoreOf(entry),
 });
 
 export const usageRow = (row: UsageRow): Row => ({

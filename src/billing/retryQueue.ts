@@ -14,12 +14,7 @@ export class RetryQueue {
 
   /** Now, or by a later `run`. */
   async do(end: () => Promise<void>): Promise<void> {
-    try {
-      await end();
-    } catch (error) {
-      if (isUnavailable(error)) this.#ends.push(end);
-      else this.#onError(error);
-    }
+    await this.#try(end);
   }
 
   add(end: () => Promise<void>): void {
@@ -30,16 +25,20 @@ export class RetryQueue {
   async run(): Promise<void> {
     for (let left = this.#ends.length; left > 0; left--) {
       const end = this.#ends.shift();
-      if (!end) return;
-      try {
-        await end();
-      } catch (error) {
-        if (isUnavailable(error)) {
-          this.#ends.push(end);
-          return;
-        }
-        this.#onError(error);
-      }
+      if (!end || !(await this.#try(end))) return;
+    }
+  }
+
+  /** False if the database is unreachable; then it waits in the queue. */
+  async #try(end: () => Promise<void>): Promise<boolean> {
+    try {
+      await end();
+      return true;
+    } catch (error) {
+      const waits = isUnavailable(error);
+      if (waits) this.#ends.push(end);
+      else this.#onError(error);
+      return !waits;
     }
   }
 }

@@ -1,20 +1,16 @@
 import { findCharge, type Repeatable, rememberCharge } from '../idempotency/chargedContent.ts';
 import type { Sql } from '../store/database.ts';
+import { StoreError } from '../store/error.ts';
 import { dayOf, type EntryKind } from './entries.ts';
 import { freeUse, monthOf, returnFreePreview, useFreePreview } from './freePreviews.ts';
-import type { LedgerTransaction } from './ledgerTransaction.ts';
+import { insufficientCredits } from './insufficientCredits.ts';
+import type { LedgerTransaction, NewEntry } from './ledgerTransaction.ts';
 import { type BillingOptions, priceOfZero, type QuarterCredits, quarters, type Tier } from './price.ts';
-import {
-  InsufficientCredits,
-  type Payment,
-  type Quote,
-  type ReserveRequest,
-  type Settlement,
-} from './types.ts';
+import type { Payment, Reservation, ReserveRequest, Settlement } from './types.ts';
 
 /*
  * Where credits are reserved, settled, released and refunded: the states of an answer, from reserved to delivered, and every
- * transition between them (drawn in docs/credits.md). ReserveTransition is what payment systems call authorizing; settling and
+ * transition between them (drawn in docs/credits.md). `reserve` is what payment systems call authorizing; settling and
  * delivering together are their capture.
  *
  * An answer is the response to one request for a result, and its part of the ledger. Only this module changes `answer` and
@@ -52,6 +48,12 @@ interface ReserveEntry {
   readonly repeatOf: number | null;
 }
 
+/** What work is paid with, and how many credits that takes. */
+interface Price {
+  readonly payment: Payment;
+  readonly amount: QuarterCredits;
+}
+
 /** An answer as its server describes it, whether or not it has a row in the ledger. */
 export interface AnswerDescriptor {
   readonly id: string;
@@ -59,47 +61,28 @@ export interface AnswerDescriptor {
   readonly ttlMs: number;
 }
 
-type ReserveTransition =
-  | {
-      readonly outcome: 'reserved';
-      readonly id: number;
-      readonly tier: Tier;
-      readonly payment: Payment;
-    }
-  | {
-      readonly outcome: 'insufficient';
-      readonly needed: QuarterCredits;
-      readonly balance: QuarterCredits;
-    };
-
 const zero = quarters(0);
 
 /** Milliseconds that a charge may be ahead of the clock; beyond that the clock was set back, and its age is unknown. */
 const aheadMs = 60_000;
 
-/** What the work costs, and the valid charge for the same content, if there is one. */
-async function priceOf(transaction: LedgerTransaction, request: ReserveRequest, options: BillingOptions) {
+/**
+ * What the work costs, and the valid charge for the same content, if there is one. Rejects with `insufficient_credits`, as
+ * everything that reserves does; then nothing changes.
+ */
+export async function quote(
+  transaction: LedgerTransaction,
+  request: Omit<ReserveRequest, 'requestId'>,
+  options: BillingOptions,
+) {
   const { repeat, size } = request;
   const known = repeat && (await chargeFor(transaction, repeat));
   const charge = known && (size === 'auto' || size === known.tier) ? known : undefined;
-  const tier = charge?.tier ?? tierFor(request, transaction.balance, options);
-  const { payment, amount } = charge
+  const tier = charge?.tier ?? tierFor(size, transaction.balance, options);
+  const price: Price = charge
     ? { payment: tier, amount: zero }
     : await paymentFor(transaction, tier, options);
-  return { charge, tier, payment, amount };
-}
-
-/** What `reserve` would do; writes nothing. */
-export async function quote(
-  transaction: LedgerTransaction,
-  request: ReserveRequest,
-  options: BillingOptions,
-): Promise<Quote> {
-  const { tier, amount } = await priceOf(transaction, request, options);
-  const { balance } = transaction;
-  return amount > balance
-    ? { outcome: 'insufficient', needed: amount, balance }
-    : { outcome: 'payable', tier };
+  return { ...price, charge, tier };
 }
 
 /** Reserves the price of the work; nothing if there is a valid charge for the same content. */
@@ -108,29 +91,21 @@ export async function reserve(
   answer: AnswerDescriptor,
   request: ReserveRequest,
   options: BillingOptions,
-): Promise<ReserveTransition> {
-  const { sql, balance } = transaction;
-  const { requestId } = request;
-  const { charge, tier, payment, amount } = await priceOf(transaction, request, options);
-  if (amount > balance) return { outcome: 'insufficient', needed: amount, balance };
-
-  const id = await transaction.append({
-    kind: 'reserve',
-    amount: quarters(0 - amount),
-    payment,
-    requestId,
-    ...(charge ? { reservationId: charge.id, note: 'repeat' } : zeroPriceNote(payment, amount)),
-  });
-  if (payment === 'free') await useFreePreview(transaction);
-  await insert(transaction, answer, id, charge && (await undeliveredChargeId(sql, charge)));
-  return { outcome: 'reserved', id, tier, payment };
+): Promise<Pick<Reservation, 'id' | 'tier' | 'payment'>> {
+  const { charge, tier, payment, amount } = await quote(transaction, request, options);
+  const id = await appendReserve(
+    transaction,
+    { payment, amount },
+    { requestId: request.requestId, ...(charge && { reservationId: charge.id, note: 'repeat' }) },
+  );
+  await insert(transaction, answer, id, charge && (await undeliveredChargeId(transaction.sql, charge)));
+  return { id, tier, payment };
 }
 
 /**
  * Charges finished work, so that its answer carries a valid charge: the reserved amount, or an existing charge for the
  * same content. If neither is left (the reservation expired, its server was considered dead, or the repeated charge was
- * refunded), the work is reserved and charged again. Rejects with InsufficientCredits if that cannot be paid; then nothing
- * changes.
+ * refunded), the work is reserved and charged again.
  * @param uncertainty of the result, thousandths
  */
 export async function settle(
@@ -204,26 +179,32 @@ export async function addAnswer(
   return true;
 }
 
-/** What became of a refund; it changed something only if `refunded`. */
-type RefundOutcome =
-  | { readonly outcome: 'refunded' | 'refunded before' | 'not charged' | 'unknown' }
-  /** The reservation repeats charge `of`, which is the one to refund. */
-  | { readonly outcome: 'is repeat'; readonly of: number };
-
-/** Refunds a charge. */
+/**
+ * Refunds a charge; false if it was refunded before. Rejects with STORE_UNKNOWN_RESERVATION, and with STORE_NOT_CHARGED if it
+ * is open, was released or repeats another one.
+ */
 export async function refund(
   transaction: LedgerTransaction,
   reservation: number,
   note: string | null,
-): Promise<RefundOutcome> {
+): Promise<boolean> {
   const { sql, accountId } = transaction;
   const reserved = await reserveEntry(sql, accountId, reservation);
-  if (!reserved) return { outcome: 'unknown' };
-  if ((await closingKindOf(sql, reservation)) !== 'settle') return { outcome: 'not charged' };
-  if (reserved.repeatOf !== null) return { outcome: 'is repeat', of: reserved.repeatOf };
+  if (!reserved)
+    throw new StoreError(
+      'STORE_UNKNOWN_RESERVATION',
+      `Account ${accountId} has no reservation ${reservation}.`,
+    );
+  const notCharged = (why: string) =>
+    new StoreError('STORE_NOT_CHARGED', `Reservation ${reservation} ${why}.`);
+  if ((await closingKindOf(sql, reservation)) !== 'settle')
+    throw notCharged('was not charged, so there is nothing to refund');
+  const { repeatOf } = reserved;
+  if (repeatOf !== null)
+    throw notCharged(`repeats ${repeatOf} and cost nothing: ${repeatOf} was charged, refund that one`);
   // Detaches the answers in progress, so that none of them refunds it again.
   await deliver(transaction, reservation);
-  return { outcome: (await refundCharge(transaction, reserved, note)) ? 'refunded' : 'refunded before' };
+  return refundCharge(transaction, reserved, note);
 }
 
 /** An answer in progress. */
@@ -307,21 +288,29 @@ async function reserveAgain(
   stillReserved: boolean,
   { requestId }: ReserveRequest,
   options: BillingOptions,
-): Promise<{ readonly id: number; readonly amount: QuarterCredits; readonly payment: Payment }> {
-  const { balance } = transaction;
-  const { payment, amount } = await paymentFor(transaction, tierOf(reserved.payment), options);
-  if (amount > balance) throw new InsufficientCredits({ needed: amount, balance });
+): Promise<Price & { readonly id: number }> {
+  const price = await paymentFor(transaction, tierOf(reserved.payment), options);
   if (stillReserved) await releaseReservation(transaction, reserved, 'its charge was refunded');
+  const id = await appendReserve(transaction, price, { requestId, note: `in place of ${reserved.id}` });
+  return { id, ...price };
+}
+
+/** Takes the price of the work, which for a repeat (with `reservationId`) is 0. Returns the number of the entry. */
+async function appendReserve(
+  transaction: LedgerTransaction,
+  { payment, amount }: Price,
+  facts: Pick<NewEntry, 'requestId' | 'reservationId' | 'note'>,
+): Promise<number> {
   const id = await transaction.append({
     kind: 'reserve',
     amount: quarters(0 - amount),
     payment,
-    requestId,
-    note: `in place of ${reserved.id}`,
-    ...zeroPriceNote(payment, amount),
+    ...facts,
+    // Lets `verify` distinguish it from work that was wrongly free.
+    ...(payment !== 'free' && amount === 0 && facts.reservationId === undefined && { note: priceOfZero }),
   });
   if (payment === 'free') await useFreePreview(transaction);
-  return { id, amount, payment };
+  return id;
 }
 
 async function releaseAnswer(
@@ -429,20 +418,17 @@ async function validChargeFor(
 const tierOf = (payment: Payment): Tier => (payment === 'full' ? 'full' : 'preview');
 
 /** `auto` is a full result if the balance suffices. */
-function tierFor({ size }: ReserveRequest, balance: QuarterCredits, { prices }: BillingOptions): Tier {
+function tierFor(size: ReserveRequest['size'], balance: QuarterCredits, { prices }: BillingOptions): Tier {
   if (size !== 'auto') return size;
   return balance >= prices.full ? 'full' : 'preview';
 }
 
-/** Lets `verify` distinguish it from work that was wrongly free. */
-const zeroPriceNote = (payment: Payment, amount: QuarterCredits) =>
-  payment !== 'free' && amount === 0 ? { note: priceOfZero } : {};
-
+/** What pays for work of this size. Rejects with `insufficient_credits`. */
 async function paymentFor(
-  { sql, accountId, at }: LedgerTransaction,
+  { sql, accountId, at, balance }: LedgerTransaction,
   tier: Tier,
   { prices, freePreviews: { perMonth, perDay } }: BillingOptions,
-): Promise<{ payment: Payment; amount: QuarterCredits }> {
+): Promise<Price> {
   const amount = prices[tier];
   const free =
     tier === 'preview' &&
@@ -450,5 +436,7 @@ async function paymentFor(
     perMonth > 0 &&
     (await freeUse(sql, accountId, monthOf(at))) < perMonth &&
     (perDay === 0 || (await freeUse(sql, accountId, dayOf(at))) < perDay);
-  return free ? { payment: 'free', amount: zero } : { payment: tier, amount };
+  if (free) return { payment: 'free', amount: zero };
+  if (amount > balance) throw insufficientCredits(amount, balance);
+  return { payment: tier, amount };
 }

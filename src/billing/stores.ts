@@ -7,7 +7,6 @@ import { openStore, type StoreOptions, watchDatabase } from '../store/open.ts';
 import { type FolderLock, lockFolder } from '../store/sqlite.ts';
 import { Ledger, type LedgerOptions } from './ledger.ts';
 import type { BillingOptions } from './price.ts';
-import { ServerLease } from './serverLease.ts';
 import { Sweep } from './sweep.ts';
 import { type Transactional, transaction } from './transaction.ts';
 
@@ -92,11 +91,11 @@ export async function serveStores(options: ServeStoresOptions): Promise<ServedSt
     const watched = watchDatabase(database, () => onUnavailable());
     const stores = storesOn(watched, options, { node, onError });
     const { accounts, ledger } = stores;
-    const lease = new ServerLease(nodes, node, leaseMs);
-    await lease.renew();
+    const renewLease = () => nodes.heartbeat(node, leaseMs);
+    await renewLease();
     const recovered = await ledger.recover();
 
-    const sweep = new Sweep({ lease, ledger, accounts, everyMs: leaseMs / 4, onError });
+    const sweep = new Sweep({ renewLease, ledger, accounts, everyMs: leaseMs / 4, onError });
     onUnavailable = () => sweep.soon();
     return {
       ...stores,
@@ -107,7 +106,7 @@ export async function serveStores(options: ServeStoresOptions): Promise<ServedSt
         // Deliveries that waited for the database: without them, answers that were sent would be refunded.
         await ledger.sweep().catch(onError);
         // What is still open now is released by another node's next sweep or by the next start.
-        await lease.end().catch(onError);
+        await nodes.remove(node).catch(onError);
         await stores.close().catch(onError);
         lock?.release();
       },

@@ -22,24 +22,16 @@ export interface Purchase {
   readonly event: string;
 }
 
-/** 'unclaimed': paid after the account was deleted. */
+/**
+ * 'unclaimed': paid after the account was deleted, and posted there, where nobody can use it. The payment should be refunded.
+ */
 export type BookedPurchase = 'posted' | 'duplicate' | 'unclaimed';
 
 /** Writes a purchase into ledger and audit log. Rejects with STORE_UNKNOWN_ACCOUNT. */
 type BookPurchase = (purchase: Purchase) => Promise<BookedPurchase>;
 
 type WebhookOutcome =
-  | { readonly outcome: 'posted' | 'duplicate'; readonly accountId: string; readonly credits: QuarterCredits }
-  /**
-   * Paid after the account was deleted: posted there, where nobody can use it. The payment should be
-   * refunded.
-   */
-  | {
-      readonly outcome: 'unclaimed';
-      readonly accountId: string;
-      readonly credits: QuarterCredits;
-      readonly session: string;
-    }
+  | (Purchase & { readonly outcome: BookedPurchase })
   /** Correctly signed, but of no concern here. */
   | { readonly outcome: 'ignored'; readonly type: string }
   /** Not signed by Stripe, or at another time. */
@@ -114,9 +106,8 @@ export class Purchases {
     const amount = Number(quarter_credits);
     if (!isQuarterCredits(amount))
       throw new Error(`Session ${session.id} sold ${quarter_credits} quarter credits.`);
-    const outcome = await this.#book({ accountId: account, amount, session: session.id, event: event.id });
-    const booked = { accountId: account, credits: amount };
-    return outcome === 'unclaimed' ? { outcome, ...booked, session: session.id } : { outcome, ...booked };
+    const purchase = { accountId: account, amount, session: session.id, event: event.id };
+    return { outcome: await this.#book(purchase), ...purchase };
   }
 
   #verify(body: Buffer, signature: string): Stripe.Event | undefined {

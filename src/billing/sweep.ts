@@ -1,10 +1,9 @@
 import type { Accounts } from '../accounts/accounts.ts';
 import { isUnavailable } from '../store/error.ts';
 import type { Ledger } from './ledger.ts';
-import type { ServerLease } from './serverLease.ts';
 
 interface SweepOptions {
-  readonly lease: Pick<ServerLease, 'renew'>;
+  readonly renewLease: () => Promise<void>;
   readonly ledger: Pick<Ledger, 'sweep' | 'recover'>;
   readonly accounts: Pick<Accounts, 'flush'>;
   /** Milliseconds between the starts of two sweeps. A sweep that takes longer is not overlapped by the next one. */
@@ -95,7 +94,7 @@ export class Sweep {
   async #renew(): Promise<void> {
     this.#renewing = performance.now();
     try {
-      await this.#options.lease.renew();
+      await this.#options.renewLease();
     } finally {
       this.#renewing = undefined;
     }

@@ -1,4 +1,5 @@
 import type { ChargedFor, Repeatable } from '../idempotency/chargedContent.ts';
+import type { ChargeHandle } from '../idempotency/sharedResult.ts';
 import type { QuarterCredits, Tier } from './price.ts';
 
 /** What a call is paid with. */
@@ -12,23 +13,6 @@ export interface ReserveRequest {
   readonly repeat?: Repeatable | undefined;
 }
 
-/**
- * An answer in progress. It ends once, by `deliver` or `release`; later calls of either change nothing. While the database
- * is unreachable, both resolve and a later sweep does the work. Any other failure goes to `onError` of the ledger: both
- * resolve if that only logs, as in a server, and reject with what it throws, as by default.
- */
-export interface PendingAnswer {
-  /** Whether its charge was made and not refunded since. Rejects with STORE_UNAVAILABLE. */
-  isChargeValid(): Promise<boolean>;
-  /** The answer was sent, completely or in part: its charge is final. */
-  deliver(): Promise<void>;
-  /**
-   * Nothing of the answer was sent. Releases what is reserved; a charge is refunded with the last answer that could have
-   * carried it.
-   */
-  release(): Promise<void>;
-}
-
 export interface Settlement {
   /** What this answer costs: 0 if it carries the charge of another one. */
   readonly charged: QuarterCredits;
@@ -38,32 +22,15 @@ export interface Settlement {
   readonly charge: number | undefined;
 }
 
-/** What a charge needs and what the account has. */
-export interface Shortfall {
-  readonly needed: QuarterCredits;
-  readonly balance: QuarterCredits;
-}
-
-/** The reservation is gone, and the balance does not suffice to charge the work again. */
-export class InsufficientCredits extends Error {
-  override readonly name = 'InsufficientCredits';
-  readonly shortfall: Shortfall;
-
-  constructor(shortfall: Shortfall) {
-    super('The reservation was released in the meantime, and the balance is no longer sufficient.');
-    this.shortfall = shortfall;
-  }
-}
-
 /** Credits or a free preview reserved for one job. `Ledger` implements it; settlement.ts makes the transitions. */
-export interface Reservation extends PendingAnswer {
+export interface Reservation extends ChargeHandle {
   readonly id: number;
   /** The size to work at: the requested one, or what `auto` resolved to. */
   readonly tier: Tier;
   readonly payment: Payment;
   /**
    * Charges finished work, unless the same content was charged meanwhile; then the reservation is released. A reservation
-   * that was released meanwhile is charged again, which rejects with InsufficientCredits if it cannot be paid. The charge is
+   * that was released meanwhile is charged again, which rejects with `insufficient_credits` if it cannot be paid. The charge is
    * refunded unless `deliver` follows. After any other rejection it is unknown whether it charged; `release` undoes it.
    * Settles once: later calls resolve with the first outcome.
    * @param uncertainty of the result, for the account's statement: 0 to 1; negative or absent: not known
@@ -71,35 +38,23 @@ export interface Reservation extends PendingAnswer {
   settle(uncertainty?: number): Promise<Settlement>;
 }
 
-export type ReserveOutcome =
-  | { readonly outcome: 'reserved'; readonly reservation: Reservation }
-  | ({ readonly outcome: 'insufficient' } & Shortfall);
-
-/** What `reserve` would do now. */
-export type Quote =
-  | { readonly outcome: 'payable'; readonly tier: Tier }
-  | ({ readonly outcome: 'insufficient' } & Shortfall);
-
-/** What the use case needs of the ledger. Rejects only if the database fails (STORE_UNAVAILABLE). */
+/** What the use case needs of the ledger. Rejects with STORE_UNAVAILABLE if the database fails. */
 export interface Reservations {
-  /** Decides what `reserve` would, and writes nothing: another request may use the credits before it. */
-  quote(accountId: string, request: ReserveRequest): Promise<Quote>;
-  reserve(accountId: string, request: ReserveRequest): Promise<ReserveOutcome>;
+  /**
+   * The size that `reserve` would reserve, or its rejection; writes nothing: another request may use the credits before it.
+   */
+  quote(accountId: string, request: Omit<ReserveRequest, 'requestId'>): Promise<Tier>;
+  /** Rejects with `insufficient_credits`. */
+  reserve(accountId: string, request: ReserveRequest): Promise<Reservation>;
   /**
    * Adds an answer to a charge of another process, by the charge's number. Undefined if no valid charge of that number is in
    * this ledger, or `isFor` rejects it: it was refunded, expired or never made, or is of another ledger, account or content.
    */
-  addAnswer(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<PendingAnswer | undefined>;
+  addAnswer(charge: number, isFor: (paid: ChargedFor) => boolean): Promise<ChargeHandle | undefined>;
 }
 
 export interface Balance {
   readonly credits: QuarterCredits;
   /** Free previews left this month, even if today's are used up (docs/contract.md section 8). */
   readonly freeCalls: number;
-}
-
-export interface Balances {
-  balance(accountId: string): Promise<Balance>;
-  /** `leftToday`: of this day and of this month. */
-  freePreviews(accountId: string): Promise<{ readonly leftToday: number }>;
 }

@@ -66,7 +66,7 @@ function accountsCommand(access: StoreAccess): Command {
     .action(({ format }: { format: ListFormat }) =>
       access.using(async (stores) => {
         const newestFirst = await stores.ledger.listBalances();
-        const rows = newestFirst.toReversed().map((row) => accountRow(row, row.credits, row.freeCalls));
+        const rows = newestFirst.toReversed().map(accountRow);
         access.out.write(render(rows, format));
       }),
     );

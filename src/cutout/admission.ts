@@ -1,8 +1,7 @@
-import { insufficientCredits } from '../billing/creditCheck.ts';
 import type { Tier } from '../billing/price.ts';
 import type { Reservation, Reservations, ReserveRequest } from '../billing/types.ts';
 import type { Dimensions } from '../image/types.ts';
-import type { DurationEstimate } from '../limits/durationEstimate.ts';
+import type { DurationEstimate, WorkSize } from '../limits/durationEstimate.ts';
 import type { FairScheduler } from '../limits/fairScheduler.ts';
 import { jobOverdue, overloaded, tooLarge, tooMany } from '../limits/limitErrors.ts';
 import type { JobWatch, PixelJobs } from '../limits/pixelJobs.ts';
@@ -22,9 +21,9 @@ interface AdmissionParts {
   readonly pixelJobs?: PixelJobs | undefined;
 }
 
-interface AdmissionCall {
+export interface AdmissionCall {
   readonly accountId: string;
-  /** The permit of the request, which keeps it: `Admitted.end` does not release it. */
+  /** The permit of the request, which keeps it: taken unless a download has taken it, and not released by `Admitted.end`. */
   readonly permit: Pick<Permit, 'take'>;
   readonly plans: Plans;
   readonly reserve: ReserveRequest;
@@ -61,7 +60,7 @@ interface Acquired {
   ticket?: RateTicket;
   reservation?: Reservation;
   releaseSlot?: (done: boolean, waited?: number) => void;
-  /** A library began with the pixels. */
+  /** A library began with the pixels; without one nothing is done. */
   begun?: boolean;
   done?: boolean;
 }
@@ -76,7 +75,7 @@ async function release(
   try {
     if (!done) await reservation?.release();
   } finally {
-    if (!begun) await ticket?.release();
+    if (!begun && !done) await ticket?.release();
   }
 }
 
@@ -122,50 +121,40 @@ export class Admission {
       const watch = await this.watch(call.accountId);
       await call.permit.take();
       acquired.ticket = await this.#takeRate(call);
-      const tier = await this.#checkCredits(call);
+      const tier = await this.#parts.reservations.quote(call.accountId, call.reserve);
       await call.ready();
       const plan = call.plans[tier];
       const resources = estimateResources(plan);
       acquired.releaseSlot = await this.#takeSlot(call, resources);
-      return this.#admitted(call, { acquired, watch, tier, resources });
+      return {
+        plan,
+        reserve: async () => {
+          acquired.reservation ??= await this.#takeCredits(call, tier);
+          return acquired.reservation;
+        },
+        watch: (ms) => {
+          acquired.begun = true;
+          return watch(ms);
+        },
+        done: (size) => {
+          this.#learn(call.telemetry, plan, finishedWork(plan, resources, size));
+          acquired.done = true;
+        },
+        end: () => release(acquired, call.telemetry),
+      };
     } catch (error) {
       await release(acquired, call.telemetry);
       throw error;
     }
   }
 
-  #admitted(
-    call: AdmissionCall,
-    {
-      acquired,
-      watch,
-      tier,
-      resources,
-    }: { acquired: Acquired; watch: JobWatch; tier: Tier; resources: ResourceEstimate },
-  ): Admitted {
-    const plan = call.plans[tier];
-    return {
-      plan,
-      reserve: async () => {
-        acquired.reservation ??= await this.#takeCredits(call, tier);
-        return acquired.reservation;
-      },
-      watch: (ms) => {
-        acquired.begun = true;
-        return watch(ms);
-      },
-      done: (size) => {
-        // Networks that find a subject take a time of their own, and images in doubt take further runs, which their account
-        // pays: neither makes others' jobs look longer.
-        const { stages, attributes } = call.telemetry;
-        const { runs = 1, second = 'none' } = attributes;
-        if (!plan.prompt && runs === 1 && second === 'none')
-          this.#parts.estimate.learn(finishedWork(plan, resources, size), timesOf(stages));
-        acquired.begun = true;
-        acquired.done = true;
-      },
-      end: () => release(acquired, call.telemetry),
-    };
+  /**
+   * Networks that find a subject take a time of their own, and images in doubt take further runs, which their account pays:
+   * neither makes others' jobs look longer.
+   */
+  #learn({ stages, attributes }: RequestTelemetry, { prompt }: Plan, done: WorkSize): void {
+    const { runs = 1, second = 'none' } = attributes;
+    if (!prompt && runs === 1 && second === 'none') this.#parts.estimate.learn(done, timesOf(stages));
   }
 
   async #takeRate({ accountId, plans }: AdmissionCall): Promise<RateTicket> {
@@ -180,22 +169,10 @@ export class Admission {
     );
   }
 
-  /** The size that the account can pay for now. */
-  async #checkCredits({ accountId, reserve }: AdmissionCall): Promise<Tier> {
-    const quote = await this.#parts.reservations.quote(accountId, reserve);
-    if (quote.outcome === 'payable') return quote.tier;
-    throw insufficientCredits(quote);
-  }
-
   /** Reserves for a result of this size, for which memory is reserved, or for a smaller one. */
-  async #takeCredits(call: AdmissionCall, tier: Tier): Promise<Reservation> {
-    const { accountId, reserve, telemetry } = call;
+  #takeCredits({ accountId, reserve, telemetry }: AdmissionCall, tier: Tier): Promise<Reservation> {
     const request = { ...reserve, size: tier === 'preview' ? tier : reserve.size };
-    const reserved = await telemetry.timed('reserve', () =>
-      this.#parts.reservations.reserve(accountId, request),
-    );
-    if (reserved.outcome === 'reserved') return reserved.reservation;
-    throw insufficientCredits(reserved);
+    return telemetry.timed('reserve', () => this.#parts.reservations.reserve(accountId, request));
   }
 
   /** Waits for a slot of the scheduler, and returns the function that releases it. */

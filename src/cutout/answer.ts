@@ -1,23 +1,14 @@
 import { credits, formatCredits } from '../billing/price.ts';
-import type { IdempotentResult } from '../idempotency/idempotency.ts';
-import type { DeliveryOutcome } from '../idempotency/sharedResult.ts';
+import type { DeliveryOutcome, ResultHandle } from '../idempotency/sharedResult.ts';
 import type { RateLimit, RateState } from '../limits/rate.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import { type CachedResult, resultAttributes } from './cachedResult.ts';
 
-export interface CutoutResult extends Omit<CachedResult, 'charge'> {
-  /** True if an earlier answer carried this result and its charge. */
-  readonly replayed: boolean;
-  /** False if the charge is final and another answer reports it: the outcome of this one has no effect then. */
-  readonly tracksDelivery: boolean;
+export interface CutoutResult
+  extends Omit<CachedResult, 'charge'>,
+    Pick<ResultHandle<CachedResult>, 'replayed' | 'tracksDelivery' | 'end'> {
   /** The account's rate window after this call. */
   readonly rate: RateState;
-  /**
-   * Must be called once, with the outcome of the answer. The charge is final as soon as any part of an answer
-   * was sent; if this one was not delivered, the next one reports the charge. Without any answer nothing is
-   * charged.
-   */
-  end(outcome: DeliveryOutcome): Promise<void>;
 }
 
 interface AnswerCall {
@@ -38,9 +29,11 @@ const nothing = credits(0);
  * result ends `unsent`.
  */
 export async function answer(
-  { value, replayed, tracksDelivery, end }: IdempotentResult<CachedResult>,
+  handle: ResultHandle<CachedResult>,
   { accountId, signal, telemetry, release, rate, shared }: AnswerCall,
 ): Promise<CutoutResult> {
+  const { value, replayed, tracksDelivery } = handle;
+  const end = (outcome: DeliveryOutcome) => handle.end(outcome);
   try {
     const window = await rate.state(accountId);
     await release();

@@ -12,9 +12,9 @@ export interface CachedResult extends Encoded, Dimensions, Cacheable {
   readonly max: Dimensions;
   /** Box of the subject in the result. */
   readonly foreground: Box;
-  /** X-Type; undefined for level `none`. */
+  /** X-Type: the subject named or classified, at the requested level; undefined for level `none`. */
   readonly type: string | undefined;
-  /** X-Uncertainty-Score; -1: not known. */
+  /** X-Uncertainty-Score: the chance that a person has to look at the result (uncertaintyScore.ts); -1: not known. */
   readonly uncertainty: number;
   readonly charged: QuarterCredits;
   readonly stages: Stages;

@@ -1,18 +1,15 @@
 import type { ContentNames, Idempotency } from '../idempotency/idempotency.ts';
-import type { RateLimit } from '../limits/rate.ts';
 import { answer, type CutoutResult } from './answer.ts';
 import type { CachedResult } from './cachedResult.ts';
 import type { DownloadsFor } from './imageDownloads.ts';
 import { load } from './load.ts';
 import { createMakeResult, type ResultCall, type ResultParts } from './makeResult.ts';
-import type { PermitFor } from './permit.ts';
+import { Permit, type PermitParts } from './permit.ts';
 import type { Precheck } from './precheck.ts';
 import { publicError } from './publicError.ts';
 import type { CutoutRequest } from './request.ts';
 
-export interface CutoutParts extends ResultParts {
-  readonly rate: RateLimit;
-  readonly permitFor: PermitFor;
+export interface CutoutParts extends ResultParts, PermitParts {
   readonly idempotency: Idempotency<CachedResult>;
   /** Downloads images by address. */
   readonly downloadsFor: DownloadsFor;
@@ -37,11 +34,11 @@ export type Cutout = (request: CutoutRequest, call: CutoutCall) => Promise<Cutou
  * request, one buffer"). Work is shared by all callers that wait for its result.
  */
 export function createCutout(parts: CutoutParts): Cutout {
-  const { rate, admission, idempotency, downloadsFor, permitFor, precheck } = parts;
+  const { rate, admission, idempotency, downloadsFor, precheck } = parts;
   const makeResult = createMakeResult(parts);
   return async (request, call) => {
     const { accountId, idempotencyKey, retainUploads = () => () => {}, signal, telemetry } = call;
-    const permit = permitFor(accountId);
+    const permit = new Permit(parts, accountId);
     const downloads = downloadsFor({
       accountId,
       telemetry,

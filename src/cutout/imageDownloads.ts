@@ -3,9 +3,10 @@ import type { Downloader } from '../fetch/download.ts';
 import { DownloadError } from '../fetch/error.ts';
 import type { Attempts } from '../limits/attempts.ts';
 import type { DownloadLimit } from '../limits/downloads.ts';
-import { limitReached, outOfMemory, tooMany, tooManyDownloads } from '../limits/limitErrors.ts';
+import { limitReached, outOfMemory, tooManyDownloads } from '../limits/limitErrors.ts';
 import type { MemoryBudget, MemoryReservation } from '../limits/memoryBudget.ts';
 import type { RateLimit } from '../limits/rate.ts';
+import { retained } from '../limits/retained.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 
 /** Field of an address; it decides the code of its errors. */
@@ -38,7 +39,7 @@ export interface ImageDownloads {
    * called and everything that was retained is released.
    */
   fetch(url: string, field: UrlField, signal: AbortSignal): Promise<Uint8Array>;
-  /** The bytes are kept until the returned function is called, once; even if the request ends before. */
+  /** The bytes are kept until the returned function is called, even if the request ends before. */
   retain(): () => void;
   /** The request is over, with `error` if it failed. Only the first call counts. Never rejects. */
   end(error?: unknown): Promise<void>;
@@ -70,8 +71,8 @@ function publicDownloadError(error: unknown, field: UrlField, url: string): unkn
 class RequestDownloads implements ImageDownloads {
   readonly #parts: DownloadParts;
   readonly #call: DownloadCall;
-  /** The request itself, and each `retain`. */
-  #references = 1;
+  /** The memory of the images, held by the request and by all who retain it. */
+  readonly #retained = retained(() => this.#reservation?.resize(0));
   /** Whether `precheck` has let this request pass. */
   #checked = false;
   #reservation: MemoryReservation | undefined;
@@ -109,10 +110,9 @@ class RequestDownloads implements ImageDownloads {
   }
 
   retain(): () => void {
-    this.#references += 1;
     // Where the request has ended, its images were not counted any more.
     this.#reservation?.resize(this.#bytes);
-    return () => this.#release();
+    return this.#retained.retain();
   }
 
   async end(error?: unknown): Promise<void> {
@@ -120,7 +120,7 @@ class RequestDownloads implements ImageDownloads {
     this.#ended = true;
     const inVain = this.#failed || (error instanceof AppError && error.status < 500);
     if (this.#began && inVain) await this.#parts.failures.failed(downloadSourceOf(this.#call.accountId));
-    this.#release();
+    this.#retained.end();
   }
 
   /** An account with many failed downloads has to wait. */
@@ -151,7 +151,7 @@ class RequestDownloads implements ImageDownloads {
     why: { readonly reason: Reason; readonly retryAfter: number },
   ): Promise<AppError> {
     const { accountId, rate } = this.#call;
-    return rate ? tooMany(await rate.state(accountId), detail, why) : limitReached(detail, why);
+    return limitReached(detail, { ...why, ...(rate && { window: await rate.state(accountId) }) });
   }
 
   async #download(url: URL, signal: AbortSignal): Promise<Uint8Array> {
@@ -173,11 +173,6 @@ class RequestDownloads implements ImageDownloads {
     } finally {
       reservation.resize(this.#bytes);
     }
-  }
-
-  #release(): void {
-    this.#references -= 1;
-    if (this.#references === 0) this.#reservation?.resize(0);
   }
 }
 

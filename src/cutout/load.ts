@@ -1,16 +1,10 @@
-import type { Content } from '../idempotency/idempotency.ts';
 import type { Probe, ProbeLimits } from '../image/types.ts';
 import type { JobWatch } from '../limits/pixelJobs.ts';
 import type { ImageDownloads } from './imageDownloads.ts';
-import { probeImage, type SentImages } from './probeInputs.ts';
+import { type Loaded, probeImage } from './probeInputs.ts';
 import { withMaskErrors } from './publicError.ts';
 import { readSource } from './readSource.ts';
 import { type CutoutRequest, settingsOf } from './request.ts';
-
-/** The images of a request and the text of its options. */
-export interface Loaded extends Content, SentImages {
-  readonly image: Uint8Array;
-}
 
 interface LoadParts {
   /**

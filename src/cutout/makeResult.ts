@@ -1,15 +1,11 @@
-import { insufficientCredits } from '../billing/creditCheck.ts';
 import type { QuarterCredits } from '../billing/price.ts';
-import { InsufficientCredits, type Payment, type Reservation } from '../billing/types.ts';
+import type { Payment, Reservation } from '../billing/types.ts';
 import type { ContentNames } from '../idempotency/idempotency.ts';
 import type { Charged } from '../idempotency/sharedResult.ts';
 import { assertFits } from '../image/encode.ts';
 import type { ProbeLimits } from '../image/types.ts';
-import type { RequestTelemetry } from '../ops/telemetry.ts';
-import type { Admission, Admitted } from './admission.ts';
+import type { Admission, AdmissionCall, Admitted } from './admission.ts';
 import type { CachedResult } from './cachedResult.ts';
-import type { Loaded } from './load.ts';
-import type { Permit } from './permit.ts';
 import {
   type Decoded,
   Pipeline,
@@ -18,7 +14,7 @@ import {
   type PipelineResult,
 } from './pipeline.ts';
 import { makePlans, type Plan, type Plans, tierToReserve } from './plan.ts';
-import { probeInputs } from './probeInputs.ts';
+import { type Loaded, probeInputs } from './probeInputs.ts';
 import type { CutoutRequest } from './request.ts';
 
 export interface ResultParts extends PipelineParts {
@@ -29,14 +25,8 @@ export interface ResultParts extends PipelineParts {
 }
 
 /** The call for which a result is made; others may wait for it too. */
-export interface ResultCall {
-  readonly accountId: string;
+export interface ResultCall extends Pick<AdmissionCall, 'accountId' | 'deadline' | 'telemetry' | 'permit'> {
   readonly requestId: string;
-  /** `performance.now()` of the deadline; absent: none. */
-  readonly deadline?: number;
-  readonly telemetry: RequestTelemetry;
-  /** The permit of the request, which step 4 takes unless a download has taken it. */
-  readonly permit: Pick<Permit, 'take'>;
 }
 
 /** Content whose result is made. */
@@ -45,13 +35,6 @@ interface ResultContent extends ContentNames {
   /** Aborts when the last of those who wait for the result leaves. */
   readonly signal: AbortSignal;
 }
-
-/** Steps 3 to 6: makes a result from what was loaded, and charges it. */
-type MakeResult = (
-  request: CutoutRequest,
-  call: ResultCall,
-  content: ResultContent,
-) => Promise<Charged<CachedResult>>;
 
 /**
  * Step 6: charges the finished work (billing/settlement.ts `settle`) and returns the cacheable result. Rejects
@@ -69,11 +52,9 @@ async function charge(
   }: Omit<PipelineCall, 'accountId' | 'imageId' | 'watch'> & Pick<ResultParts, 'onCharge'>,
 ): Promise<Charged<CachedResult>> {
   signal.throwIfAborted();
-  const { payment, ...settlement } = await telemetry
-    .timed('settle', () => reservation.settle(rest.uncertainty))
-    .catch((error: unknown) => {
-      throw error instanceof InsufficientCredits ? insufficientCredits(error.shortfall) : error;
-    });
+  const { payment, ...settlement } = await telemetry.timed('settle', () =>
+    reservation.settle(rest.uncertainty),
+  );
   // Counted where the charge is made: the first client may have left, and after an interrupted answer another one reports
   // the same charge, which would then count twice.
   if (payment !== undefined) {
@@ -107,10 +88,15 @@ async function decodeAndReserve(
   return { plan, decoded: await pipeline.decode(plan, call), reservation };
 }
 
-export function createMakeResult(parts: ResultParts): MakeResult {
+/** Steps 3 to 6: makes a result from what was loaded, and charges it. */
+export function createMakeResult(parts: ResultParts) {
   const { admission, onCharge } = parts;
   const pipeline = new Pipeline(parts);
-  return async (request, call, { loaded, repeat, imageId, signal }) => {
+  return async (
+    request: CutoutRequest,
+    call: ResultCall,
+    { loaded, repeat, imageId, signal }: ResultContent,
+  ): Promise<Charged<CachedResult>> => {
     const { accountId, requestId, deadline, telemetry, permit } = call;
     // 3. Plan.
     const inputs = await probeInputs(request, loaded, parts, telemetry);

@@ -1,8 +1,9 @@
 import type { ConcurrencyLimit } from '../limits/concurrency.ts';
 import { tooMany } from '../limits/limitErrors.ts';
 import type { RateLimit } from '../limits/rate.ts';
+import { retained } from '../limits/retained.ts';
 
-interface PermitParts {
+export interface PermitParts {
   readonly concurrency: ConcurrencyLimit;
   /** Says what the 429 reports of the account's window. */
   readonly rate: Pick<RateLimit, 'state'>;
@@ -16,10 +17,12 @@ interface PermitParts {
 export class Permit {
   readonly #parts: PermitParts;
   readonly #accountId: string;
-  /** The request itself, and each `retain`. */
-  #references = 1;
-  #ended = false;
   #leave: (() => Promise<void>) | undefined;
+  readonly #retained = retained(async () => {
+    const leave = this.#leave;
+    this.#leave = undefined;
+    await leave?.();
+  });
 
   constructor(parts: PermitParts, accountId: string) {
     this.#parts = parts;
@@ -39,32 +42,9 @@ export class Permit {
     );
   }
 
-  /** The permit is held until the returned function is called, once; even if the request ends before. */
-  retain(): () => Promise<void> {
-    this.#references += 1;
-    return () => this.#release();
-  }
+  /** The permit is held until the returned function is called, even if the request ends before. */
+  readonly retain = this.#retained.retain;
 
   /** The request is over. Only the first call counts. Never rejects. */
-  async end(): Promise<void> {
-    if (this.#ended) return;
-    this.#ended = true;
-    await this.#release();
-  }
-
-  async #release(): Promise<void> {
-    this.#references -= 1;
-    if (this.#references > 0) return;
-    const leave = this.#leave;
-    this.#leave = undefined;
-    await leave?.();
-  }
+  readonly end = this.#retained.end;
 }
-
-/** Returns the permit of a new request of the account, not taken yet. */
-export type PermitFor = (accountId: string) => Permit;
-
-export const createPermitFor =
-  (parts: PermitParts): PermitFor =>
-  (accountId) =>
-    new Permit(parts, accountId);

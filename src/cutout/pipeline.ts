@@ -11,11 +11,11 @@ import { fromSrgb } from '../image/profileConversion.ts';
 import type { Dimensions, JobLimits, Raster } from '../image/types.ts';
 import type { JobWatch } from '../limits/pixelJobs.ts';
 import type { RequestTelemetry, Stages } from '../ops/telemetry.ts';
-import { resultAttributes } from './cachedResult.ts';
+import { type CachedResult, resultAttributes } from './cachedResult.ts';
 import { isEmptyForeground, type NetworkProfile, type Plan, typeLabel } from './plan.ts';
 import { withMaskErrors } from './publicError.ts';
 import type { NetworkSize } from './qualityProfile.ts';
-import type { SubjectSelection } from './subjectSelection.ts';
+import { outputKey, type SubjectSelection } from './subjectSelection.ts';
 import { type UncertaintyCurve, uncertaintyScore } from './uncertaintyScore.ts';
 
 export interface PipelineParts extends NetworkProfile {
@@ -45,14 +45,9 @@ export interface PipelineCall {
   readonly telemetry: RequestTelemetry;
 }
 
-export interface PipelineResult extends Dimensions {
+export interface PipelineResult
+  extends Pick<CachedResult, 'width' | 'height' | 'foreground' | 'type' | 'uncertainty'> {
   readonly encoded: Encoded;
-  /** Box of the subject in the result. */
-  readonly foreground: Box;
-  /** X-Type: the subject named or classified, at the requested level; undefined for level `none`. */
-  readonly type: string | undefined;
-  /** X-Uncertainty-Score: the chance that a person has to look at the result (uncertaintyScore.ts); -1: not known. */
-  readonly uncertainty: number;
 }
 
 /** An image for one `cutOut`, which works in its buffer, and the mask that was sent with it. */
@@ -198,7 +193,8 @@ export class Pipeline {
     const secondName = second?.loaded ? second.name : undefined;
     const outputs = plan.prompt && selection?.outputs;
     const outputSettings = { networks: [network.name, secondName], sizes: [decoded, result, input] };
-    const cached = imageKey === undefined ? undefined : outputs?.get(imageKey, outputSettings);
+    const key = imageKey === undefined ? undefined : outputKey(imageKey, outputSettings);
+    const cached = key === undefined ? undefined : outputs?.get(key);
     const matte = await engine.matte(
       decoded,
       {
@@ -216,7 +212,7 @@ export class Pipeline {
       },
       { signal },
     );
-    if (imageKey !== undefined && matte.output) outputs?.set(imageKey, outputSettings, matte.output);
+    if (key !== undefined && matte.output) outputs?.set(key, matte.output);
     telemetry.ended(matteTimes(matte, classify));
     const subject = namedSubject(plan) ?? matte.subject?.type ?? 'other';
     telemetry.add({ runs: matte.runs, second: matte.secondLook, ...(matte.subject && { type: subject }) });

@@ -1,5 +1,6 @@
 import type { Keyv } from 'keyv';
-import { type CreditCheck, insufficientCredits } from '../billing/creditCheck.ts';
+import { isInsufficientCredits } from '../billing/insufficientCredits.ts';
+import type { Reservations } from '../billing/types.ts';
 import { textHash } from '../idempotency/hash.ts';
 import { windowUsedUp } from '../limits/limitErrors.ts';
 import type { RateLimit } from '../limits/rate.ts';
@@ -8,7 +9,7 @@ import type { CutoutRequest } from './request.ts';
 
 interface PrecheckParts {
   readonly rate: Pick<RateLimit, 'state'>;
-  readonly checkCredit: CreditCheck;
+  readonly reservations: Pick<Reservations, 'quote'>;
   /**
    * Addresses that passed the check, by account, for as long as results are cached. Undefined: results are not cached.
    */
@@ -29,19 +30,22 @@ function addressesOf({ source, background }: CutoutRequest): readonly (string | 
   return [address(source), background.kind === 'image' ? address(background.source) : undefined];
 }
 
-/** Names the size as the credit check does. */
+/** Names the size as the ledger does. */
 const payableTier = (size: CutoutRequest['size']) => (size === 'preview' || size === 'auto' ? size : 'full');
 
-export function createPrecheck({ rate, checkCredit, permitted }: PrecheckParts): Precheck {
+export function createPrecheck({ rate, reservations, permitted }: PrecheckParts): Precheck {
   return async (request, accountId, permit) => {
     const state = await rate.state(accountId);
     if (state.remaining === 0) throw windowUsedUp(state);
     const name = textHash(JSON.stringify([accountId, addressesOf(request)]));
-    const shortfall = await checkCredit(accountId, payableTier(request.size));
     // Best effort: a store that is full or unreachable only forgets, and refuses nothing that can be paid for.
     const unknown = () => false;
-    if (!shortfall) await permitted?.set(name, true).catch(unknown);
-    else if (!(await permitted?.get(name).catch(unknown))) throw insufficientCredits(shortfall);
+    try {
+      await reservations.quote(accountId, { size: payableTier(request.size) });
+      await permitted?.set(name, true).catch(unknown);
+    } catch (error) {
+      if (!isInsufficientCredits(error) || !(await permitted?.get(name).catch(unknown))) throw error;
+    }
     await permit.take();
   };
 }

@@ -1,6 +1,7 @@
 import { fail } from '../errors.ts';
 import { roiFault } from '../geometry/roi.ts';
 import { promptFault, type SubjectPrompt } from '../geometry/subjectPrompt.ts';
+import type { Content } from '../idempotency/idempotency.ts';
 import { hasShapeOf } from '../image/mask.ts';
 import { probe } from '../image/probe.ts';
 import type { Dimensions, Probe, ProbeLimits } from '../image/types.ts';
@@ -27,11 +28,8 @@ export async function probeImage(
   return probed;
 }
 
-/** The images of a request, as they were sent. */
-export interface SentImages {
-  readonly image: Uint8Array;
-  readonly background?: Uint8Array | undefined;
-  readonly mask?: Uint8Array | undefined;
+/** The images of a request, as they were sent, and the text of its options. */
+export interface Loaded extends Content {
   /**
    * Returns what the image's header says, which is read once: before a background is downloaded, or else in step 3. Rejects as
    * `probeImage`.
@@ -82,7 +80,7 @@ const guidanceBy = ({ box }: SubjectPrompt) => (box ? 'box' : 'points');
  */
 export async function probeInputs(
   request: CutoutRequest,
-  { image: bytes, background, mask, header, watch }: SentImages,
+  { image: bytes, background, mask, header, watch }: Loaded,
   { limits, selection }: InputParts,
   telemetry: RequestTelemetry,
 ): Promise<Inputs> {

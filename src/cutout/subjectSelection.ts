@@ -1,10 +1,10 @@
 import type { Selector } from '../engine/selector.ts';
-import type { Embedding, Pixels, SubjectMask } from '../engine/types.ts';
+import type { Embedding, NetworkOutput, Pixels, SubjectMask } from '../engine/types.ts';
 import { initialPrompt, type NormalisedPrompt } from '../geometry/subjectPrompt.ts';
 import { BoundedStore } from '../idempotency/boundedStore.ts';
 import { contentKey } from '../idempotency/resultStore.ts';
 import { SingleFlight } from '../idempotency/singleFlight.ts';
-import { OutputCache } from './outputCache.ts';
+import type { Dimensions } from '../image/types.ts';
 
 interface SelectionCall {
   readonly accountId: string;
@@ -25,17 +25,15 @@ interface FoundSubject {
   readonly imageKey: string | undefined;
 }
 
-/** Promptable segmentation (SAM 2): finds the subject that points or a box show. */
-export interface SubjectSelection {
-  /** False where the networks are not installed and may not be downloaded. */
-  available(): Promise<boolean>;
-  /** Waits until the networks are downloaded and loaded. */
-  ready(signal: AbortSignal): Promise<void>;
-  /** Borrows the pixels until the promise settles. */
-  find(call: SelectionCall): Promise<FoundSubject>;
-  /** The matting networks' outputs for images of which a subject was selected. */
-  readonly outputs: Pick<OutputCache, 'get' | 'set'>;
+/** What the matting networks' output for an image depends on, beside its bytes. */
+interface OutputSettings {
+  readonly networks: readonly (string | undefined)[];
+  /** The sizes of the decoded image, of the result and of the network's input. */
+  readonly sizes: readonly Dimensions[];
 }
+
+export const outputKey = (imageKey: string, { networks, sizes }: OutputSettings): string =>
+  JSON.stringify([imageKey, networks, sizes.map(({ width, height }) => [width, height])]);
 
 type EmbeddingData = Pick<Embedding, 'data'>;
 
@@ -52,12 +50,16 @@ interface Bounds {
 const shares = { embeddings: 0.6, outputs: 0.35, masks: 0.05 } as const;
 
 /**
- * Embeds an image once for all prompts of its account: embeddings are cached as long as results are, by the name of
+ * Promptable segmentation (SAM 2): finds the subject that points or a box show. Embeds an image once for all prompts of its account: embeddings are cached as long as results are, by the name of
  * the image and the size at which it was decoded. Calls that need the same one wait for it. Which part of an image a cached
  * output of the matting networks is of depends on the mask of the initial prompt, which is cached too.
  */
-export class CachedSubjectSelection implements SubjectSelection {
-  readonly outputs: OutputCache;
+export class SubjectSelection {
+  /**
+   * The matting networks' last output for each image of which a subject was selected, by `outputKey`: a further click on the
+   * same subject runs the decoder of points and the refinement only.
+   */
+  readonly outputs: BoundedStore<NetworkOutput>;
   readonly #selector: Selector;
   readonly #caches: boolean;
   readonly #embeddings: BoundedStore<EmbeddingData>;
@@ -69,15 +71,19 @@ export class CachedSubjectSelection implements SubjectSelection {
     this.#selector = selector;
     const ttlMs = ttlSeconds * 1000;
     this.#caches = ttlMs > 0;
-    this.#embeddings = new BoundedStore(shares.embeddings * maxBytes, ({ data }) => data.length, ttlMs);
-    this.#masks = new BoundedStore(shares.masks * maxBytes, ({ data }) => data.length, ttlMs);
-    this.outputs = new OutputCache(shares.outputs * maxBytes, ttlMs);
+    const cache = <T extends { readonly data: Uint8Array }>(share: number) =>
+      new BoundedStore<T>(share * maxBytes, ({ data }) => data.length, ttlMs);
+    this.#embeddings = cache(shares.embeddings);
+    this.#masks = cache(shares.masks);
+    this.outputs = cache(shares.outputs);
   }
 
+  /** False where the networks are not installed and may not be downloaded. */
   available(): Promise<boolean> {
     return this.#selector.available();
   }
 
+  /** Waits until the networks are downloaded and loaded. */
   ready(signal: AbortSignal): Promise<void> {
     return this.#selector.ready(signal);
   }
@@ -87,6 +93,7 @@ export class CachedSubjectSelection implements SubjectSelection {
     return this.#embeddings.bytes + this.#masks.bytes + this.outputs.bytes;
   }
 
+  /** Borrows the pixels until the promise settles. */
   async find({ accountId, imageId, pixels, prompt, signal }: SelectionCall): Promise<FoundSubject> {
     // The embedding of another size is another one: a result must not depend on which came first.
     const imageKey =

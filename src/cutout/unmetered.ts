@@ -11,23 +11,19 @@ import { Admission } from './admission.ts';
 import type { CachedResult } from './cachedResult.ts';
 import type { CutoutParts } from './cutout.ts';
 import { noDownloads } from './imageDownloads.ts';
-import { createPermitFor } from './permit.ts';
 
 const nothing = credits(0);
 
 const unmeteredReservations: Reservations = {
-  quote: async (_accountId, { size }) => ({ outcome: 'payable', tier: size === 'auto' ? 'full' : size }),
+  quote: async (_accountId, { size }) => (size === 'auto' ? 'full' : size),
   reserve: async (_accountId, { size }) => ({
-    outcome: 'reserved',
-    reservation: {
-      id: 0,
-      tier: size === 'auto' ? 'full' : size,
-      payment: 'free',
-      settle: async () => ({ charged: nothing, payment: undefined, charge: undefined }),
-      isChargeValid: async () => true,
-      deliver: async () => {},
-      release: async () => {},
-    },
+    id: 0,
+    tier: size === 'auto' ? 'full' : size,
+    payment: 'free',
+    settle: async () => ({ charged: nothing, payment: undefined, charge: undefined }),
+    isChargeValid: async () => true,
+    deliver: async () => {},
+    release: async () => {},
   }),
   addAnswer: async () => undefined,
 };
@@ -38,7 +34,7 @@ const unmeteredReservations: Reservations = {
  */
 export function unmetered(
   running: number,
-): Pick<CutoutParts, 'rate' | 'admission' | 'permitFor' | 'idempotency' | 'downloadsFor' | 'precheck'> {
+): Pick<CutoutParts, 'rate' | 'admission' | 'concurrency' | 'idempotency' | 'downloadsFor' | 'precheck'> {
   const rate = new InMemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, systemClock);
   const admission = new Admission({
     rate,
@@ -52,7 +48,7 @@ export function unmetered(
   return {
     rate,
     admission,
-    permitFor: createPermitFor({ rate, concurrency: new InMemoryConcurrencyLimit(0) }),
+    concurrency: new InMemoryConcurrencyLimit(0),
     idempotency: new Idempotency<CachedResult>(undefined),
     downloadsFor: noDownloads,
     precheck: async () => {},

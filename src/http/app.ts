@@ -1,14 +1,9 @@
 import Koa from 'koa';
-import type { Purchases } from '../billing/stripeCheckout.ts';
-import type { Balances } from '../billing/types.ts';
 import type { Cutout } from '../cutout/cutout.ts';
 import type { TakeImage } from '../improve/takeImage.ts';
-import type { Attempts } from '../limits/attempts.ts';
 import type { FairScheduler } from '../limits/fairScheduler.ts';
 import type { MemoryBudget } from '../limits/memoryBudget.ts';
-import type { RateLimit } from '../limits/rate.ts';
 import type { Health } from '../ops/health.ts';
-import type { Logger } from '../ops/log.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import { type Recorder, requestLog } from '../ops/record.ts';
 import { consoleBodyLimits, imageBodyLimits, smallBodyLimits } from './body/limits.ts';
@@ -25,9 +20,8 @@ import { receiveBody, receiveRawBody } from './middleware/receiveBody.ts';
 import { record, requestId } from './middleware/record.ts';
 import { checkTargetAndHost, mergeSlashes } from './middleware/requestTarget.ts';
 import { accountRoute } from './route/account/route.ts';
-import { type AdminParts, adminRoutes } from './route/admin/route.ts';
+import { adminRoutes } from './route/admin/route.ts';
 import { billingRoutes } from './route/billing/route.ts';
-import type { ConsoleParts } from './route/console/access.ts';
 import { consoleRoutes } from './route/console/route.ts';
 import { cutoutRoute } from './route/cutout/route.ts';
 import { cutoutFields } from './route/cutout/schema.ts';
@@ -39,36 +33,27 @@ import { pagesRoutes } from './route/pages/route.ts';
 import { type SignInParts, signInRoutes } from './route/signin/route.ts';
 import { createRouter, type Route } from './router.ts';
 
-interface AppParts extends ReadinessParts {
+export interface AppParts extends ReadinessParts, SignInParts {
   readonly version: string;
-  readonly logger: Logger;
   /** Called for every request, in addition to the log. */
-  readonly recorders?: readonly Recorder[];
+  readonly recorders: readonly Recorder[];
   /** Time limit of a request in seconds. */
   readonly timeout: number;
-  readonly authenticate: Authenticate;
-  readonly balances: Balances;
-  readonly rate: RateLimit;
   /** The scheduler of the use case, for refusals before an upload. */
   readonly scheduler: Pick<FairScheduler, 'refusal'>;
   /** Budget of bodies and answers. */
   readonly memory: MemoryBudget;
   readonly cutout: Cutout;
   readonly takeImage: TakeImage;
-  /** The operators' API; requires the token. */
-  readonly admin?: AdminParts & { readonly token: string };
-  /** Metrics on this port; require the token. */
-  readonly metrics?: { readonly metrics: Metrics; readonly token: string };
-  /** The shop for credits. */
-  readonly purchases?: Purchases;
-  /** Unknown keys and wrong tokens, by address. */
-  readonly attempts: Attempts;
+  /** Token of the operators' API; absent: there is none. */
+  readonly adminToken: string | undefined;
+  /** Metrics on this port, which require the token; both absent: there are none. */
+  readonly metrics: Metrics | undefined;
+  readonly metricsToken: string | undefined;
   /** Number of proxies in front whose X-Forwarded-For is trusted; 0: none. */
-  readonly proxies?: number;
-  /** Folder of the built pages (web/); absent: none are served. */
-  readonly pages?: string;
-  /** The console's API and sign-in. */
-  readonly console?: ConsoleParts & Pick<SignInParts, 'secure' | 'signUpCredits'>;
+  readonly proxies: number;
+  /** Folder of the built pages (web/). */
+  readonly pages: string;
 }
 
 /** Kept-alive connections would outlive a stopping process. */
@@ -81,8 +66,9 @@ const closeWhenStopping =
 
 /** Returns all routes, each with its guards. */
 function routesOf(parts: AppParts): Route[] {
-  const { logger, health, authenticate, attempts, memory, rate, cutout, takeImage } = parts;
-  const { admin, purchases, metrics, pages, console: people } = parts;
+  const { logger, health, stores, attempts, memory, rate, cutout, takeImage } = parts;
+  const { adminToken, purchases, metrics, metricsToken } = parts;
+  const authenticate: Authenticate = (hash) => stores.accounts.authenticate(hash);
   // Guards are before a body, so that a refused request uploads nothing, and after it, because uploading may take long.
   const authenticateKey = auth(authenticate, attempts);
   const keyAfterBody = authAfterBody(authenticate);
@@ -106,29 +92,29 @@ function routesOf(parts: AppParts): Route[] {
   };
   return [
     cutoutRoute(cutoutGuards, cutout, logger),
-    accountRoute([authenticateKey], parts.balances),
+    accountRoute([authenticateKey], stores.ledger),
     improveRoute([authenticateKey, available(health), improveBody, keyAfterBody], takeImage),
-    ...(admin ? adminRoutes([tokenGuard(admin.token, 'operator', attempts)], smallBody, admin) : []),
+    ...(adminToken ? adminRoutes([tokenGuard(adminToken, 'operator', attempts)], smallBody, stores) : []),
     ...(purchases ? billingRoutes(billingGuards, purchases, logger) : []),
     ...healthRoutes(parts),
-    ...(metrics ? [metricsRoute(metrics.metrics, metrics.token, attempts)] : []),
-    ...docsRoutes(parts.version, people?.origin),
-    ...(pages ? pagesRoutes(pages) : []),
-    ...(people ? consoleRoutes(people, receiveBody(memory, consoleBodyLimits)) : []),
-    ...(people ? signInRoutes({ ...people, logger }) : []),
+    ...(metrics && metricsToken ? [metricsRoute(metrics, metricsToken, attempts)] : []),
+    ...docsRoutes(parts.version, parts.origin),
+    ...pagesRoutes(parts.pages),
+    ...consoleRoutes(parts, receiveBody(memory, consoleBodyLimits)),
+    ...signInRoutes(parts),
   ];
 }
 
 /** Creates the application from its parts; opens nothing and does not listen. */
 export function createApp(parts: AppParts): Koa<State, object> {
-  const { logger, proxies = 0 } = parts;
+  const { logger, proxies } = parts;
   const app = new Koa<State, object>({ proxy: proxies > 0, maxIpsCount: proxies });
   // Koa's own handler is reached only after an answer has begun: by a broken connection.
   app.on('error', (error: unknown) => logger.debug({ err: error }, 'connection'));
   app.use(headBeforeBody);
   app.use(requestId);
   app.use(forwarded(proxies, logger));
-  app.use(record([...(parts.recorders ?? []), requestLog(logger)], logger));
+  app.use(record([...parts.recorders, requestLog(logger)], logger));
   app.use(closeResponseFile);
   app.use(cors);
   app.use(closeWhenStopping(parts.health));

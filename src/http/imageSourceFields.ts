@@ -23,15 +23,12 @@ export function parseUrl(form: Form, field: 'image_url' | 'bg_image_url'): strin
  * `invalid_image_url`.
  */
 export function parseSource(form: Form): Source {
+  const given = sourceFields
+    .map(([name]) => name)
+    .filter((name) => form.files.has(name) || form.text.has(name));
+  if (given.length > 1) throw fail('multiple_sources', { detail: `Received: ${given.join(', ')}.` });
   const file = form.files.get('image_file');
   const base64 = form.text.get('image_file_b64');
-  const hasUrl = form.text.has('image_url');
-  const given = [
-    ...(file ? ['image_file'] : []),
-    ...(base64 === undefined ? [] : ['image_file_b64']),
-    ...(hasUrl ? ['image_url'] : []),
-  ];
-  if (given.length > 1) throw fail('multiple_sources', { detail: `Received: ${given.join(', ')}.` });
   if (file) return { kind: 'bytes', bytes: file.data };
   if (base64 !== undefined) return { kind: 'base64', text: base64 };
   const url = parseUrl(form, 'image_url');

@@ -111,9 +111,7 @@ export function perSubject<T>(grammar: OptionParser<T>, wording: Wording): Optio
     return any === undefined ? undefined : { any };
   };
   return {
-    ...wording,
-    schema: readable(plain, { examples: [...examples] }),
-    expected,
+    ...option(readable(plain, { examples: [...examples] }), { ...wording, fallback: {}, expected }),
     perSubject: true,
     read(name, form) {
       const parsed = parseBySubject(name, form.text, { ...grammar, parse });

@@ -37,25 +37,23 @@ interface Settings {
   readonly port: string;
 }
 
+/** Why the port cannot be opened, and what to do; undefined for another fault. */
+function portFault(code: string | undefined, host: string, port: number, settings: Settings) {
+  const at = `${host} port ${port}`;
+  if (code === 'EADDRINUSE')
+    return `Another program already listens on ${at}. Stop it, or set ${settings.port} to another port.`;
+  if (code === 'EACCES')
+    return `This user is not allowed to listen on ${at}. Set ${settings.port} to 1024 or above.`;
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
+    return `${settings.host} must be an address of this machine, not "${host}".`;
+  return undefined;
+}
+
 function listening(server: Server, host: string, port: number, settings: Settings): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: Error & { code?: string }) => {
-      const at = `${host} port ${port}`;
-      if (error.code === 'EADDRINUSE')
-        return reject(
-          new UserError(
-            `Another program already listens on ${at}. Stop it, or set ${settings.port} to another port.`,
-          ),
-        );
-      if (error.code === 'EACCES')
-        return reject(
-          new UserError(
-            `This user is not allowed to listen on ${at}. Set ${settings.port} to 1024 or above.`,
-          ),
-        );
-      if (error.code === 'EADDRNOTAVAIL' || error.code === 'ENOTFOUND')
-        return reject(new UserError(`${settings.host} must be an address of this machine, not "${host}".`));
-      reject(error);
+      const fault = portFault(error.code, host, port, settings);
+      reject(fault === undefined ? error : new UserError(fault));
     });
     server.listen({ host, port }, () => resolve(server.address() as AddressInfo));
   });

@@ -1,7 +1,7 @@
 import type { Repeatable } from './chargedContent.ts';
 import { type FurtherImages, textHash } from './hash.ts';
 import { contentKey, type KeyedHandle, type ResultStats, type ResultStore } from './resultStore.ts';
-import { type Charged, type DeliveryOutcome, type ResultHandle, SharedResult } from './sharedResult.ts';
+import { type Charged, type ResultHandle, SharedResult } from './sharedResult.ts';
 import { byHandle, SingleFlight } from './singleFlight.ts';
 
 /** The inputs of a call, once they are loaded; calls with equal content share one result. */
@@ -34,22 +34,6 @@ export interface Caller {
 
 /** Work that is shared: the signal aborts when the last caller that waits for it leaves. */
 type SharedWork<T> = (signal: AbortSignal) => Promise<T>;
-
-export interface IdempotentResult<T> {
-  readonly value: T;
-  /**
-   * False for the first of all callers that get this value: its answer reports the charge.
-   * True for all others: nothing is charged to them.
-   */
-  readonly replayed: boolean;
-  /** False if the charge is final and another answer reports it: the outcome of this one has no effect then. */
-  readonly tracksDelivery: boolean;
-  /**
-   * Ends this use of the result; the caller calls it once, when the outcome of its answer is known. If it was not delivered, the next caller
-   * becomes the first. A result of which nothing was ever sent is void, and its charge is released.
-   */
-  end(outcome: DeliveryOutcome): Promise<void>;
-}
 
 /**
  * Repeated requests (docs/contract.md section 5.1): a call with an Idempotency-Key, or with an image and settings, that
@@ -91,7 +75,7 @@ export class Idempotency<T> {
    * The result for the caller's Idempotency-Key. `byContent` is not called for a known key; it loads what the caller sent and
    * ends with `resultForContent`. Rejects as that does, or with the signal's reason when the caller leaves.
    */
-  async resultFor(caller: Caller, byContent: SharedWork<KeyedHandle<T>>): Promise<IdempotentResult<T>> {
+  async resultFor(caller: Caller, byContent: SharedWork<KeyedHandle<T>>): Promise<ResultHandle<T>> {
     const { accountId, idempotencyKey, signal } = caller;
     const handle =
       this.#store && idempotencyKey !== undefined
@@ -104,17 +88,10 @@ export class Idempotency<T> {
           )
         : (await byContent(signal)).handle;
     // A caller that left in the same moment must not be the one that reports the charge.
-    const first = !signal.aborted && (await handle.claimChargeReport());
-    if (signal.aborted) {
-      await handle.end('unsent');
-      throw signal.reason;
-    }
-    return {
-      value: handle.value,
-      replayed: !first,
-      tracksDelivery: handle.tracksDelivery,
-      end: (outcome) => handle.end(outcome),
-    };
+    if (!signal.aborted) await handle.claimChargeReport();
+    if (!signal.aborted) return handle;
+    await handle.end('unsent');
+    throw signal.reason;
   }
 
   /**
@@ -133,10 +110,9 @@ export class Idempotency<T> {
       const names = { repeat: undefined, imageId: undefined };
       return { handle: unsharedHandle(await make(names, signal)), contentKey: '' };
     }
-    const ids = await store.contentId(content.image, content.settings, content, { accountId, signal });
+    const ids = await store.contentId(content.image, content.settings, content, signal);
     const key = contentKey(accountId, ids.content);
-    const repeat =
-      store.rememberMs === undefined ? undefined : { content: ids.content, forMs: store.rememberMs };
+    const repeat = { content: ids.content, forMs: store.ttlMs };
     const work = async (sharedSignal: AbortSignal) => ({
       handle: firstHandle(store.wrap(await make({ repeat, imageId: ids.image }, sharedSignal))),
       contentKey: key,

@@ -1,18 +1,11 @@
 import { Keyv } from 'keyv';
 import { BoundedStore } from './boundedStore.ts';
 import { type ContentIdentifier, createContentIdentifier } from './hash.ts';
-import type { Acquired, KeyedHandle, ResultStats, ResultStore } from './resultStore.ts';
+import type { Acquired, KeyedHandle, ResultStats, ResultStore, ResultStoreOptions } from './resultStore.ts';
 import { type Charged, SharedResult } from './sharedResult.ts';
 
-interface InMemoryStoreOptions<T> {
-  readonly ttlSeconds: number;
-  /** Bound of all cached results together. */
-  readonly maxBytes: number;
+interface InMemoryStoreOptions<T> extends ResultStoreOptions {
   readonly bytesOf: (value: T) => number;
-  /** 32 persistent bytes: names then outlive the process, and the ledger can remember charges by them. */
-  readonly contentKey?: Uint8Array;
-  /** Called if a result could not be cached; the request that made it succeeds nevertheless. */
-  readonly onError: (error: unknown) => void;
 }
 
 type CacheEntry<T> = SharedResult<T> | { readonly sameAs: string };
@@ -23,7 +16,7 @@ const lease = { outcome: 'leased', release: async () => {} } as const;
 /** Results cached in the memory of one process. */
 export class InMemoryResultStore<T> implements ResultStore<T> {
   readonly contentId: ContentIdentifier;
-  readonly rememberMs: number | undefined;
+  readonly ttlMs: number;
   /** The results in the envelope of keyv. */
   readonly #store: BoundedStore<{ readonly value: CacheEntry<T> }>;
   readonly #cache: Keyv<CacheEntry<T>>;
@@ -31,12 +24,12 @@ export class InMemoryResultStore<T> implements ResultStore<T> {
 
   constructor({ ttlSeconds, maxBytes, bytesOf, contentKey, onError }: InMemoryStoreOptions<T>) {
     this.contentId = createContentIdentifier(contentKey);
-    this.rememberMs = contentKey && ttlSeconds * 1000;
+    this.ttlMs = ttlSeconds * 1000;
     this.#onError = onError;
     this.#store = new BoundedStore(
       maxBytes,
       ({ value }) => ('value' in value ? bytesOf(value.value) : 0),
-      ttlSeconds * 1000,
+      this.ttlMs,
     );
     this.#cache = new Keyv<CacheEntry<T>>({ store: this.#store, throwOnErrors: true });
     // Held by reference: serialising would turn every image into base64.

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isFull, luaNow, type Redis, type Reply, script } from '../store/redis.ts';
-import { createSharedContentIdentifier, textHash } from './hash.ts';
-import type { Acquired, KeyedHandle, ResultStats, ResultStore } from './resultStore.ts';
+import { type ContentIdentifier, createContentIdentifier, textHash } from './hash.ts';
+import type { Acquired, KeyedHandle, ResultStats, ResultStore, ResultStoreOptions } from './resultStore.ts';
 import { type Charged, type ChargeReport, SharedResult } from './sharedResult.ts';
 
 /** A value as it is stored: `facts` as JSON, `bytes` unchanged. */
@@ -11,17 +11,12 @@ export interface Packed {
   readonly bytes: Buffer;
 }
 
-export interface RedisStoreOptions<T> {
-  readonly ttlSeconds: number;
-  /** Bound of all cached results together. */
-  readonly maxBytes: number;
+export interface RedisStoreOptions<T> extends ResultStoreOptions {
   readonly pack: (value: T) => Packed;
   /** `name`: hash of its key (`textHash`). Resolves with undefined for a value that is not valid any more; it is dropped. */
   readonly unpack: (packed: Packed, name: string) => Promise<Charged<T> | undefined>;
   /** Milliseconds after which the lock of a silent node expires; 8000 by default. */
   readonly leaseMs?: number;
-  /** Called if a result could not be cached; the request that made it succeeds nevertheless. */
-  readonly onError: (error: unknown) => void;
 }
 
 /** Larger results are not cached: Redis serves nobody else while it moves the bytes of a command. */
@@ -159,21 +154,17 @@ class RedisChargeReport implements ChargeReport {
  * until the result is there, the lock is free, or they leave. Results expire, and the oldest are evicted first.
  */
 export class RedisResultStore<T> implements ResultStore<T> {
-  readonly contentId = createSharedContentIdentifier();
+  readonly contentId: ContentIdentifier;
+  readonly ttlMs: number;
   readonly #redis: Redis;
   readonly #options: RedisStoreOptions<T>;
-  /** Milliseconds. */
-  readonly #ttl: number;
   #stats: ResultStats = { results: 0, bytes: 0 };
 
   constructor(redis: Redis, options: RedisStoreOptions<T>) {
     this.#redis = redis;
     this.#options = options;
-    this.#ttl = Math.max(1, Math.round(options.ttlSeconds * 1000));
-  }
-
-  get rememberMs(): number {
-    return this.#ttl;
+    this.contentId = createContentIdentifier(options.contentKey);
+    this.ttlMs = Math.max(1, Math.round(options.ttlSeconds * 1000));
   }
 
   /** The state when this node last stored a result. */
@@ -209,7 +200,7 @@ export class RedisResultStore<T> implements ResultStore<T> {
           resultKey(key),
           resultKey(contentKey),
           'PX',
-          String(this.#ttl),
+          String(this.ttlMs),
         ]);
       else if (result.chargeReport instanceof RedisChargeReport)
         await this.#write(resultKey(key), result.value, result.chargeReport);
@@ -259,7 +250,7 @@ export class RedisResultStore<T> implements ResultStore<T> {
       this.#redis.values.atomically([
         ['UNLINK', key],
         ['HSET', key, 'id', chargeReport.id, 'facts', JSON.stringify(facts), 'bytes', bytes],
-        ['PEXPIRE', key, String(this.#ttl)],
+        ['PEXPIRE', key, String(this.ttlMs)],
       ]);
     try {
       await write();
@@ -274,7 +265,7 @@ export class RedisResultStore<T> implements ResultStore<T> {
   }
 
   async #makeRoom(bound: number, ...added: (string | number)[]): Promise<void> {
-    const reply = await this.#redis.commands.run(makeRoom, [index, sizes], [this.#ttl, bound, ...added]);
+    const reply = await this.#redis.commands.run(makeRoom, [index, sizes], [this.ttlMs, bound, ...added]);
     const [results = 0, bytes = 0] = (reply as readonly Reply[]).map(Number);
     this.#stats = { results, bytes };
   }

@@ -24,6 +24,16 @@ export type Acquired<T> =
       release(): Promise<void>;
     };
 
+export interface ResultStoreOptions {
+  readonly ttlSeconds: number;
+  /** Bound of all cached results together. */
+  readonly maxBytes: number;
+  /** 32 bytes that outlive the process, and that all servers of a ledger share: names and remembered charges depend on them. */
+  readonly contentKey: Uint8Array;
+  /** Called if a result could not be cached; the request that made it succeeds nevertheless. */
+  readonly onError: (error: unknown) => void;
+}
+
 /**
  * The cache of results, and the leases of those who make them: in the memory of this process, or in Redis for several nodes.
  * Values are shared and must not be changed. Within a process the caller acquires a key once at a time (`SingleFlight`).
@@ -31,11 +41,8 @@ export type Acquired<T> =
 export interface ResultStore<T> {
   /** Names contents; equal contents have equal names for as long and as far as the store reaches. */
   readonly contentId: ContentIdentifier;
-  /**
-   * Milliseconds for which the ledger remembers a charge, in case the store loses the result. Undefined if the names are
-   * lost with it.
-   */
-  readonly rememberMs: number | undefined;
+  /** Milliseconds for which a result is cached, and for which the ledger remembers its charge in case the store loses it. */
+  readonly ttlMs: number;
   /** A new result of this process, not cached yet. */
   wrap(charged: Charged<T>): SharedResult<T>;
   /**

@@ -1,10 +1,18 @@
-/** The ledger's handle to the charge that an answer carries. `deliver` and `release` never reject. */
+/**
+ * The ledger's handle to the charge that an answer in progress carries. It ends once, by `deliver` or `release`; later calls of
+ * either change nothing. While the database is unreachable, both resolve and a later sweep does the work. Any other failure
+ * goes to `onError` of the ledger: both resolve if that only logs, as in a server, and reject with what it throws, as by
+ * default.
+ */
 export interface ChargeHandle {
-  /** Whether the charge is valid: it may be refunded at any time, and then pays for no further answer. */
+  /** Whether its charge was made and not refunded since: then it pays for no further answer. Rejects with STORE_UNAVAILABLE. */
   isChargeValid(): Promise<boolean>;
-  /** An answer with the result was sent: the charge is final. */
+  /** The answer was sent, completely or in part: its charge is final. */
   deliver(): Promise<void>;
-  /** This process will send no answer with it. */
+  /**
+   * Nothing of the answer was sent. Releases what is reserved; a charge is refunded with the last answer that could have
+   * carried it.
+   */
   release(): Promise<void>;
 }
 
@@ -77,7 +85,11 @@ export class SharedResult<T> {
   }
 }
 
-/** The right to answer with a result, until `end`, which must be called once. */
+/**
+ * The right to answer with a result, until `end`, which must be called once, when the outcome of the answer is known. If it
+ * was not delivered, the next caller becomes the first. A result of which nothing was ever sent is void, and its charge is
+ * released.
+ */
 export class ResultHandle<T> {
   readonly #result: SharedResult<T>;
   #reportsCharge = false;
@@ -102,10 +114,17 @@ export class ResultHandle<T> {
     return handle;
   }
 
-  /** Claims the report of the charge for this answer; false if another one has it. Never rejects. */
-  async claimChargeReport(): Promise<boolean> {
+  /** Claims the report of the charge for this answer, unless another one has it. Never rejects. */
+  async claimChargeReport(): Promise<void> {
     this.#reportsCharge = await this.#result.chargeReport.claim();
-    return this.#reportsCharge;
+  }
+
+  /**
+   * False for the first of all callers that get this value: its answer reports the charge.
+   * True for all others: nothing is charged to them.
+   */
+  get replayed(): boolean {
+    return !this.#reportsCharge;
   }
 
   /** False if the charge is final and another answer reports it: the outcome of this one has no effect then. */

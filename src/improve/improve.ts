@@ -1,5 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type AppError, fail } from '../errors.ts';
+import { hashInPieces } from '../idempotency/hash.ts';
+import { limitReached } from '../limits/limitErrors.ts';
 import type { Sql } from '../store/database.ts';
 import { type ImproveQuery, type ImproveRow, ImproveTable } from '../store/improveTable.ts';
 import type { TimedPage } from '../store/page.ts';
@@ -20,13 +22,6 @@ interface HandIn {
   readonly tag?: string | undefined;
 }
 
-type HandInOutcome =
-  | { readonly outcome: 'kept'; readonly id: string }
-  /** The quota of the day is used up; whole seconds until the next UTC day. */
-  | { readonly outcome: 'refused'; readonly retryAfter: number }
-  /** The account was deleted before the image was stored; nothing of it remains. */
-  | { readonly outcome: 'no account' };
-
 interface ImproveOptions {
   readonly table: ImproveTable;
   readonly bucket: Bucket;
@@ -43,7 +38,12 @@ const labelLength = 255;
 
 /** Start of the UTC day of `at`. */
 const dayOf = (at: number) => at - (at % dayMilliseconds);
-const untilTomorrow = (at: number) => Math.max(1, Math.ceil((dayOf(at) + dayMilliseconds - at) / 1000));
+
+/** 429 until the next UTC day. */
+const usedUp = (at: number): AppError =>
+  limitReached('The daily limit of submitted images is reached.', {
+    retryAfter: Math.max(1, Math.ceil((dayOf(at) + dayMilliseconds - at) / 1000)),
+  });
 
 /** Images that customers hand in to improve the networks, the only images the service stores permanently. */
 export class Improve {
@@ -54,10 +54,10 @@ export class Improve {
   }
 
   /**
-   * Stores the image before it resolves. Rejects if the bucket fails; then nothing is stored and the quota is
-   * not used.
+   * Stores the image and resolves with its id. Rejects with 429 if the quota of the day is used up, with `auth_invalid` if the
+   * account was deleted, and if the bucket fails; then nothing is stored and the quota is not used.
    */
-  async handIn(image: HandIn): Promise<HandInOutcome> {
+  async handIn(image: HandIn): Promise<string> {
     const { table, bucket, perDay, now } = this.#options;
     const at = now();
     const day = dayOf(at);
@@ -77,25 +77,24 @@ export class Improve {
     };
     // The row is inserted first: it takes its place in the quota of the day, also against concurrent calls.
     const placed = await table.insertPending(row, day, perDay === 0 ? Number.MAX_SAFE_INTEGER : perDay);
-    if (placed === 'no account') return { outcome: placed };
-    if (placed === 'full') return { outcome: 'refused', retryAfter: untilTomorrow(at) };
+    if (placed === 'no account') throw fail('auth_invalid');
+    if (placed === 'full') throw usedUp(at);
     try {
       await bucket.put(row.object, image.bytes, `image/${image.type === 'jpg' ? 'jpeg' : image.type}`);
     } catch (error) {
       await table.delete(id);
       throw error;
     }
-    if (await table.markStored(row)) return { outcome: 'kept', id };
+    if (await table.markStored(row)) return id;
     await this.remove(row);
-    return { outcome: 'no account' };
+    throw fail('auth_invalid');
   }
 
-  /** Whole seconds until the account may hand in another image; 0: now. */
-  async wait(accountId: string): Promise<number> {
+  /** Rejects with 429 while the account may hand in no other image. */
+  async checkQuota(accountId: string): Promise<void> {
     const { table, perDay, now } = this.#options;
     const at = now();
-    if (perDay === 0 || (await table.countSince(accountId, dayOf(at))) < perDay) return 0;
-    return untilTomorrow(at);
+    if (perDay > 0 && (await table.countSince(accountId, dayOf(at))) >= perDay) throw usedUp(at);
   }
 
   list(query: ImproveQuery = {}): Promise<HandedIn[]> {
@@ -135,15 +134,9 @@ export class Improve {
   }
 }
 
-/** Bytes that are hashed without yielding to the event loop, in 3 ms without SHA instructions. */
-const piece = 2 ** 20;
-
 async function sha256Of(bytes: Uint8Array): Promise<string> {
   const hash = createHash('sha256');
-  for (let at = 0; at < bytes.length; at += piece) {
-    hash.update(bytes.subarray(at, at + piece));
-    await nextTurn();
-  }
+  await hashInPieces(bytes, (piece) => hash.update(piece));
   return hash.digest('hex');
 }
 

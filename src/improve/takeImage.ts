@@ -6,7 +6,6 @@ import { type AppError, fail } from '../errors.ts';
 import { writeFault } from '../files.ts';
 import { probe } from '../image/probe.ts';
 import type { ProbeLimits } from '../image/types.ts';
-import { limitReached } from '../limits/limitErrors.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import type { Improve } from './improve.ts';
 
@@ -46,9 +45,6 @@ const withoutRoom = (error: unknown): AppError | undefined =>
 /** Seconds after which there may be room again. */
 const storeRetrySeconds = 10;
 
-const usedUp = (retryAfter: number) =>
-  limitReached('The daily limit of submitted images is reached.', { retryAfter });
-
 /** The use case of `/improve`: validates the image up to its header, as `cutout` does, and stores it. */
 export const createTakeImage =
   ({ improve, downloadsFor, limits }: TakeImageParts): TakeImage =>
@@ -56,17 +52,14 @@ export const createTakeImage =
     const downloads = downloadsFor({ accountId, telemetry, precheck: async () => {} });
     try {
       // An account whose quota is used up causes no download, and nothing of its image is read.
-      const wait = await improve.wait(accountId);
-      if (wait > 0) throw usedUp(wait);
+      await improve.checkQuota(accountId);
       const bytes = await readSource(source, { downloads, maxBytes: limits.maxBytes, signal });
       const { format, width, height } = await probe(bytes, limits);
       signal.throwIfAborted();
       const type = format === 'jpeg' ? 'jpg' : format;
-      const kept = await improve.handIn({ accountId, bytes, type, width, height, filename, tag });
-      if (kept.outcome === 'no account') throw fail('auth_invalid');
-      if (kept.outcome === 'refused') throw usedUp(kept.retryAfter);
+      const id = await improve.handIn({ accountId, bytes, type, width, height, filename, tag });
       await downloads.end();
-      return kept.id;
+      return id;
     } catch (error) {
       const failure = withoutRoom(error) ?? publicError(error, signal);
       await downloads.end(failure);

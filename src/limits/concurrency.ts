@@ -1,3 +1,5 @@
+import { once } from './retained.ts';
+
 /** Bounds the concurrent calls of one account. */
 export interface ConcurrencyLimit {
   /**
@@ -21,13 +23,11 @@ export class InMemoryConcurrencyLimit implements ConcurrencyLimit {
     const running = this.#running.get(account) ?? 0;
     if (this.#limit > 0 && running >= this.#limit) return undefined;
     this.#running.set(account, running + 1);
-    let inside = true;
-    return async () => {
-      if (!inside) return;
-      inside = false;
+    const leave = once(() => {
       const left = (this.#running.get(account) ?? 1) - 1;
       if (left === 0) this.#running.delete(account);
       else this.#running.set(account, left);
-    };
+    });
+    return async () => leave();
   }
 }

@@ -1,3 +1,5 @@
+import { once } from './retained.ts';
+
 export interface DownloadLimits {
   /** Concurrent downloads of one account; 0: no limit. */
   readonly perAccount: number;
@@ -31,15 +33,12 @@ export class DownloadLimit {
     if (total > 0 && this.#total >= total) return { outcome: 'total' };
     this.#running.set(account, own + 1);
     this.#total++;
-    let inside = true;
-    const leave = () => {
-      if (!inside) return;
-      inside = false;
+    const leave = once(() => {
       this.#total--;
       const left = (this.#running.get(account) ?? 1) - 1;
       if (left === 0) this.#running.delete(account);
       else this.#running.set(account, left);
-    };
+    });
     return { outcome: 'admitted', leave };
   }
 }

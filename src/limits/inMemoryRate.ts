@@ -1,13 +1,5 @@
 import type { Clock } from './clock.ts';
-import {
-  type RateLimit,
-  type RateOptions,
-  type RateOutcome,
-  type RateState,
-  rateCost,
-  rateRefusal,
-  rateState,
-} from './rate.ts';
+import { RateLimit, type RateOptions, type RateState, rateState, type Share } from './rate.ts';
 
 interface Window {
   /** When it began, on the monotonic clock. */
@@ -25,64 +17,40 @@ const setBy = 100;
 const keptWindows = 10_000;
 
 /** Rate windows of one process. Every decision is synchronous and therefore atomic. */
-export class InMemoryRateLimit implements RateLimit {
-  readonly #options: RateOptions;
+export class InMemoryRateLimit extends RateLimit {
   readonly #milliseconds: number;
   readonly #clock: Clock;
   readonly #windows = new Map<string, Window>();
 
   constructor(options: RateOptions, clock: Clock) {
-    this.#options = options;
+    super(options, clock.now);
     this.#milliseconds = options.windowSeconds * 1000;
     this.#clock = clock;
   }
 
-  get limited(): boolean {
-    return this.#options.megapixels > 0;
-  }
-
-  async state(account: string): Promise<RateState> {
-    return this.#state(this.#current(account));
-  }
-
-  refusal(seconds: number): RateState {
-    return rateRefusal(this.#options, this.#clock.now(), seconds);
-  }
-
-  async usedUpState(account: string): Promise<RateState | undefined> {
-    const state = this.#state(this.#current(account));
-    return state.remaining === 0 ? state : undefined;
-  }
-
-  async take(account: string, pixels: number): Promise<RateOutcome> {
-    if (!this.limited) return { outcome: 'taken', ticket: { release: async () => {} } };
+  protected async share(account: string, cost: number): Promise<Share> {
     const known = this.#current(account);
-    const cost = rateCost(this.#options, pixels);
-    if (cost > this.#options.megapixels - (known?.used ?? 0))
-      return { outcome: 'refused', state: this.#state(known) };
-
+    if (cost === 0 || cost > this.options.megapixels - (known?.used ?? 0))
+      return { taken: false, state: this.#state(known), release: async () => {} };
     const window = known ?? this.#open(account);
     window.used += cost;
     window.calls++;
-    let taken = true;
     const release = async () => {
-      if (!taken) return;
-      taken = false;
       window.used -= cost;
       window.calls--;
       if (window.calls === 0 && this.#windows.get(account) === window) this.#windows.delete(account);
     };
-    return { outcome: 'taken', ticket: { release } };
+    return { taken: true, state: this.#state(window), release };
   }
 
   #state(window: Window | undefined): RateState {
     const now = this.#clock.now();
-    if (!window) return rateState(this.#options, now);
+    if (!window) return rateState(this.options, now);
     const end = now + window.start + this.#milliseconds - this.#clock.elapsed();
     // The reported end is the same for the whole window, unless the wall clock was set.
     if (Math.abs(end - window.end) > setBy) window.end = end;
     return {
-      ...rateState(this.#options, now, { end, used: window.used }),
+      ...rateState(this.options, now, { end, used: window.used }),
       reset: Math.ceil(window.end / 1000),
     };
   }

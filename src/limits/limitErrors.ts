@@ -5,21 +5,15 @@ import type { RateState } from './rate.ts';
 /** 429 of a limit that has no window. `retryAfter` in whole seconds. */
 export const limitReached = (
   detail: string,
-  { reason, retryAfter }: { readonly reason?: Reason; readonly retryAfter: number },
-): AppError => fail('rate_limit_exceeded', { detail, ...(reason && { reason }), retryAfter });
+  why: { readonly reason?: Reason; readonly retryAfter: number; readonly window?: RateState },
+): AppError => fail('rate_limit_exceeded', { detail, ...why });
 
 /** 429. `retryAfter` in whole seconds; default: that of the window. */
 export const tooMany = (
-  state: RateState,
+  window: RateState,
   detail: string,
-  { reason = 'rate', retryAfter = state.retryAfter }: { reason?: Reason; retryAfter?: number } = {},
-): AppError =>
-  fail('rate_limit_exceeded', {
-    reason,
-    detail,
-    retryAfter,
-    window: state,
-  });
+  { reason = 'rate', retryAfter = window.retryAfter }: { reason?: Reason; retryAfter?: number } = {},
+): AppError => limitReached(detail, { reason, retryAfter, window });
 
 /** 429 for an account of which a job holds a thread for much longer than its image explains. */
 export const jobOverdue = (state: RateState): AppError =>

@@ -1,3 +1,5 @@
+import { once, retained } from './retained.ts';
+
 export interface MemoryBounds {
   /** Bytes for everything that is allocated per request. */
   readonly room: number;
@@ -86,8 +88,6 @@ export class MemoryBudget {
     if (!this.#admits(account, bytes)) return undefined;
     let own = 0;
     let released = false;
-    /** The request itself, and each `retain`. */
-    let references = 1;
     const setSize = (next: number) => {
       const more = next - own;
       own = next;
@@ -106,22 +106,10 @@ export class MemoryBudget {
       resize(own + more);
       return true;
     };
-    const drop = () => {
-      references--;
-      if (references === 0) setSize(0);
-    };
+    const { end, retain } = retained(() => setSize(0));
     const release = () => {
-      if (released) return;
       released = true;
-      drop();
-    };
-    const retain = () => {
-      references++;
-      let retained = true;
-      return () => {
-        if (retained) drop();
-        retained = false;
-      };
+      end();
     };
     return { resize, grow, release, retain };
   }
@@ -142,12 +130,10 @@ export class MemoryBudget {
   reserveJob(bytes: number): (() => void) | undefined {
     if (this.#held + this.#working + bytes > this.#room) return undefined;
     this.#working += bytes;
-    let own = bytes;
-    return () => {
-      this.#working -= own;
-      if (own > 0) this.#notify();
-      own = 0;
-    };
+    return once(() => {
+      this.#working -= bytes;
+      this.#notify();
+    });
   }
 
   /** Calls `listener` whenever bytes are freed. */

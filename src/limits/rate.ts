@@ -1,16 +1,15 @@
+import type { RateWindow } from '../errors.ts';
+import { once } from './retained.ts';
+
 /** Values of the rate headers and Retry-After (docs/contract.md section 11). */
-export interface RateState {
-  readonly limit: number;
-  readonly remaining: number;
-  /** Unix time in whole seconds, never before the window has ended. */
-  readonly reset: number;
+export interface RateState extends RateWindow {
   /** Whole seconds until the reset, at least 1. */
   readonly retryAfter: number;
 }
 
 export interface RateTicket {
   /** Returns what a failed call took to the window. Only the first call has an effect. Never rejects. */
-  release(): Promise<void>;
+  release(): Promise<void> | undefined;
 }
 
 export type RateOutcome =
@@ -23,23 +22,69 @@ export interface RateOptions {
   readonly windowSeconds: number;
 }
 
+/** An account's window after a call that asked for a share of it. */
+export interface Share {
+  /** False if it does not fit; then nothing was taken. */
+  readonly taken: boolean;
+  readonly state: RateState;
+  /** Returns what was taken. Called once at most; never rejects. */
+  readonly release: () => Promise<void>;
+}
+
 /**
  * Rate limit in megapixels per account and window. A fixed window starts with its first counted call. A call
  * that does not fit is refused and consumes nothing; a failed one gives back what it took, and the window
  * with it if it was the only one. decision 0056 says why this is not a library, 0145 how nodes share
  * it.
  */
-export interface RateLimit {
+export abstract class RateLimit {
+  protected readonly options: RateOptions;
+  readonly #now: () => number;
+
+  /** `now` returns Unix milliseconds. */
+  constructor(options: RateOptions, now: () => number) {
+    this.options = options;
+    this.#now = now;
+  }
+
   /** False: every call is accepted. */
-  readonly limited: boolean;
+  get limited(): boolean {
+    return this.options.megapixels > 0;
+  }
+
   /** The window's state for headers; that of a fresh window if it cannot be known. Never rejects. */
-  state(account: string): Promise<RateState>;
+  async state(account: string): Promise<RateState> {
+    const fresh = rateState(this.options, this.#now());
+    if (!this.limited) return fresh;
+    return this.share(account, 0).then(
+      ({ state }) => state,
+      () => fresh,
+    );
+  }
+
   /** State for headers of a refusal before the account is known: nothing left for `seconds`. */
-  refusal(seconds: number): RateState;
+  refusal(seconds: number): RateState {
+    const now = this.#now();
+    const { limit } = rateState(this.options, now);
+    return rateState(this.options, now, { end: now + seconds * 1000, used: limit });
+  }
+
   /** The state to refuse a call with before its body is read; undefined while anything is left. */
-  usedUpState(account: string): Promise<RateState | undefined>;
+  async usedUpState(account: string): Promise<RateState | undefined> {
+    if (!this.limited) return undefined;
+    const { state } = await this.share(account, 0);
+    return state.remaining === 0 ? state : undefined;
+  }
+
   /** `pixels` of everything that the call decodes. One that needs more than the limit takes all of a fresh window. */
-  take(account: string, pixels: number): Promise<RateOutcome>;
+  async take(account: string, pixels: number): Promise<RateOutcome> {
+    if (!this.limited) return { outcome: 'taken', ticket: { release: async () => {} } };
+    const { taken, state, release } = await this.share(account, rateCost(this.options, pixels));
+    return taken ? { outcome: 'taken', ticket: { release: once(release) } } : { outcome: 'refused', state };
+  }
+
+  /** Takes so many megapixels of the account's window; 0 only reads it. */
+  protected abstract share(account: string, cost: number): Promise<Share>;
 }
 
 /** Reported where there is no limit: clients fail on a missing number and may divide by it. */
@@ -67,7 +112,3 @@ export function rateState(
     retryAfter: Math.max(1, Math.ceil((end - now) / 1000)),
   };
 }
-
-/** State of a refusal for `seconds` from `now`, in Unix milliseconds. */
-export const rateRefusal = (options: RateOptions, now: number, seconds: number): RateState =>
-  rateState(options, now, { end: now + seconds * 1000, used: rateState(options, now).limit });

@@ -1,14 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { luaNow, type Redis, type Reply, script } from '../store/redis.ts';
-import {
-  type RateLimit,
-  type RateOptions,
-  type RateOutcome,
-  type RateState,
-  rateCost,
-  rateRefusal,
-  rateState,
-} from './rate.ts';
+import { RateLimit, type RateOptions, rateState, type Share } from './rate.ts';
 
 /**
  * KEYS: window. ARGV: cost (0 only reads), limit, window in milliseconds, name of a new window. Returns what
@@ -56,62 +48,27 @@ const keyOf = (account: string) => `cutout:rate:${account}`;
  * Rate windows shared by all nodes, on Redis' clock. A call is refused with STORE_UNAVAILABLE while Redis
  * cannot be reached; what cannot be given back then expires with the window.
  */
-export class RedisRateLimit implements RateLimit {
+export class RedisRateLimit extends RateLimit {
   readonly #redis: Redis;
-  readonly #options: RateOptions;
 
   constructor(redis: Redis, options: RateOptions) {
+    super(options, Date.now);
     this.#redis = redis;
-    this.#options = options;
   }
 
-  get limited(): boolean {
-    return this.#options.megapixels > 0;
-  }
-
-  async state(account: string): Promise<RateState> {
-    const fresh = rateState(this.#options, Date.now());
-    if (!this.limited) return fresh;
-    return this.#take(account, 0).then(
-      ({ state }) => state,
-      () => fresh,
-    );
-  }
-
-  refusal(seconds: number): RateState {
-    return rateRefusal(this.#options, Date.now(), seconds);
-  }
-
-  async usedUpState(account: string): Promise<RateState | undefined> {
-    if (!this.limited) return undefined;
-    const { state } = await this.#take(account, 0);
-    return state.remaining === 0 ? state : undefined;
-  }
-
-  async take(account: string, pixels: number): Promise<RateOutcome> {
-    if (!this.limited) return { outcome: 'taken', ticket: { release: async () => {} } };
-    const cost = rateCost(this.#options, pixels);
-    const { taken, name, state } = await this.#take(account, cost);
-    if (!taken) return { outcome: 'refused', state };
-    let open = true;
-    return {
-      outcome: 'taken',
-      ticket: {
-        release: async () => {
-          if (!open) return;
-          open = false;
-          await this.#redis.commands.run(release, [keyOf(account)], [name, cost]).catch(() => {});
-        },
-      },
-    };
-  }
-
-  async #take(account: string, cost: number) {
-    const { megapixels, windowSeconds } = this.#options;
+  protected async share(account: string, cost: number): Promise<Share> {
+    const { megapixels, windowSeconds } = this.options;
+    const { commands } = this.#redis;
     const args = [cost, megapixels, windowSeconds * 1000, randomUUID()];
-    const reply = (await this.#redis.commands.run(take, [keyOf(account)], args)) as readonly Reply[];
+    const reply = (await commands.run(take, [keyOf(account)], args)) as readonly Reply[];
     const [taken = 0, start = 0, used = 0, now = 0] = reply.slice(0, 4).map(Number);
     const window = start < 0 ? undefined : { end: start + windowSeconds * 1000, used };
-    return { taken: taken === 1, name: String(reply[4]), state: rateState(this.#options, now, window) };
+    return {
+      taken: taken === 1,
+      state: rateState(this.options, now, window),
+      release: async () => {
+        await commands.run(release, [keyOf(account)], [String(reply[4]), cost]).catch(() => {});
+      },
+    };
   }
 }

@@ -1,5 +1,5 @@
-import { type ServedStores, serveStores } from '../billing/stores.ts';
-import type { Purchases } from '../billing/stripeCheckout.ts';
+import { toCredits } from '../billing/price.ts';
+import { serveStores } from '../billing/stores.ts';
 import { bookPurchase } from '../commands/credits.ts';
 import type { Config } from '../config/readConfig.ts';
 import type { Cutout } from '../cutout/cutout.ts';
@@ -8,20 +8,19 @@ import type { EngineStats, OpeningStep } from '../engine/types.ts';
 import { createApp } from '../http/app.ts';
 import { type Devices, type ReadinessParts, whyNotReady } from '../http/route/health/route.ts';
 import { listen } from '../http/server.ts';
-import type { ProbeLimits } from '../image/types.ts';
-import { type Improve, keepSwept, openImprove } from '../improve/improve.ts';
+import { keepSwept, openImprove } from '../improve/improve.ts';
 import { createTakeImage } from '../improve/takeImage.ts';
 import type { Logger } from '../ops/log.ts';
 import { assertImageThreads, configureImages } from './images.ts';
 import { pagesFolder, version } from './installation.ts';
-import { type OpenedConsole, openConsole } from './openConsole.ts';
+import { openConsole } from './openConsole.ts';
 import { openMeteredCutout } from './openCutout.ts';
 import { type OpenedEngine, threadsOf } from './openEngine.ts';
-import { type Limits, openLimits, sizeMemoryBudget } from './openLimits.ts';
-import { type Observation, openObservation, watchServer, watchWork } from './openObservation.ts';
-import { openSharedState, type SharedState } from './openSharedState.ts';
+import { openLimits, sizeMemoryBudget } from './openLimits.ts';
+import { openObservation, watchWork } from './openObservation.ts';
+import { openSharedState } from './openSharedState.ts';
 import { billingOf, improveOf, purchasesOf } from './options.ts';
-import type { Overrides, Server, StartOptions } from './serverTypes.ts';
+import type { Foundation, Overrides, Server, StartOptions } from './serverTypes.ts';
 
 interface AssembleOptions extends StartOptions, Overrides {
   /** The engine, whose network is loading. */
@@ -57,19 +56,6 @@ class Closers {
   }
 }
 
-/** What a server keeps and watches, whichever network it runs. */
-interface Foundation {
-  readonly stores: ServedStores;
-  readonly improve: Improve;
-  readonly shared: SharedState;
-  readonly observation: Observation;
-  readonly purchases: Purchases | undefined;
-  readonly console: OpenedConsole;
-  /** Limits of the images that may be sent. */
-  readonly images: ProbeLimits;
-  readonly limits: Limits;
-}
-
 /** Opens the shop, if packs are for sale. Stripe's library is large and loaded only then. */
 async function openPurchases(
   { billing, http }: Pick<Config, 'billing' | 'http'>,
@@ -103,14 +89,7 @@ async function openFoundation(
   const observation = await openObservation(config.observe, { logger, attempts: shared.attempts });
   closers.add(() => observation.close());
   const purchases = await openPurchases(config, stores, options.stripe);
-  const people = await openConsole(config, {
-    stores,
-    improve,
-    shared,
-    purchases,
-    providers: options.providers,
-    now: clock?.now,
-  });
+  const people = await openConsole(config, stores, shared, options);
   const images = configureImages(config.cutout);
   const limits = openLimits(config, {
     logger,
@@ -188,33 +167,31 @@ function openApp(
   foundation: Foundation,
   { cutout, ...readiness }: Work,
 ) {
-  const { stores, improve, shared, observation, purchases, console: people, images, limits } = foundation;
-  const { accounts, ledger } = stores;
-  const { metrics } = observation;
+  const { stores, improve, shared, observation, purchases, images, limits } = foundation;
   const { memory, scheduler, downloadsFor } = limits;
-  const { adminToken } = config.accounts;
-  const { metricsToken } = config.observe;
+  const { timeout, proxies } = config.http;
   return createApp({
+    ...foundation.console.parts,
+    ...readiness,
     version: version(),
     logger: options.log.logger,
-    ...readiness,
     recorders: [...(options.recorders ?? []), ...observation.recorders],
-    timeout: config.http.timeout,
-    authenticate: (hash) => accounts.authenticate(hash),
-    balances: ledger,
+    timeout,
+    proxies,
+    stores,
+    improve,
+    purchases,
     rate: shared.rate,
+    attempts: shared.attempts,
     scheduler,
     memory,
     // The route answers 503 until `health` is ready, which requires a network.
     cutout: async (request, call) => (await cutout)(request, call),
     takeImage: createTakeImage({ improve, downloadsFor, limits: images }),
-    ...(adminToken && { admin: { ...stores, token: adminToken } }),
-    ...(metrics && metricsToken && { metrics: { metrics, token: metricsToken } }),
-    ...(purchases && { purchases }),
-    attempts: shared.attempts,
-    proxies: config.http.proxies,
+    adminToken: config.accounts.adminToken,
+    metrics: observation.metrics,
+    metricsToken: config.observe.metricsToken,
     pages: pagesFolder,
-    console: people.parts,
   });
 }
 
@@ -224,13 +201,16 @@ function watchStart(
   { stores, shared, observation: { metrics } }: Foundation,
   work: Work,
 ): void {
-  if (!metrics) return;
-  watchServer(metrics, {
-    ledger: stores.ledger,
-    idempotency: shared.idempotency,
+  const { ledger } = stores;
+  metrics?.watch({
     droppedLines: () => log.dropped(),
     opening: openingSteps,
-    isReady: () => whyNotReady(work) === undefined,
+    ready: () => whyNotReady(work) === undefined,
+    results: () => shared.idempotency.stats,
+    reservations: () => ledger.openReservations(),
+    balances: async () => toCredits(await ledger.balances()),
+    booked: async () =>
+      (await ledger.booked()).map(({ amount, ...row }) => ({ ...row, credits: toCredits(amount) })),
   });
 }
 
@@ -269,22 +249,7 @@ export async function assemble(config: Config, options: AssembleOptions): Promis
       await closers.closeAll();
       return inTime;
     };
-    const { stores, improve, observation, console: people } = foundation;
-    const { idempotency } = foundation.shared;
-    const { scheduler, memory, downloads } = foundation.limits;
-    return {
-      http,
-      stores,
-      improve,
-      idempotency,
-      scheduler,
-      memory,
-      downloads,
-      console: people,
-      observation,
-      ready,
-      close,
-    };
+    return { ...foundation, http, ready, close };
   } catch (error) {
     await closers.closeAll();
     throw error;

@@ -2,15 +2,14 @@ import type { Provider } from '../accounts/oidc.ts';
 import { Sessions, sessionRules } from '../accounts/sessions.ts';
 import { SignIns } from '../accounts/signIns.ts';
 import type { Stores } from '../billing/stores.ts';
-import type { Purchases } from '../billing/stripeCheckout.ts';
 import { localAccountId } from '../commands/ensureLocalAccount.ts';
 import type { Config } from '../config/readConfig.ts';
 import type { SignInConfig } from '../config/signIn.ts';
-import type { ConsoleParts } from '../http/route/console/access.ts';
 import { sessionCookie } from '../http/route/console/session.ts';
 import type { SignInParts } from '../http/route/signin/route.ts';
-import type { Improve } from '../improve/improve.ts';
+import type { Clock } from '../limits/clock.ts';
 import type { SharedState } from './openSharedState.ts';
+import { billingOf } from './options.ts';
 
 /** The configured providers. Their library is loaded only if there is one. */
 export async function providersOf(
@@ -36,7 +35,7 @@ export async function providersOf(
 }
 
 export interface OpenedConsole {
-  readonly parts: ConsoleParts & Pick<SignInParts, 'secure' | 'signUpCredits'>;
+  readonly parts: Omit<SignInParts, 'logger' | 'stores' | 'improve' | 'rate' | 'attempts' | 'purchases'>;
   /** Token of a one-time link for the local account; undefined if people sign in with a provider. */
   readonly link: () => Promise<string | undefined>;
 }
@@ -44,41 +43,24 @@ export interface OpenedConsole {
 /** Connects the parts of the console. */
 export async function openConsole(
   { http, signIn, billing }: Pick<Config, 'http' | 'signIn' | 'billing'>,
-  parts: {
-    readonly stores: Stores;
-    readonly improve: Improve;
-    readonly shared: SharedState;
-    readonly purchases: Purchases | undefined;
-    /** Replace the configured ones. */
-    readonly providers?: readonly Provider[] | undefined;
-    /** Replaces the clocks of this machine and of the database. */
-    readonly now?: (() => number) | undefined;
-  },
+  { database }: Stores,
+  { sessions }: SharedState,
+  /** `clock` replaces the clocks of this machine and of the database, `providers` the configured ones. */
+  overrides: { readonly clock?: Clock; readonly providers?: readonly Provider[] | undefined },
 ): Promise<OpenedConsole> {
-  const { stores, improve, purchases, now } = parts;
   const { publicUrl } = http;
-  const { rate, attempts, sessions } = parts.shared;
-  const { accounts, ledger, audit, database } = stores;
+  const now = overrides.clock?.now;
   const secure = publicUrl?.startsWith('https:') ?? false;
   const signIns = new SignIns(database, now);
-  const providers = parts.providers ?? (await providersOf(signIn, publicUrl));
+  const providers = overrides.providers ?? (await providersOf(signIn, publicUrl));
   return {
     parts: {
-      stores,
-      accounts,
-      ledger,
-      improve,
-      rate,
-      attempts,
-      purchases,
       signIns,
       providers,
       secure,
-      audit,
       sessions: new Sessions(sessions, sessionRules, now ?? Date.now),
       cookie: sessionCookie(secure),
-      freePreviews: { perMonth: billing.freePreviewsMonth, perDay: billing.freePreviewsDay },
-      prices: { preview: billing.pricePreview, full: billing.priceFull },
+      billing: billingOf(billing, http.timeout),
       signUpCredits: signIn.signUpCredits,
       origin: publicUrl,
       returnUrl: `${publicUrl ?? ''}/console`,

@@ -1,15 +1,13 @@
-import { createCreditCheck } from '../billing/creditCheck.ts';
 import type { Ledger } from '../billing/ledger.ts';
 import { toCredits } from '../billing/price.ts';
 import type { Config } from '../config/readConfig.ts';
 import { Admission } from '../cutout/admission.ts';
 import { type Cutout, createCutout } from '../cutout/cutout.ts';
 import type { DownloadsFor } from '../cutout/imageDownloads.ts';
-import { createPermitFor } from '../cutout/permit.ts';
 import { createPrecheck } from '../cutout/precheck.ts';
 import { profiles } from '../cutout/qualityProfile.ts';
 import { typicalPreview } from '../cutout/resourceEstimate.ts';
-import { CachedSubjectSelection } from '../cutout/subjectSelection.ts';
+import { SubjectSelection } from '../cutout/subjectSelection.ts';
 import { unmetered } from '../cutout/unmetered.ts';
 import { IdleUnloadEngine } from '../engine/idleUnload.ts';
 import type { Selector } from '../engine/selector.ts';
@@ -17,22 +15,17 @@ import type { ProbeLimits } from '../image/types.ts';
 import { DurationEstimate } from '../limits/durationEstimate.ts';
 import type { FairScheduler } from '../limits/fairScheduler.ts';
 import type { PixelJobs } from '../limits/pixelJobs.ts';
-import type { Observer } from '../models/observer.ts';
 import type { Logger } from '../ops/log.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import { assertImageThreads } from './images.ts';
 import { type OpenedEngine, openEngine } from './openEngine.ts';
+import type { FetchOptions } from './openNetwork.ts';
 import type { SharedState } from './openSharedState.ts';
-import { billingOf } from './options.ts';
 
-interface OpenCutoutOptions {
+interface OpenCutoutOptions extends FetchOptions {
   readonly limits: ProbeLimits;
   /** Images processed at a time; default: one more than network runs. */
   readonly jobs?: number | undefined;
-  /** Fetches a missing network. */
-  readonly pull: boolean;
-  readonly observer: Observer;
-  readonly signal: AbortSignal;
 }
 
 interface OpenedCutout {
@@ -59,8 +52,7 @@ export async function openCutout(
   if (pull) await opened.second?.fetch();
   await assertImageThreads();
   const jobs = options.jobs ?? opened.threads.workers + 1;
-  const selection =
-    opened.selector && new CachedSubjectSelection(opened.selector, { ttlSeconds: 0, maxBytes: 0 });
+  const selection = opened.selector && new SubjectSelection(opened.selector, { ttlSeconds: 0, maxBytes: 0 });
   const profile = profiles[config.cutout.profile];
   return {
     cutout: createCutout({ ...opened, ...unmetered(jobs), selection, profile, limits, timeout: 0 }),
@@ -129,7 +121,7 @@ const held = (selector: Selector, idle: IdleUnloadEngine): Selector => ({
 /** Creates the use case of a server over its opened network: with limits, charges and downloads. */
 export function openMeteredCutout(
   opened: OpenedEngine,
-  config: Pick<Config, 'engine' | 'cutout' | 'billing' | 'http'>,
+  config: Pick<Config, 'engine' | 'cutout' | 'http'>,
   parts: MeteredCutoutParts,
 ): MeteredCutout {
   const { ledger, shared, scheduler, pixelJobs, downloadsFor, limits } = parts;
@@ -140,14 +132,12 @@ export function openMeteredCutout(
   const estimate = parts.estimate ?? new DurationEstimate(typicalPreview(profile, network), warmUp);
   const { rate, concurrency, idempotency, permitted } = shared;
   const admission = new Admission({ rate, reservations: ledger, scheduler, estimate, pixelJobs });
-  const { prices } = billingOf(config.billing, timeout);
-  const checkCredit = createCreditCheck(ledger, prices);
-  const precheck = createPrecheck({ rate, checkCredit, permitted });
+  const precheck = createPrecheck({ rate, reservations: ledger, permitted });
   const idle = idleUnloading(opened, config.engine.idleUnload, parts);
   const { selector } = opened;
   const selection =
     selector &&
-    new CachedSubjectSelection(idle ? held(selector, idle) : selector, {
+    new SubjectSelection(idle ? held(selector, idle) : selector, {
       ttlSeconds: config.cutout.resultTtlSeconds,
       maxBytes: embeddingBytes(config.cutout),
     });
@@ -159,7 +149,7 @@ export function openMeteredCutout(
       profile,
       rate,
       admission,
-      permitFor: createPermitFor({ rate, concurrency }),
+      concurrency,
       idempotency,
       downloadsFor,
       precheck,

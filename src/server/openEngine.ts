@@ -12,7 +12,7 @@ import { findFor, preparedFacts, secondModelOf, specOf } from '../models/locate.
 import type { Observer } from '../models/observer.ts';
 import { processorKey } from '../models/optimised.ts';
 import { choosePrecision, formFor, type PrecisionChoice, refusedText } from '../models/precision.ts';
-import { loadWithNotices, openNetwork } from './openNetwork.ts';
+import { type FetchOptions, loadWithNotices, openNetwork } from './openNetwork.ts';
 import { openSelector } from './openSelector.ts';
 import { isAbsent, openSubjectTypes } from './openSubjectTypes.ts';
 import { SecondNetworkLoader } from './secondNetworkLoader.ts';
@@ -122,11 +122,7 @@ export const relayTo =
   ({ level, text }: RuntimeMessage): void =>
     observer.notice(`ONNX Runtime, ${levels[level] ?? level}: ${text}`);
 
-interface StartOptions {
-  /** Fetches a network that is missing. */
-  readonly pull: boolean;
-  readonly observer: Observer;
-  readonly signal: AbortSignal;
+interface StartOptions extends FetchOptions {
   /** Receives the engine before its networks are opened. */
   readonly onEngine?: (engine: Pick<Engine, 'stats'>) => void;
 }

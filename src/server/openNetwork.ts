@@ -13,6 +13,15 @@ import { gpuSpecOf, preparedFacts } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
 import { type CacheKey, draftOptimised, findOptimised } from '../models/optimised.ts';
 
+/** How an opening fetches what is missing, and reports. */
+export interface FetchOptions {
+  /** Fetches networks that are missing. */
+  readonly pull: boolean;
+  readonly observer: Observer;
+  /** Aborts it with its reason. */
+  readonly signal: AbortSignal;
+}
+
 /** A network being opened from any of its files. */
 interface NetworkOpening {
   readonly engine: Pick<Engine, 'load' | 'gpus'>;
@@ -158,19 +167,11 @@ export async function openOnGpu(
   }
 }
 
-interface OpenNetworkOptions {
-  /** Fetches a network that is missing. */
-  readonly pull: boolean;
-  readonly observer: Observer;
-  /** Version of the library. */
-  readonly onnxruntime: string;
-}
-
 /** Opens a network from the best of its files; with `pull` fetches it if it is missing. */
 export async function openNetwork(
   opening: NetworkOpening,
   config: EngineConfig,
-  { pull, observer, onnxruntime }: OpenNetworkOptions,
+  { pull, observer, onnxruntime }: Omit<FetchOptions, 'signal'> & Pick<GpuOpening, 'onnxruntime'>,
 ): Promise<NetworkInfo> {
   const { modelsDir, device } = config;
   const { located, form, signal } = opening;

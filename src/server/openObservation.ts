@@ -1,11 +1,6 @@
-import type { Ledger } from '../billing/ledger.ts';
-import { toCredits } from '../billing/price.ts';
 import type { ObserveConfig } from '../config/observe.ts';
 import type { Config } from '../config/readConfig.ts';
-import type { CachedResult } from '../cutout/cachedResult.ts';
-import type { OpeningStep } from '../engine/types.ts';
 import { listen } from '../http/server.ts';
-import type { Idempotency } from '../idempotency/idempotency.ts';
 import type { Attempts } from '../limits/attempts.ts';
 import type { Logger } from '../ops/log.ts';
 import type { Metrics } from '../ops/metrics.ts';
@@ -60,29 +55,6 @@ export async function openObservation(
       await tracing?.close().catch((error: unknown) => logger.warn({ err: error }, 'tracing'));
     },
   };
-}
-
-interface WatchedServer {
-  readonly ledger: Ledger;
-  readonly idempotency: Idempotency<CachedResult>;
-  readonly droppedLines: () => number;
-  readonly opening: () => readonly OpeningStep[];
-  readonly isReady: () => boolean;
-}
-
-/** Watches what has metrics while the network is loading. */
-export function watchServer(metrics: Metrics, watched: WatchedServer): void {
-  const { ledger, idempotency, droppedLines, opening, isReady } = watched;
-  metrics.watch({
-    droppedLines,
-    opening,
-    ready: isReady,
-    results: () => idempotency.stats,
-    reservations: () => ledger.openReservations(),
-    balances: async () => toCredits(await ledger.balances()),
-    booked: async () =>
-      (await ledger.booked()).map(({ amount, ...row }) => ({ ...row, credits: toCredits(amount) })),
-  });
 }
 
 /** Watches what has metrics once the network is loaded. */

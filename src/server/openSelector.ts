@@ -5,14 +5,11 @@ import type { NativeModule, SelectorSpec } from '../engine/types.ts';
 import { exists } from '../files.ts';
 import { networkFiles } from '../models/layout.ts';
 import { findFor, SUBJECT_DECODER, SUBJECT_ENCODER } from '../models/locate.ts';
-import type { Observer } from '../models/observer.ts';
 import { chooseSelectorPrecision, formFor } from '../models/precision.ts';
+import type { FetchOptions } from './openNetwork.ts';
 
-interface OpenOptions {
-  /** Fetches missing networks at the first use. */
-  readonly pull: boolean;
-  readonly observer: Observer;
-  readonly signal: AbortSignal;
+/** Missing networks are fetched at the first use. */
+interface OpenOptions extends FetchOptions {
   /** What this processor has, and what Cutout has operators for. */
   readonly processor: Processor;
 }

@@ -15,6 +15,7 @@ import { InMemoryRateLimit } from '../limits/inMemoryRate.ts';
 import type { RateLimit } from '../limits/rate.ts';
 import type { Logger } from '../ops/log.ts';
 import { sharedSecret } from '../store/secretTable.ts';
+import type { StateRules } from './redisState.ts';
 
 /** State that nodes share beside the database: limits, cached results and sessions. In memory for a single node. */
 export interface SharedState {
@@ -42,50 +43,43 @@ export async function openSharedState(
   { ledger, database }: Pick<Stores, 'ledger' | 'database'>,
   clock: Clock = systemClock,
 ): Promise<SharedState> {
-  const rateOptions = { megapixels: config.limits.rate, windowSeconds: 60 };
-  const attemptRules = { failures: config.http.failedAttempts, windowSeconds: 60 };
-  const fetchRules = { failures: config.fetch.failures, windowSeconds: 60 };
-  const { accountConcurrency } = config.limits;
-  const { resultTtlSeconds: ttlSeconds, cacheMegabytes } = config.cutout;
   const { url } = config.redis;
-  const keeping = {
-    ttlSeconds,
-    maxBytes: cacheMegabytes * 1e6,
-    onError: (error: unknown) => logger.error({ err: error }, 'results'),
-  };
-  if (url === undefined) {
-    // Stored in the database, so that content names outlive this process as charges do.
-    const contentKey = await sharedSecret(database, 'content');
-    const idempotency = new Idempotency<CachedResult>(
-      ttlSeconds > 0
-        ? new InMemoryResultStore<CachedResult>({ ...keeping, bytesOf: cachedResultBytes, contentKey })
-        : undefined,
-    );
-    return {
-      rate: new InMemoryRateLimit(rateOptions, clock),
-      concurrency: new InMemoryConcurrencyLimit(accountConcurrency),
-      attempts: new InMemoryAttempts(attemptRules, clock.elapsed),
-      idempotency,
-      sessions: new Keyv<Session>(),
-      fetchFailures: new InMemoryAttempts(fetchRules, clock.elapsed),
-      permitted:
-        ttlSeconds > 0
-          ? new Keyv<boolean>({ store: new BoundedStore(permittedBytes, () => 0, ttlSeconds * 1000) })
-          : undefined,
-      isReachable: () => true,
-      close: () => idempotency.clear(),
-    };
-  }
-  // Loaded only if used.
-  const { openRedisState } = await import('./redisState.ts');
-  return openRedisState(
-    { url, logger },
-    {
-      rateOptions,
-      attemptRules,
-      fetchRules,
-      accountConcurrency,
-      keeping: { ...keeping, ...cachedResultCodec<CachedResult>(ledger) },
+  const { resultTtlSeconds: ttlSeconds, cacheMegabytes } = config.cutout;
+  const rules: StateRules = {
+    rate: { megapixels: config.limits.rate, windowSeconds: 60 },
+    accountConcurrency: config.limits.accountConcurrency,
+    attempts: { failures: config.http.failedAttempts, windowSeconds: 60 },
+    fetchFailures: { failures: config.fetch.failures, windowSeconds: 60 },
+    results: {
+      ttlSeconds,
+      maxBytes: cacheMegabytes * 1e6,
+      // In the database, so that all its servers name contents alike, and as long as it remembers charges.
+      contentKey: await sharedSecret(database, 'content'),
+      onError: (error) => logger.error({ err: error }, 'results'),
     },
+  };
+  if (url !== undefined) {
+    // Loaded only if used.
+    const { openRedisState } = await import('./redisState.ts');
+    return openRedisState({ url, logger }, rules, cachedResultCodec<CachedResult>(ledger));
+  }
+  const cached = ttlSeconds > 0;
+  const idempotency = new Idempotency(
+    cached
+      ? new InMemoryResultStore<CachedResult>({ ...rules.results, bytesOf: cachedResultBytes })
+      : undefined,
   );
+  return {
+    rate: new InMemoryRateLimit(rules.rate, clock),
+    concurrency: new InMemoryConcurrencyLimit(rules.accountConcurrency),
+    attempts: new InMemoryAttempts(rules.attempts, clock.elapsed),
+    idempotency,
+    sessions: new Keyv<Session>(),
+    fetchFailures: new InMemoryAttempts(rules.fetchFailures, clock.elapsed),
+    permitted: cached
+      ? new Keyv<boolean>({ store: new BoundedStore(permittedBytes, () => 0, ttlSeconds * 1000) })
+      : undefined,
+    isReachable: () => true,
+    close: () => idempotency.clear(),
+  };
 }

@@ -4,13 +4,10 @@ import type { NetworkSpec } from '../engine/types.ts';
 import { ModelError } from '../models/error.ts';
 import { networkFiles } from '../models/layout.ts';
 import { findFor, SUBJECT_DETECTOR, specOf } from '../models/locate.ts';
-import type { Observer } from '../models/observer.ts';
 import { readSubjectHead } from '../models/subjectHead.ts';
+import type { FetchOptions } from './openNetwork.ts';
 
-interface OpenOptions {
-  readonly pull: boolean;
-  readonly observer: Observer;
-  readonly signal: AbortSignal;
+interface OpenOptions extends FetchOptions {
   /** Whether an absent classifier is an error, as for a reload after a start that had it. */
   readonly required?: boolean;
 }

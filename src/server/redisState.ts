@@ -3,6 +3,7 @@ import type { Session } from '../accounts/sessions.ts';
 import type { CachedResult } from '../cutout/cachedResult.ts';
 import { Idempotency } from '../idempotency/idempotency.ts';
 import { RedisResultStore, type RedisStoreOptions } from '../idempotency/redisStore.ts';
+import type { ResultStoreOptions } from '../idempotency/resultStore.ts';
 import type { AttemptRules } from '../limits/attempts.ts';
 import type { RateOptions } from '../limits/rate.ts';
 import { RedisAttempts } from '../limits/redisAttempts.ts';
@@ -12,20 +13,22 @@ import type { Logger } from '../ops/log.ts';
 import { Redis } from '../store/redis.ts';
 import { RedisKeyv } from '../store/redisKeyv.ts';
 
-interface RedisStateOptions {
-  readonly rateOptions: RateOptions;
-  readonly attemptRules: AttemptRules;
-  readonly fetchRules: AttemptRules;
+/** The settings of state that nodes share, wherever it is. */
+export interface StateRules {
+  readonly rate: RateOptions;
   /** 0: no limit. */
   readonly accountConcurrency: number;
+  readonly attempts: AttemptRules;
+  readonly fetchFailures: AttemptRules;
   /** `ttlSeconds` 0: nothing is cached. */
-  readonly keeping: RedisStoreOptions<CachedResult>;
+  readonly results: ResultStoreOptions;
 }
 
 /** Opens state shared by all nodes, in Redis (`SharedState`). Throws UserError if it cannot be reached. */
 export async function openRedisState(
   { url, logger }: { readonly url: string; readonly logger: Logger },
-  { rateOptions, attemptRules, fetchRules, accountConcurrency, keeping }: RedisStateOptions,
+  { rate, accountConcurrency, attempts, fetchFailures, results }: StateRules,
+  codec: Pick<RedisStoreOptions<CachedResult>, 'pack' | 'unpack'>,
 ) {
   const redis = await Redis.open(
     {
@@ -45,15 +48,15 @@ export async function openRedisState(
     opened.on('error', () => {});
     return opened;
   };
+  const cached = results.ttlSeconds > 0;
   return {
-    rate: new RedisRateLimit(redis, rateOptions),
+    rate: new RedisRateLimit(redis, rate),
     concurrency: new RedisConcurrencyLimit(redis, accountConcurrency),
-    attempts: new RedisAttempts(redis, attemptRules),
-    idempotency: new Idempotency(keeping.ttlSeconds > 0 ? new RedisResultStore(redis, keeping) : undefined),
+    attempts: new RedisAttempts(redis, attempts),
+    idempotency: new Idempotency(cached ? new RedisResultStore(redis, { ...results, ...codec }) : undefined),
     sessions: keyv<Session>('cutout:session:'),
-    fetchFailures: new RedisAttempts(redis, fetchRules),
-    permitted:
-      keeping.ttlSeconds > 0 ? keyv<boolean>('cutout:permitted:', keeping.ttlSeconds * 1000) : undefined,
+    fetchFailures: new RedisAttempts(redis, fetchFailures),
+    permitted: cached ? keyv<boolean>('cutout:permitted:', results.ttlSeconds * 1000) : undefined,
     isReachable: () => redis.isReachable,
     close: () => redis.close(),
   };

@@ -1,34 +1,27 @@
 import type { Provider } from '../accounts/oidc.ts';
 import type { ServedStores } from '../billing/stores.ts';
-import type { PurchaseOptions } from '../billing/stripeCheckout.ts';
-import type { CachedResult } from '../cutout/cachedResult.ts';
+import type { PurchaseOptions, Purchases } from '../billing/stripeCheckout.ts';
 import type { Cutout } from '../cutout/cutout.ts';
 import type { DownloadOptions } from '../fetch/download.ts';
 import type { HttpServer, ListenOptions } from '../http/server.ts';
-import type { Idempotency } from '../idempotency/idempotency.ts';
+import type { ProbeLimits } from '../image/types.ts';
 import type { Improve } from '../improve/improve.ts';
 import type { Clock } from '../limits/clock.ts';
-import type { DownloadLimit } from '../limits/downloads.ts';
 import type { DurationEstimate } from '../limits/durationEstimate.ts';
-import type { FairScheduler } from '../limits/fairScheduler.ts';
-import type { MemoryBounds, MemoryBudget } from '../limits/memoryBudget.ts';
-import type { Observer } from '../models/observer.ts';
+import type { MemoryBounds } from '../limits/memoryBudget.ts';
 import type { Health } from '../ops/health.ts';
 import type { Log } from '../ops/log.ts';
 import type { Recorder } from '../ops/record.ts';
 import type { OpenedConsole } from './openConsole.ts';
 import type { OpenedEngine } from './openEngine.ts';
+import type { Limits } from './openLimits.ts';
+import type { FetchOptions } from './openNetwork.ts';
 import type { Observation } from './openObservation.ts';
+import type { SharedState } from './openSharedState.ts';
 
-export interface StartOptions {
+export interface StartOptions extends FetchOptions {
   readonly log: Log;
   readonly health: Health;
-  /** Fetches missing networks. */
-  readonly pull: boolean;
-  /** Receives the progress of fetching and preparing the network. */
-  readonly observer: Observer;
-  /** Aborts the start. */
-  readonly signal: AbortSignal;
   /** Called once, when image libraries hold more than half of the threads for pixels for longer than they may. */
   readonly onStuck?: () => void;
 }
@@ -58,17 +51,22 @@ export interface Overrides {
   readonly wrapCutout?: (cutout: Cutout) => Cutout;
 }
 
-/** A server that listens on its port: /health answers at once, images are accepted when it is ready. */
-export interface Server {
-  readonly http: HttpServer;
+/** What a server keeps and watches, whichever network it runs. */
+export interface Foundation {
   readonly stores: ServedStores;
   readonly improve: Improve;
-  readonly idempotency: Idempotency<CachedResult>;
-  readonly scheduler: FairScheduler;
-  readonly memory: MemoryBudget;
-  readonly downloads: DownloadLimit;
-  readonly console: OpenedConsole;
+  readonly shared: SharedState;
   readonly observation: Observation;
+  readonly purchases: Purchases | undefined;
+  readonly console: OpenedConsole;
+  /** Limits of the images that may be sent. */
+  readonly images: ProbeLimits;
+  readonly limits: Limits;
+}
+
+/** A server that listens on its port: /health answers at once, images are accepted when it is ready. */
+export interface Server extends Foundation {
+  readonly http: HttpServer;
   /**
    * Waits for the network. Rejects with ModelError, EngineError or UserError, or with the reason of the
    * signal.

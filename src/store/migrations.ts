@@ -56,15 +56,16 @@ export interface Migration {
   readonly sql: (words: SchemaWords) => string;
 }
 
-/**
- * Accounts, keys and the ledger.
- *
- * `entry` is the truth: never changed, never deleted. `account.balance` and `free_use` are sums over it, kept
- * in the same transaction. `reservation` holds only what is still open; its id is the id of its reserve entry.
- */
-const accountsAndLedger: Migration = {
-  name: 'books',
-  sql: ({ appendOnly, numbered, integer, bytes, text, keyed, strict }) => `
+export const migrations: readonly Migration[] = [
+  /**
+   * Accounts, keys and the ledger.
+   *
+   * `entry` is the truth: never changed, never deleted. `account.balance` and `free_use` are sums over it, kept
+   * in the same transaction. `reservation` holds only what is still open; its id is the id of its reserve entry.
+   */
+  {
+    name: 'books',
+    sql: ({ appendOnly, numbered, integer, bytes, text, keyed, strict }) => `
 CREATE TABLE account (
   id ${text} PRIMARY KEY,
   name ${text} NOT NULL,
@@ -132,12 +133,12 @@ CREATE TABLE free_use (
   PRIMARY KEY (account_id, period)
 )${keyed};
 `,
-};
+  },
 
-/** Images handed in through /improve. The bytes lie in a bucket under `object`. */
-const improve: Migration = {
-  name: 'improve',
-  sql: ({ integer, text, strict }) => `
+  /** Images handed in through /improve. The bytes lie in a bucket under `object`. */
+  {
+    name: 'improve',
+    sql: ({ integer, text, strict }) => `
 CREATE TABLE improve_image (
   id ${text} PRIMARY KEY,
   account_id ${text} NOT NULL REFERENCES account (id),
@@ -156,14 +157,14 @@ CREATE TABLE improve_image (
 CREATE INDEX improve_image_account ON improve_image (account_id, at);
 CREATE INDEX improve_image_at ON improve_image (at, id);
 `,
-};
+  },
 
-/**
- * Identities of account owners, one-time links to the console, and the audit log.
- */
-const signIn: Migration = {
-  name: 'sign-in',
-  sql: ({ appendOnly, numbered, integer, bytes, text, keyed, strict }) => `
+  /**
+   * Identities of account owners, one-time links to the console, and the audit log.
+   */
+  {
+    name: 'sign-in',
+    sql: ({ appendOnly, numbered, integer, bytes, text, keyed, strict }) => `
 -- Shown only, never used to find an account.
 ALTER TABLE account ADD COLUMN email ${text};
 -- When its owner deleted it: the ledger stays, everything personal is gone.
@@ -198,14 +199,14 @@ CREATE TABLE audit (
 )${strict};
 ${appendOnly('audit', 'the audit log is append-only')}
 `,
-};
+  },
 
-/**
- * Several servers on one database, and charges by content, so that none is made twice.
- */
-const nodes: Migration = {
-  name: 'nodes',
-  sql: ({ integer, bytes, text, keyed, strict }) => `
+  /**
+   * Several servers on one database, and charges by content, so that none is made twice.
+   */
+  {
+    name: 'nodes',
+    sql: ({ integer, bytes, text, keyed, strict }) => `
 -- Servers that are at work. By the database's clock.
 CREATE TABLE node (
   id ${text} PRIMARY KEY,
@@ -236,28 +237,28 @@ CREATE TABLE secret (
   value ${bytes} NOT NULL
 )${keyed};
 `,
-};
+  },
 
-/**
- * An index for the metrics of grants, purchases, adjustments and refunds, which are read at every scrape
- * without the charges.
- */
-const booked: Migration = {
-  name: 'booked',
-  sql: () => `
+  /**
+   * An index for the metrics of grants, purchases, adjustments and refunds, which are read at every scrape
+   * without the charges.
+   */
+  {
+    name: 'booked',
+    sql: () => `
 CREATE INDEX entry_booked ON entry (kind, amount) WHERE kind IN ('grant', 'purchase', 'adjust', 'refund');
 `,
-};
+  },
 
-/**
- * One row for each pending answer replaces `reservation`: what is reserved for it, and the charge it may
- * carry. Of the old rows, `held` had reserved credits, `charged` had a pending answer, and `carries` was
- * another answer's charge. From now on a charge is identified by its content alone, never by an
- * Idempotency-Key.
- */
-const answers: Migration = {
-  name: 'answers',
-  sql: ({ integer, text, strict }) => `
+  /**
+   * One row for each pending answer replaces `reservation`: what is reserved for it, and the charge it may
+   * carry. Of the old rows, `held` had reserved credits, `charged` had a pending answer, and `carries` was
+   * another answer's charge. From now on a charge is identified by its content alone, never by an
+   * Idempotency-Key.
+   */
+  {
+    name: 'answers',
+    sql: ({ integer, text, strict }) => `
 CREATE TABLE answer (
   -- Random; its server chooses it before it reserves anything.
   id ${text} PRIMARY KEY,
@@ -286,16 +287,16 @@ DROP TABLE reservation;
 
 DELETE FROM repeat WHERE name LIKE 'key:%';
 `,
-};
+  },
 
-/**
- * Links the accounts of people who delete one and return, so that nothing is given twice. A person is
- * identified by a keyed digest of issuer and subject (createPseudonymise in src/accounts/accounts.ts), which reveals nothing
- * without the key in `secret`.
- */
-const formerAccounts: Migration = {
-  name: 'former-accounts',
-  sql: ({ bytes, text, keyed }) => `
+  /**
+   * Links the accounts of people who delete one and return, so that nothing is given twice. A person is
+   * identified by a keyed digest of issuer and subject (createPseudonymise in src/accounts/accounts.ts), which reveals nothing
+   * without the key in `secret`.
+   */
+  {
+    name: 'former-accounts',
+    sql: ({ bytes, text, keyed }) => `
 -- Accounts that people deleted. What they were given stands in their entries and in free_use.
 CREATE TABLE deleted_account (
   person ${bytes} NOT NULL CHECK (length(person) = 32),
@@ -310,54 +311,41 @@ CREATE TABLE former_account (
   PRIMARY KEY (account_id, former_id)
 )${keyed};
 `,
-};
+  },
 
-/** Use is summed over all accounts of a person, whichever of them is asked for. */
-const laterAccounts: Migration = {
-  name: 'later-accounts',
-  sql: () => `
+  /** Use is summed over all accounts of a person, whichever of them is asked for. */
+  {
+    name: 'later-accounts',
+    sql: () => `
 CREATE INDEX former_account_former ON former_account (former_id);
 `,
-};
+  },
 
-/** Accounts and submitted images are listed a page at a time, in the order of these indexes. */
-const lists: Migration = {
-  name: 'lists',
-  sql: () => `
+  /** Accounts and submitted images are listed a page at a time, in the order of these indexes. */
+  {
+    name: 'lists',
+    sql: () => `
 CREATE INDEX account_created ON account (created_at, id);
 DROP INDEX improve_image_account;
 CREATE INDEX improve_image_account ON improve_image (account_id, at, id);
 `,
-};
+  },
 
-/** A statement by time, or by kind and time, is read in the order of these indexes. */
-const statements: Migration = {
-  name: 'statements',
-  sql: () => `
+  /** A statement by time, or by kind and time, is read in the order of these indexes. */
+  {
+    name: 'statements',
+    sql: () => `
 CREATE INDEX entry_at ON entry (account_id, at, id);
 CREATE INDEX entry_kind ON entry (account_id, kind, at, id);
 `,
-};
+  },
 
-/** How likely a person has to look at the result that an entry charges. */
-const uncertainty: Migration = {
-  name: 'uncertainty',
-  sql: ({ integer }) => `
+  /** How likely a person has to look at the result that an entry charges. */
+  {
+    name: 'uncertainty',
+    sql: ({ integer }) => `
 -- settle only: X-Uncertainty-Score in thousandths; null: not known.
 ALTER TABLE entry ADD COLUMN uncertainty ${integer} CHECK (uncertainty BETWEEN 0 AND 1000);
 `,
-};
-
-export const migrations: readonly Migration[] = [
-  accountsAndLedger,
-  improve,
-  signIn,
-  nodes,
-  booked,
-  answers,
-  formerAccounts,
-  laterAccounts,
-  lists,
-  statements,
-  uncertainty,
+  },
 ];

@@ -1,11 +1,26 @@
 import type { Sql } from './database.ts';
 
-/** Rows of `node`: the live servers and their leases. All times are the database's own. */
+/**
+ * Rows of `node`: the live servers and their leases. All times are the database's own. A server that does not renew its lease is
+ * removed, and others release the answers it left.
+ */
 export class NodeTable {
   readonly #sql: Sql;
+  /** When this server may remove others, on the clock of `performance.now`. */
+  #mayRemoveOthersFrom = 0;
 
   constructor(sql: Sql) {
     this.#sql = sql;
+  }
+
+  /**
+   * Renews this server's lease and removes servers whose lease has expired. After an outage of the database all leases have
+   * expired; therefore a server whose own lease has expired, or which is new, waits for a whole lease before it removes others.
+   */
+  async heartbeat(id: string, leaseMs: number): Promise<void> {
+    const unbroken = await this.renew(id, leaseMs);
+    if (!unbroken) this.#mayRemoveOthersFrom = performance.now() + leaseMs;
+    if (performance.now() >= this.#mayRemoveOthersFrom) await this.removeExpired(leaseMs);
   }
 
   /** Extends the lease to `leaseMs` milliseconds from now. False if it had expired or never existed. */

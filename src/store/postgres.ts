@@ -190,27 +190,16 @@ class PostgresDatabase implements Database {
   }
 
   exclusive<T>(work: (sql: SchemaSql) => Promise<T>): Promise<T> {
-    return this.#patiently(() =>
-      this.#connected(async (client) => {
-        await client.query(`BEGIN; SET LOCAL statement_timeout = ${schemaMs}`);
-        const sql = new Connection(client, schemaMs);
-        await sql.get('SELECT pg_advisory_xact_lock(@lock)', { lock: exclusiveLock });
-        const result = await work(sql);
-        await commit(client);
-        return result;
-      }),
-    );
+    const begin = `BEGIN; SET LOCAL statement_timeout = ${schemaMs}`;
+    const alone = async (sql: SchemaSql) => {
+      await sql.get('SELECT pg_advisory_xact_lock(@lock)', { lock: exclusiveLock });
+      return work(sql);
+    };
+    return this.#within(begin, alone, schemaMs);
   }
 
   snapshot<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
-    return this.#patiently(() =>
-      this.#connected(async (client) => {
-        await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
-        const result = await work(new Connection(client));
-        await commit(client);
-        return result;
-      }),
-    );
+    return this.#within('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', work);
   }
 
   async close(): Promise<void> {
@@ -232,6 +221,17 @@ class PostgresDatabase implements Database {
         throw new StoreError('STORE_OPEN', `${error.message} See CUTOUT_DATABASE_URL.`, { cause: error });
       throw error;
     }
+  }
+
+  #within<T>(begin: string, work: (sql: SchemaSql) => Promise<T>, limitMs?: number): Promise<T> {
+    return this.#patiently(() =>
+      this.#connected(async (client) => {
+        await client.query(begin);
+        const result = await work(new Connection(client, limitMs));
+        await commit(client);
+        return result;
+      }),
+    );
   }
 
   /** Runs `work` with a connection, which is then returned to the pool, or discarded if it is unusable. */

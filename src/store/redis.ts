@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, ErrorReply, RESP_TYPES } from '@redis/client';
 import { UserError } from '../errors.ts';
 import { StoreError } from './error.ts';
@@ -262,10 +263,10 @@ export class Redis {
       socket: { connectTimeout: openMs, reconnectStrategy: false },
     });
     client.on('error', () => {});
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error('no answer')), openMs);
+    const late = sleep(openMs, undefined, { ref: false }).then(() => {
+      throw new Error('no answer');
     });
+    late.catch(() => {});
     let info: string;
     try {
       info = await Promise.race([client.connect().then(() => client.info()), late]);
@@ -274,7 +275,6 @@ export class Redis {
         `CUTOUT_REDIS_URL names a Redis at ${place} that cannot be used: ${reasonOf(error)}. Start it, or correct the address.`,
       );
     } finally {
-      clearTimeout(timer);
       if (client.isOpen) client.destroy();
     }
     const said = (name: string) => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim();

@@ -26,20 +26,6 @@ export class RedisKeyv {
     return (await this.#redis.commands.send(['DEL', this.#prefix + key])) === 1;
   }
 
-  async clear(): Promise<void> {
-    let cursor = '0';
-    do {
-      const reply = await this.#redis.commands.send([
-        'SCAN',
-        cursor,
-        'MATCH',
-        `${this.#prefix}*`,
-        'COUNT',
-        '1000',
-      ]);
-      const [next, keys] = reply as [string, string[]];
-      if (keys.length > 0) await this.#redis.commands.send(['UNLINK', ...keys]);
-      cursor = next;
-    } while (cursor !== '0');
-  }
+  /** Does nothing: other nodes use the entries. */
+  async clear(): Promise<void> {}
 }

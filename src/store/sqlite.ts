@@ -35,7 +35,6 @@ class Connection implements SchemaSql {
   readonly #sqlite: Sqlite.Database;
   /** Prepared statements by text; bounded, because texts are constants of the program. */
   readonly #statements = new Map<string, Statement>();
-  #wrote = false;
   #writes = 0;
 
   constructor(sqlite: Sqlite.Database) {
@@ -51,13 +50,6 @@ class Connection implements SchemaSql {
     return undefined;
   }
 
-  /** Whether anything may have been written since the last call. */
-  takeWrote(): boolean {
-    const wrote = this.#wrote;
-    this.#wrote = false;
-    return wrote;
-  }
-
   async all<Row>(text: string, values: Values = {}): Promise<Row[]> {
     return this.#statement(text).all(values) as Row[];
   }
@@ -71,7 +63,7 @@ class Connection implements SchemaSql {
   }
 
   async script(text: string): Promise<void> {
-    this.#writing();
+    this.#writes++;
     this.#sqlite.exec(text);
   }
 
@@ -85,13 +77,8 @@ class Connection implements SchemaSql {
       statement = this.#sqlite.prepare(text);
       this.#statements.set(text, statement);
     }
-    if (!statement.readonly) this.#writing();
+    if (!statement.readonly) this.#writes++;
     return statement;
-  }
-
-  #writing(): void {
-    this.#wrote = true;
-    this.#writes++;
   }
 }
 
@@ -194,8 +181,9 @@ class SqliteDatabase implements Database {
     let wrote: boolean;
     await this.#mutex.acquire();
     try {
+      const before = this.#connection.writes;
       result = await this.#retryWhileBusy(work);
-      wrote = this.#connection.takeWrote();
+      wrote = this.#connection.writes > before;
     } finally {
       this.#mutex.release();
     }
@@ -208,8 +196,6 @@ class SqliteDatabase implements Database {
     const until = performance.now() + busyMilliseconds;
     for (;;) {
       try {
-        // What a failed attempt wrote was rolled back.
-        this.#connection.takeWrote();
         return await work();
       } catch (error) {
         if (isCode(error, ...diskFaults)) throw unavailable(error);

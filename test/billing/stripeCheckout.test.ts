@@ -68,7 +68,7 @@ test('a checkout has the pack, the price and the account', async (t) => {
 
 test('paid credits are posted once, however often and by whichever event Stripe reports them', async (t) => {
   const { receive, account, balance, stores } = await shop(t);
-  t.deepEqual(await receive({}), { outcome: 'posted', accountId: account, credits: credits(50) });
+  t.like(await receive({}), { outcome: 'posted', accountId: account, amount: credits(50) });
   t.is((await receive({})).outcome, 'duplicate');
   t.is(
     (await receive({}, { id: 'evt_2', type: 'checkout.session.async_payment_succeeded' })).outcome,
@@ -124,10 +124,10 @@ test('a payment for a deleted account is booked once, and the audit event says w
   const { stores, account, receive, balance } = await shop(t);
   const { accounts, audit, ledger } = stores;
   await accounts.erase(account);
-  t.deepEqual(await receive({}), {
+  t.like(await receive({}), {
     outcome: 'unclaimed',
     accountId: account,
-    credits: credits(50),
+    amount: credits(50),
     session: 'cs_1',
   });
   // Stripe reports everything twice.

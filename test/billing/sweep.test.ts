@@ -9,11 +9,9 @@ test('a sweep tells whether it reached the database, and nothing else that fails
   let sweeps = 0;
   const errors: unknown[] = [];
   const sweep = new Sweep({
-    lease: {
-      renew: async () => {
-        sweeps++;
-        if (fault) throw fault;
-      },
+    renewLease: async () => {
+      sweeps++;
+      if (fault) throw fault;
     },
     ledger: { sweep: async () => 0, recover: async () => 0 },
     accounts: { flush: async () => {} },
@@ -42,9 +40,9 @@ test('a sweep tells whether it reached the database, and nothing else that fails
 });
 
 /** A sweep of which only the renewal does anything. */
-const sweepOf = (renew: () => Promise<void>, everyMs: number) =>
+const sweepOf = (renewLease: () => Promise<void>, everyMs: number) =>
   new Sweep({
-    lease: { renew },
+    renewLease,
     ledger: { sweep: async () => 0, recover: async () => 0 },
     accounts: { flush: async () => {} },
     everyMs,

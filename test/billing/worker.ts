@@ -1,6 +1,7 @@
 import { writeSync } from 'node:fs';
 import { credits, standardBilling } from '../../src/billing/price.ts';
 import { serveStores } from '../../src/billing/stores.ts';
+import { undefinedIfInsufficient } from '../support/stores.ts';
 
 /**
  * A server that is going to be killed: reserves and settles endlessly, several at a time. It reports on
@@ -24,12 +25,11 @@ async function oneAfterTheOther(lane: number): Promise<never> {
       await ledger.post(account as string, { kind: 'grant', amount: credits(2), reference: requestId });
       say('granted', requestId);
     }
-    const outcome = await ledger.reserve(account as string, {
-      size: i % 3 === 0 ? 'preview' : 'full',
-      requestId,
-    });
-    if (outcome.outcome !== 'reserved') continue;
-    const { reservation } = outcome;
+    const size = i % 3 === 0 ? 'preview' : 'full';
+    const reservation = await ledger
+      .reserve(account as string, { size, requestId })
+      .catch(undefinedIfInsufficient);
+    if (!reservation) continue;
     await pause();
     if (i % 4 === 0) {
       await reservation.release();

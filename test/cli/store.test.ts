@@ -44,13 +44,11 @@ async function fill(place: Place): Promise<void> {
     await accounts.authenticate(hashKey(key));
     await ledger.post(id, { kind: 'grant', amount: credits(100), reference: 'first' });
     for (let i = 0; i < 60; i++) {
-      const outcome = await ledger.reserve(id, {
+      const reservation = await ledger.reserve(id, {
         size: i % 3 === 0 ? 'preview' : 'full',
         requestId: `r${i}`,
         repeat: { content: `c${i}`, forMs: 600_000 },
       });
-      if (outcome.outcome !== 'reserved') throw new Error('insufficient');
-      const { reservation } = outcome;
       if (i % 5 === 0) await reservation.release();
       else if (i % 7 !== 0) await reservation.settle();
       if (i % 2 === 1) await reservation.deliver();

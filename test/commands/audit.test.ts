@@ -24,9 +24,8 @@ async function world(t: Cleanup, place: NewPlace) {
   const account = await accountWith(stores, 5);
   const key = await stores.accounts.createKey(account, 'laptop');
   const reserved = await stores.ledger.reserve(account, { requestId: 'r1', size: 'full' });
-  if (reserved.outcome !== 'reserved') throw new Error('not reserved');
-  await reserved.reservation.settle();
-  await reserved.reservation.deliver();
+  await reserved.settle();
+  await reserved.deliver();
   const objects = new Map<string, Uint8Array>();
   const improve = new Improve({
     table: new ImproveTable(stores.database),
@@ -48,16 +47,15 @@ async function world(t: Cleanup, place: NewPlace) {
     width: 4,
     height: 3,
   });
-  if (image.outcome !== 'kept') throw new Error('not kept');
   const signIns = new SignIns(stores.database, stores.clock.now);
   return {
     stores,
     account,
     key: key.id,
-    reservation: reserved.reservation.id,
+    reservation: reserved.id,
     improve,
     objects,
-    image: image.id,
+    image,
     signIns,
     link: await signIns.createLink(account),
     /** As provided by a person in the console. */

@@ -2,7 +2,7 @@ import type { TestFn } from 'ava';
 import { Ledger } from '../../src/billing/ledger.ts';
 import { credits, quarters, standardBilling } from '../../src/billing/price.ts';
 import { openStores } from '../../src/billing/stores.ts';
-import { InsufficientCredits, type Reservation, type ReserveRequest } from '../../src/billing/types.ts';
+import type { Reservation, ReserveRequest } from '../../src/billing/types.ts';
 import type { CachedResult } from '../../src/cutout/cachedResult.ts';
 import { cachedResultCodec } from '../../src/idempotency/codec.ts';
 import { textHash } from '../../src/idempotency/hash.ts';
@@ -16,17 +16,21 @@ import {
   type TestStores,
   testServer,
   testStores,
+  undefinedIfInsufficient,
 } from '../support/stores.ts';
 
 const preview = { size: 'preview', requestId: 'r' } as const;
 const full = { size: 'full', requestId: 'r' } as const;
 const auto = { size: 'auto', requestId: 'r' } as const;
 
-async function reserve(stores: TestStores, account: string, request: ReserveRequest): Promise<Reservation> {
-  const outcome = await stores.ledger.reserve(account, request);
-  if (outcome.outcome !== 'reserved') throw new Error('insufficient');
-  return outcome.reservation;
-}
+const reserve = (stores: TestStores, account: string, request: ReserveRequest): Promise<Reservation> =>
+  stores.ledger.reserve(account, request);
+
+/** What is thrown where credits are missing. */
+const lacking = (needed: string, balance: string) => ({
+  code: 'insufficient_credits',
+  message: `insufficient_credits: This request needs ${needed}, the balance is ${balance}.`,
+});
 
 const balanceOf = async (stores: TestStores, account: string) =>
   (await stores.ledger.balance(account)).credits;
@@ -94,10 +98,9 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
   test('without enough credits nothing is taken and the caller learns what is needed', async (t) => {
     const stores = await testStores(t, noFreePreviews, newPlace);
     const account = await accountWith(stores, 0.75);
-    const refused = { outcome: 'insufficient', needed: credits(1), balance: credits(0.75) } as const;
-    t.deepEqual(await stores.ledger.reserve(account, full), refused);
-    t.deepEqual(await stores.ledger.quote(account, full), refused);
-    t.deepEqual(await stores.ledger.quote(account, preview), { outcome: 'payable', tier: 'preview' });
+    await t.throwsAsync(stores.ledger.reserve(account, full), lacking('1 credit', '0.75'));
+    await t.throwsAsync(stores.ledger.quote(account, full), lacking('1 credit', '0.75'));
+    t.is(await stores.ledger.quote(account, preview), 'preview');
     t.is((await stores.ledger.statement(account)).length, 1);
   });
 
@@ -134,7 +137,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     const account = await accountWith(stores, 0);
     t.deepEqual(await stores.ledger.balance(account), { credits: quarters(0), freeCalls: 50 });
     for (let i = 0; i < 10; i++) await (await reserve(stores, account, preview)).settle();
-    t.is((await stores.ledger.reserve(account, preview)).outcome, 'insufficient');
+    await t.throwsAsync(stores.ledger.reserve(account, preview), { code: 'insufficient_credits' });
     t.is((await stores.ledger.balance(account)).freeCalls, 40);
     stores.clock.set('2026-12-01T00:00:00Z');
     t.is((await stores.ledger.balance(account)).freeCalls, 50);
@@ -149,7 +152,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     stores.clock.set('2026-12-01T00:00:01Z');
     for (let i = 0; i < 10; i++) await (await reserve(stores, account, preview)).settle();
     for (const reservation of open) await reservation.release();
-    t.is((await stores.ledger.reserve(account, preview)).outcome, 'insufficient');
+    await t.throwsAsync(stores.ledger.reserve(account, preview), { code: 'insufficient_credits' });
     t.deepEqual(await stores.ledger.verify(), []);
     stores.clock.set('2026-11-30T23:59:59Z');
     t.is((await reserve(stores, account, preview)).payment, 'free');
@@ -158,7 +161,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
   test('free calls pay for previews only', async (t) => {
     const stores = await testStores(t, standardBilling, newPlace);
     const account = await accountWith(stores, 0);
-    t.is((await stores.ledger.reserve(account, full)).outcome, 'insufficient');
+    await t.throwsAsync(stores.ledger.reserve(account, full), { code: 'insufficient_credits' });
   });
 
   test('auto is a full result when a whole credit is there', async (t) => {
@@ -166,11 +169,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     const rich = await accountWith(stores, 1.25);
     t.is((await reserve(stores, rich, auto)).tier, 'full');
     t.is((await reserve(stores, rich, auto)).tier, 'preview');
-    t.deepEqual(await stores.ledger.reserve(rich, auto), {
-      outcome: 'insufficient',
-      needed: credits(0.25),
-      balance: quarters(0),
-    });
+    await t.throwsAsync(stores.ledger.reserve(rich, auto), lacking('0.25 credits', '0'));
     const poor = await accountWith(stores, 0.75);
     t.is((await reserve(stores, poor, auto)).tier, 'preview');
   });
@@ -203,7 +202,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     );
     const account = await accountWith(stores, 0);
     for (let i = 0; i < 12; i++) await reserve(stores, account, preview);
-    t.is((await stores.ledger.reserve(account, preview)).outcome, 'insufficient');
+    await t.throwsAsync(stores.ledger.reserve(account, preview), { code: 'insufficient_credits' });
   });
 
   test('200 parallel requests on 10 credits: exactly 40 previews or 10 full results', async (t) => {
@@ -215,10 +214,12 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
       const account = await accountWith(stores, 10);
       const charged = await Promise.all(
         Array.from({ length: 200 }, async () => {
-          const outcome = await whenAvailable(() => stores.ledger.reserve(account, request));
-          if (outcome.outcome !== 'reserved') return false;
+          const reservation = await whenAvailable(() => stores.ledger.reserve(account, request)).catch(
+            undefinedIfInsufficient,
+          );
+          if (!reservation) return false;
           await new Promise((done) => setTimeout(done, Math.random() * 5));
-          await whenAvailable(() => outcome.reservation.settle());
+          await whenAvailable(() => reservation.settle());
           return true;
         }),
       );
@@ -252,8 +253,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
       note: `in place of ${late.id}`,
     });
     await stores.ledger.post(account, { kind: 'adjust', amount: credits(-0.5) });
-    const refused = await t.throwsAsync(poor.settle(), { instanceOf: InsufficientCredits });
-    t.deepEqual(refused?.shortfall, { needed: credits(1), balance: credits(0.5) });
+    await t.throwsAsync(poor.settle(), lacking('1 credit', '0.5'));
     await poor.release();
     t.is(await balanceOf(stores, account), credits(0.5));
     await late.deliver();
@@ -494,13 +494,12 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
       now: () => days + 86_400_000 * readings++,
     });
     for (const end of ['release', 'settle', 'refund'] as const) {
-      const outcome = await ledger.reserve(account, preview);
-      if (outcome.outcome !== 'reserved') return t.fail();
-      t.is(outcome.reservation.payment, 'free');
+      const reservation = await ledger.reserve(account, preview);
+      t.is(reservation.payment, 'free');
       t.deepEqual(await ledger.verify(), []);
-      if (end === 'release') await outcome.reservation.release();
-      else await outcome.reservation.settle();
-      if (end === 'refund') await ledger.refund(account, outcome.reservation.id);
+      if (end === 'release') await reservation.release();
+      else await reservation.settle();
+      if (end === 'refund') await ledger.refund(account, reservation.id);
       t.deepEqual(await ledger.verify(), []);
     }
   });
@@ -528,12 +527,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
       now,
       onError: (error) => errors.push(error),
     });
-    const open = async (account: string) => {
-      const outcome = await ledger.reserve(account, full);
-      if (outcome.outcome !== 'reserved') throw new Error('insufficient');
-      return outcome.reservation;
-    };
-    const both = [await open(one), await open(other)];
+    const both = [await ledger.reserve(one, full), await ledger.reserve(other, full)];
     away = true;
     for (const reservation of both) await reservation.release();
     t.is(await stores.ledger.openReservations(), 2);
@@ -545,7 +539,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     await ledger.sweep();
     t.is(errors.length, 1, 'dropped');
     // The rest expires, or is released when its server is considered dead; neither delays another account.
-    await open(other);
+    await ledger.reserve(other, full);
     stores.clock.forward(standardBilling.reservationSeconds * 1000);
     t.is(await ledger.sweep(), 1);
     t.is(await balanceOf(stores, other), credits(10));
@@ -562,7 +556,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     const stores = await openStores({ ...place, billing: noFreePreviews });
     t.teardown(stores.close);
     const account = await accountWith(stores, 10);
-    const outcome = await stores.ledger.reserve(account, full);
+    const reservation = await stores.ledger.reserve(account, full);
     const real = Date.now;
     t.teardown(() => {
       Date.now = real;
@@ -570,8 +564,7 @@ export function testLedgerContract(test: TestFn, newPlace: NewPlace): void {
     const wrong = real() + 400 * 86_400_000;
     Date.now = () => wrong;
     t.is(await stores.ledger.sweep(), 0, 'expired by nobody with a wrong clock');
-    if (outcome.outcome !== 'reserved') return t.fail();
-    await outcome.reservation.settle();
+    await reservation.settle();
     Date.now = real;
     const times = (await stores.ledger.statement(account)).map(({ at }) => Math.abs(at - real()));
     t.true(

@@ -1,19 +1,16 @@
 import type { TestFn } from 'ava';
+import { isInsufficientCredits } from '../../src/billing/insufficientCredits.ts';
 import { Ledger } from '../../src/billing/ledger.ts';
-import { quarters, standardBilling } from '../../src/billing/price.ts';
+import { formatCredits, quarters, standardBilling } from '../../src/billing/price.ts';
 import { openStores } from '../../src/billing/stores.ts';
-import {
-  InsufficientCredits,
-  type PendingAnswer,
-  type Reservation,
-  type ReserveRequest,
-} from '../../src/billing/types.ts';
+import type { Reservation, ReserveRequest } from '../../src/billing/types.ts';
 import type { ChargedFor } from '../../src/idempotency/chargedContent.ts';
+import type { ChargeHandle } from '../../src/idempotency/sharedResult.ts';
 import { InDoubt, StoreError } from '../../src/store/error.ts';
 import { NodeTable } from '../../src/store/nodeTable.ts';
 import { withTransactions } from '../support/database.ts';
 import { randomSteps } from '../support/randomSteps.ts';
-import { type NewPlace, TestClock, withDisk } from '../support/stores.ts';
+import { type NewPlace, TestClock, undefinedIfInsufficient, withDisk } from '../support/stores.ts';
 
 const nodes = 3;
 const forMs = 600_000;
@@ -187,7 +184,7 @@ interface Handle {
   readonly open: Open;
   call: Call | undefined;
   readonly reservation: Reservation | undefined;
-  readonly answer: PendingAnswer;
+  readonly answer: ChargeHandle;
   charge: Call | undefined;
   /** Result of `settle`, which is called once. */
   settled?: Promise<unknown>;
@@ -248,6 +245,8 @@ export function testLedgerModel(test: TestFn, newPlace: NewPlace, steps: number)
       const back = below(next() < 0.8 ? Math.min(12, handles.length) : handles.length);
       const handle = handles[handles.length - 1 - back];
       const owner = handle && servers[handle.node];
+      const saysBalance = ({ message }: Error) =>
+        message.endsWith(`the balance is ${formatCredits(quarters(oracle.balance))}.`);
       const dice = next();
       weather = next() < 0.94 ? 'fine' : next() < 0.5 ? 'away' : 'in doubt';
       /** What the ledger learns, now or through the server's next sweep. */
@@ -264,40 +263,34 @@ export function testLedgerModel(test: TestFn, newPlace: NewPlace, steps: number)
         const content = next() < 0.7 ? `${size} ${below(4)}` : undefined;
         const repeat = content === undefined ? undefined : { content, forMs };
         const request: ReserveRequest = { size, requestId, repeat };
+        const quoted =
+          weather === 'fine'
+            ? await server.ledger.quote(id, request).catch(undefinedIfInsufficient)
+            : undefined;
+        const expected = weather === 'away' ? undefined : oracle.reserve(request, server.id, clock.at);
+        if (weather === 'in doubt' && expected) server.later.push(() => oracle.release(expected.open));
         try {
-          const quoted = weather === 'fine' ? await server.ledger.quote(id, request) : undefined;
-          const expected = weather === 'away' ? undefined : oracle.reserve(request, server.id, clock.at);
-          if (weather === 'in doubt' && expected) server.later.push(() => oracle.release(expected.open));
-          const outcome = await server.ledger.reserve(id, request);
-          if (quoted)
-            t.deepEqual(
-              quoted,
-              outcome.outcome === 'reserved'
-                ? { outcome: 'payable', tier: outcome.reservation.tier }
-                : outcome,
-              `step ${step}`,
-            );
-          if (outcome.outcome === 'reserved') {
-            const { reservation } = outcome;
-            const { tier, payment } = reservation;
-            if (!expected) throw new Error(`step ${step}: reserved, seed ${seed}`);
-            const { call, open } = expected;
-            t.deepEqual(
-              { tier, payment },
-              { tier: call.tier, payment: call.free ? 'free' : call.tier } as never,
-              `step ${step}`,
-            );
-            numbers.set(call, reservation.id);
-            handles.push({ node: number, open, call, reservation, answer: reservation, charge: undefined });
-            count(call.repeatOf ? 'reserve repeat' : `reserve ${payment}`);
-          } else {
-            t.is(expected, undefined, `step ${step}`);
-            t.is(outcome.balance as number, oracle.balance);
-            count('insufficient');
-          }
+          const reservation = await server.ledger.reserve(id, request);
+          const { tier, payment } = reservation;
+          if (weather === 'fine') t.is(quoted, tier, `step ${step}`);
+          if (!expected) throw new Error(`step ${step}: reserved, seed ${seed}`);
+          const { call, open } = expected;
+          t.deepEqual(
+            { tier, payment },
+            { tier: call.tier, payment: call.free ? 'free' : call.tier } as never,
+            `step ${step}`,
+          );
+          numbers.set(call, reservation.id);
+          handles.push({ node: number, open, call, reservation, answer: reservation, charge: undefined });
+          count(call.repeatOf ? 'reserve repeat' : `reserve ${payment}`);
         } catch (error) {
-          if (!isUnavailable(error) || weather === 'fine') throw error;
-          count('reserve unavailable');
+          if (isInsufficientCredits(error)) {
+            t.is(expected, undefined, `step ${step}`);
+            t.is(quoted, undefined, `step ${step}`);
+            t.true(saysBalance(error), `step ${step}`);
+            count('insufficient');
+          } else if (!isUnavailable(error) || weather === 'fine') throw error;
+          else count('reserve unavailable');
         }
       } else if (dice < 0.5 && handle?.settled) {
         t.is(handle.reservation?.settle(), handle.settled as never, 'once');
@@ -321,8 +314,8 @@ export function testLedgerModel(test: TestFn, newPlace: NewPlace, steps: number)
             wasOpen ? 'settle' : expected?.charged === 0 ? 'settle late with a charge' : 'settle late anew',
           );
         } catch (error) {
-          if (error instanceof InsufficientCredits && !expected && weather !== 'away') {
-            t.is(error.shortfall.balance as number, oracle.balance, `step ${step}`);
+          if (isInsufficientCredits(error) && !expected && weather !== 'away') {
+            t.true(saysBalance(error), `step ${step}`);
             count('settle in vain');
           } else if (!isUnavailable(error) || weather === 'fine') throw error;
           else count('settle unavailable');

@@ -162,9 +162,7 @@ export function testVerifyContract(test: TestFn, newPlace: NewPlace): void {
     const [one, other] = [await accountWith(stores, 10), await accountWith(stores, 10)];
     const work = async (account: string, size: 'full' | 'preview', content: string, how: string) => {
       const request: ReserveRequest = { size, requestId: 'r', repeat: { content, forMs: 600_000 } };
-      const outcome = await ledger.reserve(account, request);
-      if (outcome.outcome !== 'reserved') throw new Error('insufficient');
-      const { reservation } = outcome;
+      const reservation = await ledger.reserve(account, request);
       if (how === 'release') await reservation.release();
       else await reservation.settle();
       if (how === 'deliver') await reservation.deliver();
@@ -206,9 +204,7 @@ export function testVerifyContract(test: TestFn, newPlace: NewPlace): void {
     const prices = { preview: standardBilling.prices.preview, full: 0 as never };
     const stores = await testStores(t, { ...standardBilling, prices }, newPlace);
     const account = await accountWith(stores, 10);
-    const outcome = await stores.ledger.reserve(account, { size: 'full', requestId: 'r' });
-    if (outcome.outcome !== 'reserved') return t.fail();
-    await outcome.reservation.settle();
+    await (await stores.ledger.reserve(account, { size: 'full', requestId: 'r' })).settle();
     t.deepEqual(await contradictions(stores.database, standardBilling.prices), []);
     const [, reserved] = await stores.ledger.statement(account);
     t.like(reserved, { kind: 'reserve', amount: 0 as never, note: 'price 0' });

@@ -1,8 +1,9 @@
 import test, { type ExecutionContext } from 'ava';
+import { insufficientCredits } from '../../src/billing/insufficientCredits.ts';
 import { credits } from '../../src/billing/price.ts';
 import type { Reservation } from '../../src/billing/types.ts';
 import { Admission } from '../../src/cutout/admission.ts';
-import { createPermitFor, type Permit } from '../../src/cutout/permit.ts';
+import { Permit } from '../../src/cutout/permit.ts';
 import { makePlans } from '../../src/cutout/plan.ts';
 import { profiles } from '../../src/cutout/qualityProfile.ts';
 import { plainRequest } from '../../src/cutout/request.ts';
@@ -53,19 +54,19 @@ function start({ release, insufficient = false, memory = new MemoryBudget() }: F
       await release?.();
     },
   };
-  const permitFor = createPermitFor({ rate, concurrency });
+  const permitFor = (account: string) => new Permit({ rate, concurrency }, account);
   const admission = new Admission({
     rate,
     scheduler,
     estimate,
     reservations: {
-      quote: async () =>
-        insufficient
-          ? { outcome: 'insufficient', needed: credits(1), balance: credits(0) }
-          : { outcome: 'payable', tier: 'preview' },
+      quote: async () => {
+        if (insufficient) throw insufficientCredits(credits(1), credits(0));
+        return 'preview';
+      },
       reserve: async () => {
         reserved++;
-        return { outcome: 'reserved', reservation };
+        return reservation;
       },
       addAnswer: async () => undefined,
     },

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { CachedSubjectSelection } from '../../src/cutout/subjectSelection.ts';
+import { outputKey, SubjectSelection } from '../../src/cutout/subjectSelection.ts';
 import type { Selector } from '../../src/engine/selector.ts';
 import type { SelectPlan } from '../../src/engine/types.ts';
 import type { NormalisedPrompt } from '../../src/geometry/subjectPrompt.ts';
@@ -31,7 +31,7 @@ function selector() {
 const centre: NormalisedPrompt = { points: [{ x: 0.5, y: 0.5, include: true }] };
 
 const ask = (
-  selection: CachedSubjectSelection,
+  selection: SubjectSelection,
   imageId: string | undefined,
   accountId = 'one',
   prompt = centre,
@@ -63,7 +63,7 @@ test('a call whose pixels are read for another one ends when they are not read a
   const embedding = new Promise<void>((resolve) => {
     embed = resolve;
   });
-  const selection = new CachedSubjectSelection(
+  const selection = new SubjectSelection(
     {
       ...made,
       embed: async () => {
@@ -96,23 +96,23 @@ test('a call whose pixels are read for another one ends when they are not read a
 
 test('an image is embedded anew at another size, so that a result does not depend on which came first', async (t) => {
   const { calls, made } = selector();
-  const selection = new CachedSubjectSelection(made, { ttlSeconds: 60, maxBytes: 50_000 });
+  const selection = new SubjectSelection(made, { ttlSeconds: 60, maxBytes: 50_000 });
   for (const width of [1, 2, 1, 2]) await ask(selection, 'image', 'one', centre, width);
   t.is(calls.embedded, 2);
 });
 
 test('what is cached of any number of images stays within its bound, the newest longest', async (t) => {
   const { calls, made } = selector();
-  const selection = new CachedSubjectSelection(made, { ttlSeconds: 60, maxBytes: 50_000 });
+  const selection = new SubjectSelection(made, { ttlSeconds: 60, maxBytes: 50_000 });
   let last = '';
   for (let i = 0; i < 40; i++) {
     const imageKey = await keyOf(selection, `image ${i}`);
-    selection.outputs.set(imageKey, settings, output);
+    selection.outputs.set(outputKey(imageKey, settings), output);
     t.true(selection.bytes <= 50_000, `${selection.bytes} bytes`);
     last = imageKey;
   }
   t.true(selection.bytes > 30_000);
-  t.is(selection.outputs.get(last, settings), output);
+  t.is(selection.outputs.get(outputKey(last, settings)), output);
   t.false((await ask(selection, 'image 39')).embedded);
   t.true((await ask(selection, 'image 0')).embedded);
   t.is(calls.embedded, 41);
@@ -121,16 +121,17 @@ test('what is cached of any number of images stays within its bound, the newest 
 });
 
 test('an output is that of one image, account, size and pair of networks', async (t) => {
-  const selection = new CachedSubjectSelection(selector().made, { ttlSeconds: 60, maxBytes: 1e6 });
+  const selection = new SubjectSelection(selector().made, { ttlSeconds: 60, maxBytes: 1e6 });
   const { outputs } = selection;
   const imageKey = await keyOf(selection, 'image');
-  outputs.set(imageKey, settings, output);
-  t.is(outputs.get(imageKey, settings), output);
-  t.is(outputs.get(await keyOf(selection, 'another'), settings), undefined);
-  t.is(outputs.get(await keyOf(selection, 'image', 'two'), settings), undefined);
-  t.is(outputs.get(await keyOf(selection, 'image', 'one', centre, 2), settings), undefined);
-  t.is(outputs.get(imageKey, { ...settings, networks: ['isnet', 'u2net'] }), undefined);
-  t.is(outputs.get(imageKey, { ...settings, sizes: [{ width: 10, height: 11 }] }), undefined);
+  const get = (key: string, of = settings) => outputs.get(outputKey(key, of));
+  outputs.set(outputKey(imageKey, settings), output);
+  t.is(get(imageKey), output);
+  t.is(get(await keyOf(selection, 'another')), undefined);
+  t.is(get(await keyOf(selection, 'image', 'two')), undefined);
+  t.is(get(await keyOf(selection, 'image', 'one', centre, 2)), undefined);
+  t.is(get(imageKey, { ...settings, networks: ['isnet', 'u2net'] }), undefined);
+  t.is(get(imageKey, { ...settings, sizes: [{ width: 10, height: 11 }] }), undefined);
 });
 
 test('nothing is cached where results are not: without a time to live, or of an image without a name', async (t) => {
@@ -139,7 +140,7 @@ test('nothing is cached where results are not: without a time to live, or of an 
     [60, undefined],
   ] as const) {
     const { calls, made } = selector();
-    const selection = new CachedSubjectSelection(made, { ttlSeconds, maxBytes: 1e6 });
+    const selection = new SubjectSelection(made, { ttlSeconds, maxBytes: 1e6 });
     const found = [await ask(selection, imageId), await ask(selection, imageId)];
     t.deepEqual(
       found.map(({ imageKey, embedded }) => [imageKey, embedded]),
@@ -168,13 +169,13 @@ test('the mask of the initial prompt is the same with and without what is cached
   ];
   for (const [prompt, first] of cases) {
     const { calls, made } = selector();
-    const warm = new CachedSubjectSelection(made, { ttlSeconds: 60, maxBytes: 1e6 });
+    const warm = new SubjectSelection(made, { ttlSeconds: 60, maxBytes: 1e6 });
     const alone = await ask(warm, 'image', 'one', first);
     t.deepEqual([alone.mask, alone.firstMask], [maskOf(first), undefined]);
     const clicked = await ask(warm, 'image', 'one', prompt);
     t.is(calls.selected, 2, 'the mask of the initial prompt was cached');
     const cold = await ask(
-      new CachedSubjectSelection(made, { ttlSeconds: 0, maxBytes: 1e6 }),
+      new SubjectSelection(made, { ttlSeconds: 0, maxBytes: 1e6 }),
       'image',
       'one',
       prompt,

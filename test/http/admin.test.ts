@@ -1,5 +1,6 @@
 import test from 'ava';
 import { hashKey } from '../../src/accounts/keyFormat.ts';
+import { smallBodyLimits } from '../../src/http/body/limits.ts';
 import { tokenGuard } from '../../src/http/middleware/auth.ts';
 import { receiveBody } from '../../src/http/middleware/receiveBody.ts';
 import { adminRoutes } from '../../src/http/route/admin/route.ts';
@@ -16,7 +17,7 @@ async function start(t: Cleanup) {
     t,
     adminRoutes(
       [tokenGuard(token, 'operator', new InMemoryAttempts({ failures: 0, windowSeconds: 60 }))],
-      receiveBody(new MemoryBudget()),
+      receiveBody(new MemoryBudget(), smallBodyLimits),
       stores,
     ),
   );
@@ -91,14 +92,13 @@ test('credits are granted once per reference, adjusted not below 0, and shown in
 test('a charged call is counted, and refunded once', async (t) => {
   const { stores, get, post } = await start(t);
   const id = await accountWith(stores, 3);
-  const outcome = await stores.ledger.reserve(id, { size: 'full', requestId: 'r' });
-  if (outcome.outcome !== 'reserved') throw new Error('insufficient');
-  await outcome.reservation.settle(0.75);
+  const charged = await stores.ledger.reserve(id, { size: 'full', requestId: 'r' });
+  await charged.settle(0.75);
   const row = { day: '2026-11-21', account: id, payment: 'full', calls: 1, to_review: 1, credits: '1' };
   t.deepEqual((await get('/usage')).data, [row]);
   t.deepEqual((await get(`/accounts/${id}/usage?from=2026-11-21&to=2026-11-22`)).data, [row]);
   t.deepEqual((await get('/usage?from=2026-11-22')).data, []);
-  const reservation = outcome.reservation.id;
+  const reservation = charged.id;
   t.like((await post(`/accounts/${id}/refunds`, { reservation })).data, { outcome: 'posted', credits: '3' });
   t.like((await post(`/accounts/${id}/refunds`, { reservation })).data, {
     outcome: 'duplicate',

@@ -2,6 +2,7 @@ import { connect, type Socket } from 'node:net';
 import test from 'ava';
 import { Purchases } from '../../src/billing/stripeCheckout.ts';
 import { bookPurchase } from '../../src/commands/credits.ts';
+import { smallBodyLimits } from '../../src/http/body/limits.ts';
 import { auth } from '../../src/http/middleware/auth.ts';
 import { receiveBody, receiveRawBody } from '../../src/http/middleware/receiveBody.ts';
 import { billingRoutes } from '../../src/http/route/billing/route.ts';
@@ -26,7 +27,7 @@ async function start(t: Cleanup, { failures = 0 } = {}) {
       (sent) => stores.accounts.authenticate(sent),
       new InMemoryAttempts({ failures: 0, windowSeconds: 60 }),
     ),
-    body: [receiveBody(new MemoryBudget())],
+    body: [receiveBody(new MemoryBudget(), smallBodyLimits)],
     raw: receiveRawBody(memory),
   };
   const errors: string[] = [];

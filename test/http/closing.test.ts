@@ -2,12 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import test from 'ava';
 import sharp from 'sharp';
-import { credits } from '../../src/billing/price.ts';
-import type { CutoutResult } from '../../src/cutout/answer.ts';
 import type { DeliveryOutcome } from '../../src/idempotency/sharedResult.ts';
 import { scene } from '../fixtures/images.ts';
 import { dial } from '../fixtures/rawHttp.ts';
-import { eventually, type Service, startService } from '../fixtures/service.ts';
+import { eventually, resultOf, type Service, startService } from '../fixtures/service.ts';
 
 /** Noise, so that the answer exceeds the system's buffers. */
 const large = () =>
@@ -119,25 +117,12 @@ test.serial('closing waits for writes at the end of a request', async (t) => {
     go = resolve;
   });
   const outcomes: DeliveryOutcome[] = [];
-  const result: CutoutResult = {
-    bytes: Buffer.from('image'),
-    contentType: 'image/png',
-    width: 1,
-    height: 1,
-    max: { width: 1, height: 1 },
-    foreground: { left: 0, top: 0, width: 1, height: 1 },
-    type: undefined,
-    uncertainty: -1,
-    charged: credits(1),
-    stages: {},
-    replayed: false,
-    tracksDelivery: true,
-    rate: { limit: 1, remaining: 1, reset: 1, retryAfter: 1 },
+  const result = resultOf(Buffer.from('image'), {
     end: (outcome) => {
       outcomes.push(outcome);
       return gate;
     },
-  };
+  });
   const service = await startService(t, { cutout: async () => result });
   const socket = await dial(service.address.port);
   const answer = received(socket);

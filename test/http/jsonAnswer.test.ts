@@ -2,31 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
-import { credits } from '../../src/billing/price.ts';
-import type { CutoutResult } from '../../src/cutout/answer.ts';
 import { scene } from '../fixtures/images.ts';
 import { dial } from '../fixtures/rawHttp.ts';
-import { eventually, startService } from '../fixtures/service.ts';
+import { eventually, resultOf, startService } from '../fixtures/service.ts';
 
 /** Larger than what the system buffers of a connection. */
 const imageBytes = 40_000_001;
-
-const resultOf = (bytes: Buffer): CutoutResult => ({
-  bytes,
-  contentType: 'image/png',
-  width: 1,
-  height: 1,
-  max: { width: 1, height: 1 },
-  foreground: { left: 1, top: 2, width: 3, height: 4 },
-  type: undefined,
-  uncertainty: -1,
-  charged: credits(0),
-  stages: {},
-  replayed: true,
-  tracksDelivery: false,
-  rate: { limit: 1, remaining: 1, reset: 1, retryAfter: 1 },
-  end: async () => {},
-});
 
 /** Counts the turns of the event loop while `work` is done. */
 async function countingTurns(work: (turns: () => number) => Promise<void>): Promise<void> {
@@ -46,7 +27,9 @@ async function countingTurns(work: (turns: () => number) => Promise<void>): Prom
 test('answers in JSON are encoded one piece in a turn of the event loop, no further than their clients read', async (t) => {
   const image = randomBytes(imageBytes);
   const pieces: { readonly bytes: number; readonly turn: number }[] = [];
-  const service = await startService(t, { cutout: async () => resultOf(image) });
+  const service = await startService(t, {
+    cutout: async () => resultOf(image, { replayed: true, tracksDelivery: false }),
+  });
   const body = JSON.stringify({ image_file_b64: (await scene()).toString('base64') });
   const request = [
     'POST /v1.0/cutout HTTP/1.1',

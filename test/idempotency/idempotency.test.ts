@@ -1,12 +1,7 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
-import test, { type TestFn } from 'ava';
-import {
-  type ContentIdentifier,
-  createContentIdentifier,
-  createSharedContentIdentifier,
-  textHash,
-} from '../../src/idempotency/hash.ts';
+import test, { type ExecutionContext, type TestFn } from 'ava';
+import { type ContentIdentifier, createContentIdentifier, textHash } from '../../src/idempotency/hash.ts';
 import { Idempotency } from '../../src/idempotency/idempotency.ts';
 import { InMemoryResultStore } from '../../src/idempotency/inMemoryStore.ts';
 import { RedisResultStore, type RedisStoreOptions } from '../../src/idempotency/redisStore.ts';
@@ -25,28 +20,32 @@ import { eventually } from '../fixtures/eventually.ts';
 import { leaveOut } from '../fixtures/leftOut.ts';
 import { noRedis, ownDatabase, RedisServer, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
 
-testIdempotencyContract(test, 'memory', async (t, { ttlSeconds = 600, maxBytes = 1e6 }) => {
-  const onError = (error: unknown) => t.fail(String(error));
-  const bytesOf = ({ bytes }: Image) => bytes.length;
-  const results = new Idempotency(new InMemoryResultStore<Image>({ ttlSeconds, maxBytes, bytesOf, onError }));
+const key = Buffer.alloc(32, 5);
+
+const inMemoryStore = (t: ExecutionContext, options: KeepOptions = {}) =>
+  new InMemoryResultStore<Image>({
+    ttlSeconds: 600,
+    maxBytes: 1e6,
+    bytesOf: ({ bytes }) => bytes.length,
+    contentKey: key,
+    onError: (error) => t.fail(String(error)),
+    ...options,
+  });
+
+testIdempotencyContract(test, 'memory', async (t, options) => {
+  const results = new Idempotency(inMemoryStore(t, options));
   return [results, results];
 });
 
 test('memory: the repeat gets the very same result', async (t) => {
-  const onError = (error: unknown) => t.fail(String(error));
-  const bytesOf = ({ bytes }: Image) => bytes.length;
-  const store = new InMemoryResultStore<Image>({ ttlSeconds: 600, maxBytes: 1e6, bytesOf, onError });
-  const results = new Idempotency(store);
+  const results = new Idempotency(inMemoryStore(t));
   const { call } = callsOf([results, results]);
   const first = await call();
   t.is((await call()).value, first.value);
 });
 
 test('memory: how an answer ends is of no account once another was sent and reported the charge', async (t) => {
-  const onError = (error: unknown) => t.fail(String(error));
-  const bytesOf = ({ bytes }: Image) => bytes.length;
-  const store = new InMemoryResultStore<Image>({ ttlSeconds: 600, maxBytes: 1e6, bytesOf, onError });
-  const results = new Idempotency(store);
+  const results = new Idempotency(inMemoryStore(t));
   const { call } = callsOf([results, results]);
   const first = await call();
   const beside = await call();
@@ -63,10 +62,7 @@ test('memory: how an answer ends is of no account once another was sent and repo
 });
 
 test.serial('memory: a wall clock that is set forward or back loses no result', async (t) => {
-  const onError = (error: unknown) => t.fail(String(error));
-  const bytesOf = ({ bytes }: Image) => bytes.length;
-  const store = new InMemoryResultStore<Image>({ ttlSeconds: 600, maxBytes: 1e6, bytesOf, onError });
-  const results = new Idempotency(store);
+  const results = new Idempotency(inMemoryStore(t));
   const { call, runs } = callsOf([results, results]);
   await call({ idempotencyKey: 'k' });
   const { now } = Date;
@@ -93,10 +89,7 @@ test('without a store nothing is kept and nobody waits', async (t) => {
   t.is(runs(), 2);
 });
 
-test('work hears what the ledger recognises its repeats by, where the names outlive the store', async (t) => {
-  const limits = { ttlSeconds: 600, maxBytes: 1e6, bytesOf: ({ bytes }: Image) => bytes.length };
-  const onError = (error: unknown) => t.fail(String(error));
-  const key = Buffer.alloc(32, 5);
+test('work hears what the ledger recognises its repeats by, where results are cached', async (t) => {
   const background = Buffer.from('background');
   const repeatIn = async (store: InMemoryResultStore<Image> | undefined) => {
     let heard: unknown;
@@ -111,21 +104,15 @@ test('work hears what the ledger recognises its repeats by, where the names outl
     );
     return heard;
   };
-  t.deepEqual(await repeatIn(new InMemoryResultStore({ ...limits, contentKey: key, onError })), {
+  t.deepEqual(await repeatIn(inMemoryStore(t)), {
     content: (await createContentIdentifier(key)(Buffer.from('image'), 's', { background })).content,
     forMs: 600_000,
   });
-  t.is(await repeatIn(new InMemoryResultStore({ ...limits, onError })), undefined);
   t.is(await repeatIn(undefined), undefined);
 });
 
-const contentName =
-  (identify: ContentIdentifier) =>
-  async (...of: Parameters<ContentIdentifier>): Promise<string> =>
-    (await identify(...of)).content;
-
-const identifyShared = createSharedContentIdentifier();
-const sharedContentName = contentName(identifyShared);
+const nameOf = async (...of: Parameters<ContentIdentifier>): Promise<string> =>
+  (await createContentIdentifier(key)(...of)).content;
 
 if (redisIsHere) {
   const nodeOn = (
@@ -136,6 +123,7 @@ if (redisIsHere) {
       new RedisResultStore<Image>(redis, {
         ttlSeconds,
         maxBytes,
+        contentKey: key,
         pack: ({ bytes }) => ({ facts: {}, bytes }),
         unpack: async ({ bytes }) => charged({ bytes }),
         onError: () => {},
@@ -171,7 +159,7 @@ if (redisIsHere) {
       await call({ idempotencyKey: 'k', node: 1 });
       await call({ node: 1 });
       t.is(runs(), 1);
-      const name = textHash(contentKey('acc_1', await sharedContentName(Buffer.from('image'), '')));
+      const name = textHash(contentKey('acc_1', await nameOf(Buffer.from('image'), '')));
       t.deepEqual(names, [name, name]);
     },
   );
@@ -360,7 +348,7 @@ if (redisIsHere) {
       await call({ idempotencyKey: 'secret-key', accountId: 'acc_secret', image: 'secret-name' });
       const dump = await server.dump();
       t.regex(dump, /result 1/);
-      const { content, image } = await identifyShared(Buffer.from('secret-name'), '');
+      const { content, image } = await createContentIdentifier(key)(Buffer.from('secret-name'), '');
       for (const secret of ['secret-key', 'acc_secret', 'secret-name', content, image])
         t.false(dump.includes(secret), secret);
       await eventually(async () => (await server.dump()) === '');
@@ -368,25 +356,8 @@ if (redisIsHere) {
   );
 } else leaveOut('everything with Redis', noRedis);
 
-test('shared names are the same everywhere, and tell images, settings, backgrounds and masks apart', async (t) => {
-  const [a, b] = [Buffer.from('a'), Buffer.from('b')];
-  const names = await Promise.all([
-    sharedContentName(a, 's'),
-    sharedContentName(b, 's'),
-    sharedContentName(a, 't'),
-    sharedContentName(a, 's', { background: b }),
-    sharedContentName(b, 's', { background: a }),
-    sharedContentName(a, 's', { background: Buffer.alloc(0) }),
-    sharedContentName(a, 's', { mask: b }),
-    sharedContentName(a, 's', { mask: a }),
-    sharedContentName(a, 's', { background: b, mask: b }),
-  ]);
-  t.is(new Set(names).size, names.length);
-  t.is(await sharedContentName(Buffer.from('xab').subarray(1, 2), 's'), String(names[0]));
-});
-
 test('content names differ by image, settings, background and mask, also in the last byte of a large image', async (t) => {
-  const name = contentName(createContentIdentifier());
+  const name = nameOf;
   const [a, b] = [Buffer.from('a'), Buffer.from('b')];
   const large = Buffer.alloc(3_000_001, 7);
   const other = Buffer.from(large);
@@ -412,14 +383,13 @@ test('content names differ by image, settings, background and mask, also in the 
   t.is(await name(Buffer.from('xab').subarray(1, 2), 's'), await name(a, 's'));
   t.is(await name(Buffer.from(large), 's'), await name(large, 's'));
   t.not(
-    (await createContentIdentifier()(a, 's')).content,
+    (await createContentIdentifier(Buffer.alloc(32, 6))(a, 's')).content,
     await name(a, 's'),
-    'each process has names of its own',
+    'each key has names of its own',
   );
 });
 
 test('a large image is named in pieces between which others have their turn, with the sum of the whole', async (t) => {
-  const key = Buffer.alloc(32, 5);
   const image = randomBytes(5 * 2 ** 20 + 3);
   const mac = createCipheriv('aes-256-gcm', key, Buffer.alloc(12)).setAAD(image);
   mac.final();
@@ -439,14 +409,7 @@ test('a large image is named in pieces between which others have their turn, wit
 
 for (const idempotencyKey of [undefined, 'key'])
   test(`memory is retained until the work ends, whoever left: ${idempotencyKey ?? 'no'} Idempotency-Key`, async (t) => {
-    const results = new Idempotency(
-      new InMemoryResultStore<Image>({
-        ttlSeconds: 600,
-        maxBytes: 1e6,
-        bytesOf: ({ bytes }) => bytes.length,
-        onError: (error) => t.fail(String(error)),
-      }),
-    );
+    const results = new Idempotency(inMemoryStore(t));
     const retained = new Map<string, number>();
     let finish = () => {};
     const finished = new Promise<void>((resolve) => {
@@ -492,8 +455,7 @@ for (const idempotencyKey of [undefined, 'key'])
 test('naming an image ends when its callers have left', async (t) => {
   const gone = new Error('the client left');
   const image = Buffer.alloc(20 * 2 ** 20, 7);
-  const bounds = { ttlSeconds: 600, maxBytes: 1e6, bytesOf: ({ bytes }: Image) => bytes.length };
-  const store = new InMemoryResultStore<Image>({ ...bounds, onError: (error) => t.fail(String(error)) });
+  const store = inMemoryStore(t);
   for (const idempotencyKey of [undefined, 'key']) {
     const results = new Idempotency(store);
     const leave = new AbortController();
@@ -514,50 +476,4 @@ test('naming an image ends when its callers have left', async (t) => {
     t.is(results.stats.inFlight, 0);
     t.is(ended, gone);
   }
-});
-
-test('few shared names are made at a time, and none of an image whose callers have left', async (t) => {
-  const digests: (() => void)[] = [];
-  const name = contentName(
-    createSharedContentIdentifier(() => new Promise((made) => digests.push(() => made(new ArrayBuffer(32))))),
-  );
-  const leave = new AbortController();
-  const image = Buffer.from('image');
-  const first = Array.from({ length: 4 }, () => name(image, 's'));
-  const left = Array.from({ length: 3 }, () => name(image, 's', undefined, { signal: leave.signal }));
-  const last = name(image, 's');
-  await setImmediate();
-  t.is(digests.length, 4);
-  leave.abort(new Error('the client left'));
-  digests[0]?.();
-  for (const one of left) await t.throwsAsync(one, { message: 'the client left' });
-  await setImmediate();
-  t.is(digests.length, 5, 'the next one that is wanted');
-  for (const made of digests) made();
-  t.is(new Set(await Promise.all([...first, last])).size, 1);
-  const again = name(image, 's');
-  digests[5]?.();
-  await again;
-});
-
-test('an account waits for one name of each other account, however many those ask for', async (t) => {
-  const digests: (() => void)[] = [];
-  const name = contentName(
-    createSharedContentIdentifier(() => new Promise((made) => digests.push(() => made(new ArrayBuffer(32))))),
-  );
-  const image = Buffer.from('image');
-  let over = 0;
-  const busy = Array.from({ length: 40 }, () =>
-    name(image, 's', {}, { accountId: 'busy' }).finally(() => {
-      over += 1;
-    }),
-  );
-  const other = name(image, 's', {}, { accountId: 'other' }).then(() => over);
-  await setImmediate();
-  for (let made = 0; made < digests.length; made += 1) {
-    digests[made]?.();
-    await setImmediate();
-  }
-  t.true((await other) <= 6, `after ${await other} of the busy account`);
-  await Promise.all(busy);
 });

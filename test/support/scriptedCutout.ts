@@ -5,7 +5,6 @@ import type { CutoutResult } from '../../src/cutout/answer.ts';
 import type { CachedResult } from '../../src/cutout/cachedResult.ts';
 import { type Cutout, createCutout } from '../../src/cutout/cutout.ts';
 import { noDownloads } from '../../src/cutout/imageDownloads.ts';
-import { createPermitFor } from '../../src/cutout/permit.ts';
 import type { PipelineParts } from '../../src/cutout/pipeline.ts';
 import { profiles } from '../../src/cutout/qualityProfile.ts';
 import { type CutoutRequest, plainRequest } from '../../src/cutout/request.ts';
@@ -87,7 +86,7 @@ export function scriptedCutout({ run, reservations, store, clock }: ScriptedCuto
       scheduler: new FairScheduler({ running: 100, waitMs: 0, memory: new MemoryBudget() }, clock.now),
       estimate: new DurationEstimate(),
     }),
-    permitFor: createPermitFor({ rate, concurrency: new InMemoryConcurrencyLimit(0) }),
+    concurrency: new InMemoryConcurrencyLimit(0),
     idempotency,
     downloadsFor: noDownloads,
     precheck: () => Promise.reject(new Error('nothing is downloaded')),

@@ -100,7 +100,7 @@ const chargeReport = (): ChargeReport => ({ claim: async () => true, release: as
 /** One node's view of it: results are serialised as through Redis, between nodes and on one. */
 export class SharedStore implements ResultStore<CachedResult> {
   readonly contentId = createContentIdentifier(Buffer.alloc(32, 1));
-  readonly rememberMs = 600_000;
+  readonly ttlMs = 600_000;
   readonly stats = { results: 0, bytes: 0 };
   dead = false;
   readonly #place: SharedPlace;
@@ -143,7 +143,7 @@ export class SharedStore implements ResultStore<CachedResult> {
 
   async cache(key: string, { handle, contentKey }: KeyedHandle<CachedResult>): Promise<void> {
     if (this.dead) return;
-    const until = this.#now() + this.rememberMs;
+    const until = this.#now() + this.ttlMs;
     if (contentKey !== key) this.#place.kept.set(key, { sameAs: contentKey });
     else this.#place.kept.set(key, { ...this.#codec.pack(handle.value), until });
   }

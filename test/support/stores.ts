@@ -1,6 +1,7 @@
 import fs, { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { isInsufficientCredits } from '../../src/billing/insufficientCredits.ts';
 import { type BillingOptions, credits, standardBilling } from '../../src/billing/price.ts';
 import { openStores, type ServedStores, type Stores, serveStores } from '../../src/billing/stores.ts';
 
@@ -34,6 +35,11 @@ export class TestClock {
   set(at: string): void {
     this.at = Date.parse(at);
   }
+}
+
+/** For `catch`: undefined where credits are missing. */
+export function undefinedIfInsufficient(error: unknown): undefined {
+  if (!isInsufficientCredits(error)) throw error;
 }
 
 export const noFreePreviews: BillingOptions = {

@@ -24,13 +24,14 @@ type Headers = Readonly<Record<string, readonly string[]>>;
 
 const malformed = (detail: string): AppError => fail('malformed_request', { detail });
 
-interface MultipartForm {
-  /** The texts in the order of the parts, repeated names included. */
-  readonly texts: readonly GivenField[];
+/** What a body has. */
+export interface GivenForm {
+  /** The texts in the order of the body, repeated names included. */
+  readonly given: readonly GivenField[];
   readonly files: ReadonlyMap<string, UploadedFile>;
   /** Names of files that the route does not have. */
   readonly ignored: readonly string[];
-  /** Whether any text has characters beyond ASCII. */
+  /** Whether any text may have characters beyond Latin-1. */
   readonly wide: boolean;
 }
 
@@ -108,8 +109,10 @@ type Write = (piece: Buffer) => void;
 /** Receives the bytes of a part. */
 interface Sink {
   readonly write: Write;
-  readonly end: () => void;
+  readonly end?: () => void;
 }
+
+const discarding: Sink = { write: () => {} };
 
 /** The parts of one form, from their headers to their bytes. Nothing is written to disk. */
 class Parts {
@@ -147,7 +150,7 @@ class Parts {
   }
 
   /** Returns the form. The first of a repeated file that is not empty counts; throws if the others have other bytes. */
-  form(): MultipartForm {
+  form(): GivenForm {
     const files = new Map<string, UploadedFile>();
     for (const [name, parts] of this.#files) {
       const [first, ...others] = parts.filter(({ bytes }) => bytes.size > 0);
@@ -163,7 +166,7 @@ class Parts {
     const texts = this.#texts.map((part) => [part, part.bytes.take()] as const);
     const wide = texts.some(([, bytes]) => !isAscii(bytes));
     return {
-      texts: texts.map(([part, bytes]) => given(part, bytes.toString())),
+      given: texts.map(([part, bytes]) => given(part, bytes.toString())),
       files,
       ignored: this.#ignored,
       wide,
@@ -172,7 +175,7 @@ class Parts {
 
   #sinkFor({ name, filename, json }: Head): Sink {
     if (name === '__proto__') this.#ignored.push(name);
-    if (name === undefined || name === '__proto__') return { write: () => {}, end: () => {} };
+    if (name === undefined || name === '__proto__') return discarding;
     // Decided by the name alone: clients send files without a type or a file name, and options with one.
     const found = fieldNamed(name, this.#fields);
     if (found?.known.file) return this.#openFile(found.name, filename);
@@ -199,7 +202,7 @@ class Parts {
       // All of what one read returned: no other part is in it.
       freeBuffer(piece);
     };
-    return { write, end: () => {} };
+    return { write };
   }
 
   /** Counted and discarded. */
@@ -212,7 +215,7 @@ class Parts {
       size += piece.length;
       if (size > file) throw tooLarge();
     };
-    return { write, end: () => {} };
+    return { write };
   }
 
   #openText(name: string, json: boolean): Sink {
@@ -226,12 +229,12 @@ class Parts {
       this.#onBytes(this.#fileBytes, this.#textBytes);
       bytes.add(piece);
     };
-    return { write, end: () => {} };
+    return { write };
   }
 }
 
 /** Decodes base64 as it arrives, in groups of four characters; other characters are skipped. */
-function decoding({ write, end }: Sink): Sink {
+function decoding({ write }: Sink): Sink {
   let rest = '';
   return {
     write: (piece) => {
@@ -242,7 +245,6 @@ function decoding({ write, end }: Sink): Sink {
     },
     end: () => {
       if (rest !== '') write(Buffer.from(rest, 'base64'));
-      end();
     },
   };
 }
@@ -340,7 +342,7 @@ class FormParser {
     if (this.#failure) return;
     this.#open += 1;
     this.#parts.count();
-    let sink: Sink = { write: () => {}, end: () => {} };
+    let sink: Sink = discarding;
     const listen = <A extends readonly unknown[]>(event: string, listener: (...args: A) => void) =>
       stream.on(event, catchInListener(listener, this.#failed));
     listen('header', (headers: object) => {
@@ -348,7 +350,7 @@ class FormParser {
     });
     listen('data', (piece: Buffer) => sink.write(piece));
     listen('end', () => {
-      sink.end();
+      sink.end?.();
       this.#open -= 1;
       this.#over();
     });
@@ -364,10 +366,7 @@ class FormParser {
  * Parses a form while it arrives; the parts, their headers and the whole are bounded (decision 0188).
  * Rejects with an AppError.
  */
-export async function receiveMultipart(
-  req: IncomingMessage,
-  bounds: MultipartBounds,
-): Promise<MultipartForm> {
+export async function receiveMultipart(req: IncomingMessage, bounds: MultipartBounds): Promise<GivenForm> {
   const { limits, signal } = bounds;
   const parts = new Parts(bounds, Number(req.headers['content-length'] ?? 0));
   const parser = new FormParser(boundaryOf(req), parts);

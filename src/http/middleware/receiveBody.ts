@@ -7,7 +7,7 @@ import { outOfMemory } from '../../limits/limitErrors.ts';
 import type { MemoryBudget, MemoryReservation } from '../../limits/memoryBudget.ts';
 import { scanJson } from '../body/json.ts';
 import { type BodyLimits, type BodyType, imageBodyLimits } from '../body/limits.ts';
-import { receiveMultipart } from '../body/multipart.ts';
+import { type GivenForm, receiveMultipart } from '../body/multipart.ts';
 import { receiveBytes, sendContinue } from '../body/receive.ts';
 import { decodeUrlencoded, scanUrlencoded } from '../body/urlencoded.ts';
 import { type Context, type Middleware, setHeaders } from '../context.ts';
@@ -15,7 +15,6 @@ import { emptyForm, type Form, textFields } from '../form.ts';
 import { onResponseEnd } from '../onResponseEnd.ts';
 import {
   addQuery,
-  type GivenField,
   ignoredFields,
   type ReadFields,
   type RouteFields,
@@ -102,22 +101,19 @@ const maxStep = 4e6;
 
 /** Memory of one request's body, held until its answer is sent or reading it has failed. */
 class BodyMemory {
-  readonly #memory: MemoryBudget;
-  readonly #account: string;
   readonly #reservation: MemoryReservation;
-  readonly #more: MemoryReservation[] = [];
   #bytes: number;
   /** Whether nothing is held any more; the body of a request that has ended may still be parsed. */
   #ended = false;
 
   /** Throws 503 if there is no room. */
   constructor(ctx: Context, memory: MemoryBudget, bytes: number) {
-    this.#memory = memory;
     // All requests without a key count as one account.
-    this.#account = ctx.state.account?.id ?? '';
-    this.#reservation = this.#take(bytes);
+    const reservation = memory.reserveUpload(ctx.state.account?.id ?? '', bytes);
+    if (!reservation) throw outOfMemory();
+    this.#reservation = reservation;
     this.#bytes = bytes;
-    ctx.state.memory = this.#reservation;
+    ctx.state.memory = reservation;
     onResponseEnd(ctx, () => this.release());
   }
 
@@ -125,7 +121,6 @@ class BodyMemory {
   release(): void {
     this.#ended = true;
     this.#reservation.release();
-    this.#releaseMore();
   }
 
   /** Reserves at least `bytes` in all; throws 503 if there is no room, 499 once the request has ended. */
@@ -134,24 +129,13 @@ class BodyMemory {
     const missing = bytes - this.#bytes;
     if (missing <= 0) return;
     const step = Math.max(missing, Math.min(maxStep, this.#bytes));
-    this.#more.push(this.#take(step));
+    if (!this.#reservation.grow(step)) throw outOfMemory();
     this.#bytes += step;
   }
 
   /** The body is read: reduces the reservation to what is left of it. */
   shrinkTo(bytes: number): void {
     this.#reservation.resize(bytes);
-    this.#releaseMore();
-  }
-
-  #take(bytes: number): MemoryReservation {
-    const reservation = this.#memory.reserveUpload(this.#account, bytes);
-    if (!reservation) throw outOfMemory();
-    return reservation;
-  }
-
-  #releaseMore(): void {
-    for (const reservation of this.#more.splice(0)) reservation.release();
   }
 }
 
@@ -190,16 +174,7 @@ export const largestBody =
     costs.growingFile * imageBodyLimits.multipart,
   );
 
-interface Read {
-  readonly given: readonly GivenField[];
-  readonly files: Form['files'];
-  /** Names of files that were ignored. */
-  readonly ignored: readonly string[];
-  /** Whether any text has characters beyond Latin-1. */
-  readonly wide: boolean;
-}
-
-const nothing: Read = { given: [], files: emptyForm.files, ignored: [], wide: false };
+const nothing: GivenForm = { given: [], files: emptyForm.files, ignored: [], wide: false };
 
 /** Names and values of a body, parsed in steps short enough for the event loop. */
 async function parseTexts(
@@ -207,7 +182,7 @@ async function parseTexts(
   type: 'json' | 'urlencoded',
   bytes: Buffer,
   memory: BodyMemory,
-): Promise<Read> {
+): Promise<GivenForm> {
   await turn();
   const ascii = isAscii(bytes);
   const scanned = await (type === 'json' ? scanJson(bytes) : scanUrlencoded(bytes));
@@ -230,7 +205,7 @@ async function readTexts(
   type: 'json' | 'urlencoded' | 'unstated',
   limits: BodyLimits,
   memory: BodyMemory,
-): Promise<Read> {
+): Promise<GivenForm> {
   const { signal } = ctx.state;
   const arrived = (received: number) => memory.need(costs.text * received);
   const bounds = { maxBytes: maxBytesOf(type, limits), tooLarge: limits.tooLarge, signal, arrived };
@@ -253,16 +228,15 @@ async function readParts(
   limits: BodyLimits,
   memory: BodyMemory,
   fields: RouteFields,
-): Promise<Read> {
+): Promise<GivenForm> {
   const file = length === undefined ? costs.growingFile : costs.file;
   const onBytes = (files: number, texts: number) => memory.need(file * files + costs.formText * texts);
   const { signal } = ctx.state;
-  const { texts, ...rest } = await receiveMultipart(ctx.req, { limits, signal, onBytes, fields });
-  return { ...rest, given: texts };
+  return receiveMultipart(ctx.req, { limits, signal, onBytes, fields });
 }
 
 /** Reads the body's fields and those of the query; what the route does not have is named in the answer and in the log. */
-function fieldsOf(ctx: Context, { given, ignored }: Read, fields: RouteFields | undefined): ReadFields {
+function fieldsOf(ctx: Context, { given, ignored }: GivenForm, fields: RouteFields | undefined): ReadFields {
   if (!fields) return { text: textFields(given), ignored: [] };
   const read = addQuery(readRouteFields(given, fields), ctx.querystring, fields);
   const names = ignoredFields([...read.ignored, ...ignored]);
@@ -312,7 +286,7 @@ const noFields: RouteFields = new Map();
  * takes them from the query too and names what it ignores.
  */
 export const receiveBody =
-  (memory: MemoryBudget, limits: BodyLimits = imageBodyLimits, fields?: RouteFields): Middleware =>
+  (memory: MemoryBudget, limits: BodyLimits, fields?: RouteFields): Middleware =>
   async (ctx, next) => {
     ctx.state.form = await ctx.state.telemetry.timed('upload', () => readForm(ctx, memory, limits, fields));
     await next();

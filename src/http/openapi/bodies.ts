@@ -3,7 +3,9 @@ import { catalogue, type ErrorId } from '../../errors.ts';
 import { subjectNames } from '../../geometry/shadow.ts';
 import { contractLimits } from '../../image/types.ts';
 import type { Option } from '../option.ts';
-import { cutoutOptions } from '../route/cutout/schema.ts';
+import { cutoutFields } from '../route/cutout/schema.ts';
+import { improveFields } from '../route/improve/route.ts';
+import type { RouteField, RouteFields } from '../routeFields.ts';
 
 /** The subset of JSON Schema (draft 2020-12) that this document uses. */
 export interface Schema {
@@ -101,60 +103,34 @@ function jsonSchema(field: Option<unknown>): Schema {
   };
 }
 
-const options = Object.entries(cutoutOptions) as readonly (readonly [string, Option<unknown>])[];
+const maskErrors = errors('multiple_masks', 'invalid_mask_file', 'mask_shape_mismatch', 'file_too_large');
 
-const optionTexts: Properties = Object.fromEntries(options.map(([name, field]) => [name, textSchema(field)]));
-
-/** `shadow_type[person]` and the like. */
-const perSubjectTexts: Properties = Object.fromEntries(
-  options
-    .filter(([, { perSubject }]) => perSubject)
-    .map(([name, field]) => [`^${name}\\[(${subjects})\\]$`, textSchema(field)]),
-);
-
-const sourceTexts: Properties = {
+/** The fields that are no options, by name. */
+const otherFields: Properties = {
+  image_file: image(
+    `JPEG, PNG, WebP, HEIC or AVIF, at most ${contractLimits.maxBytes / 1024 ** 2} MB and ${contractLimits.maxPixels / 1e6} megapixels.`,
+  ),
   image_file_b64: text(
     'The image in base64: standard or URL-safe alphabet, white space and a leading data:…;base64, are ignored.',
     { contentEncoding: 'base64', ...errors(...imageErrors) },
   ),
   image_url: text(
     'URL of the image; http or https, on a public host, port 80 or 443 unless the operator set others. An installation may download from listed hosts only, or not at all.',
-    {
-      format: 'uri',
-      ...errors('invalid_image_url', 'failed_image_download', ...imageErrors),
-    },
+    { format: 'uri', ...errors('invalid_image_url', 'failed_image_download', ...imageErrors) },
   ),
-};
-const backgroundTexts: Properties = {
+  bg_image_file: image('Background image; it is scaled to cover the canvas.'),
   bg_image_url: text('URL of a background image, with the rules of image_url.', {
     format: 'uri',
     ...errors('invalid_bg_image_url', 'failed_bg_download', ...imageErrors),
   }),
-};
-const sourceFile = {
-  image_file: image(
-    `JPEG, PNG, WebP, HEIC or AVIF, at most ${contractLimits.maxBytes / 1024 ** 2} MB and ${contractLimits.maxPixels / 1e6} megapixels.`,
-  ),
-};
-const backgroundFile = {
-  bg_image_file: image('Background image; it is scaled to cover the canvas.'),
-};
-const maskTexts: Properties = {
-  mask_file_b64: text('The mask of mask_file in base64, as image_file_b64.', {
-    contentEncoding: 'base64',
-    ...errors('multiple_masks', 'invalid_mask_file', 'mask_shape_mismatch', 'file_too_large'),
-  }),
-};
-const maskFile = {
   mask_file: text(
     'Says where the subject is: white is in it, black out of it, gray left to the network. An image with transparency, for example an earlier result, counts by its alpha. Proportions of the upright image, any size. The edge is refined from the image.',
-    {
-      contentMediaType: 'application/octet-stream',
-      ...errors('multiple_masks', 'invalid_mask_file', 'mask_shape_mismatch', 'file_too_large'),
-    },
+    { contentMediaType: 'application/octet-stream', ...maskErrors },
   ),
-};
-const labels: Properties = {
+  mask_file_b64: text('The mask of mask_file in base64, as image_file_b64.', {
+    contentEncoding: 'base64',
+    ...maskErrors,
+  }),
   image_filename: text('File name of the image; only its last part is stored.', { maxLength: 255 }),
   tag: text('Groups images.', { maxLength: 255 }),
 };
@@ -166,39 +142,29 @@ export interface Bodies {
   readonly json: Schema;
 }
 
-const object = (properties: Properties, patternProperties: Properties = {}): Schema => ({
-  type: 'object',
-  properties,
-  ...(Object.keys(patternProperties).length > 0 && { patternProperties }),
-});
+const isOption = (field: RouteField): field is Option<unknown> => 'schema' in field;
 
-export const cutoutBodies: Bodies = {
-  multipart: object(
-    {
-      ...sourceFile,
-      ...sourceTexts,
-      ...optionTexts,
-      ...backgroundTexts,
-      ...backgroundFile,
-      ...maskFile,
-      ...maskTexts,
-    },
-    perSubjectTexts,
-  ),
-  urlencoded: object({ ...sourceTexts, ...optionTexts, ...backgroundTexts, ...maskTexts }, perSubjectTexts),
-  json: object(
-    {
-      ...sourceTexts,
-      ...Object.fromEntries(options.map(([name, field]) => [name, jsonSchema(field)])),
-      ...backgroundTexts,
-      ...maskTexts,
-    },
-    perSubjectTexts,
-  ),
-};
+function schemaOf(name: string, field: RouteField, ofOption: (option: Option<unknown>) => Schema): Schema {
+  const schema = isOption(field) ? ofOption(field) : otherFields[name];
+  if (!schema) throw new TypeError(`${name} is described nowhere.`);
+  return schema;
+}
 
-export const improveBodies: Bodies = {
-  multipart: object({ ...sourceFile, ...sourceTexts, ...labels }),
-  urlencoded: object({ ...sourceTexts, ...labels }),
-  json: object({ ...sourceTexts, ...labels }),
-};
+/** Describes the bodies of a route by its fields. */
+function bodiesOf(fields: RouteFields): Bodies {
+  const all = [...fields];
+  const texts = all.filter(([, { file }]) => !file);
+  /** `shadow_type[person]` and the like. */
+  const perSubject = texts.flatMap(([name, field]) =>
+    isOption(field) && field.perSubject ? [[`^${name}\\[(${subjects})\\]$`, textSchema(field)] as const] : [],
+  );
+  const object = (of: typeof all, ofOption = textSchema): Schema => ({
+    type: 'object',
+    properties: Object.fromEntries(of.map(([name, field]) => [name, schemaOf(name, field, ofOption)])),
+    ...(perSubject.length > 0 && { patternProperties: Object.fromEntries(perSubject) }),
+  });
+  return { multipart: object(all), urlencoded: object(texts), json: object(texts, jsonSchema) };
+}
+
+export const cutoutBodies = bodiesOf(cutoutFields);
+export const improveBodies = bodiesOf(improveFields);

@@ -1,5 +1,5 @@
+import type { Ledger } from '../../../billing/ledger.ts';
 import { toCredits } from '../../../billing/price.ts';
-import type { Balances } from '../../../billing/types.ts';
 import { accountOf, type Middleware, setHeaders } from '../../context.ts';
 import type { Route } from '../../router.ts';
 
@@ -7,11 +7,11 @@ import type { Route } from '../../router.ts';
  * `GET /v1.0/account`: exactly these six values, because a client fails on any other (docs/contract.md
  * section 8).
  */
-export function accountRoute(before: readonly Middleware[], balances: Balances): Route {
+export function accountRoute(before: readonly Middleware[], ledger: Ledger): Route {
   const handler: Middleware = async (ctx) => {
     const { id } = accountOf(ctx);
-    const { credits, freeCalls } = await balances.balance(id);
-    const { leftToday } = await balances.freePreviews(id);
+    const { credits, freeCalls } = await ledger.balance(id);
+    const { leftToday } = await ledger.freePreviews(id);
     const total = toCredits(credits);
     // A header, because the body may have no other value.
     setHeaders(ctx, { 'X-Free-Previews-Today': String(leftToday) });

@@ -51,18 +51,13 @@ const actingOn = (stores: AdminParts, ctx: Context): CommandContext => ({
 
 /** Returns an account's row with its balance. Rejects for an account that does not exist. */
 async function showAccount({ accounts, ledger }: AdminParts, id: string): Promise<Row> {
-  const account = await accounts.get(id);
-  const { credits, freeCalls } = await ledger.balance(id);
-  return accountRow(account, credits, freeCalls);
+  return accountRow({ ...(await accounts.get(id)), ...(await ledger.balance(id)) });
 }
 
 function accountRoutes(parts: AdminParts, { get, post }: Endpoints): Route[] {
   const { ledger } = parts;
   return [
-    get('/accounts', async () => {
-      const newestFirst = await ledger.listBalances();
-      return newestFirst.toReversed().map((row) => accountRow(row, row.credits, row.freeCalls));
-    }),
+    get('/accounts', async () => (await ledger.listBalances()).toReversed().map(accountRow)),
     post('/accounts', async (ctx) => {
       const { id } = await createAccount(actingOn(parts, ctx), parse(newAccount, inBody(ctx)).name);
       return showAccount(parts, id);

@@ -1,4 +1,4 @@
-import { formatCredits, toCredits } from '../../../billing/price.ts';
+import { formatCredits } from '../../../billing/price.ts';
 import type { Purchases } from '../../../billing/stripeCheckout.ts';
 import { excerpt, fail } from '../../../errors.ts';
 import { type Attempts, attemptSourceOf } from '../../../limits/attempts.ts';
@@ -7,6 +7,7 @@ import type { Logger } from '../../../ops/log.ts';
 import { accountOf, formOf, type Middleware } from '../../context.ts';
 import type { RawBody } from '../../middleware/receiveBody.ts';
 import type { Route } from '../../router.ts';
+import { packInfos } from '../console/purchases.ts';
 
 /** Stripe's events have a few kilobytes. */
 const eventBytes = 256 * 1024;
@@ -28,14 +29,7 @@ export function billingRoutes(
   logger: Logger,
 ): Route[] {
   const list: Middleware = (ctx) => {
-    ctx.body = {
-      data: purchases.packs.map(({ id, credits, price, currency }) => ({
-        id,
-        credits: toCredits(credits),
-        price,
-        currency,
-      })),
-    };
+    ctx.body = { data: packInfos(purchases) };
   };
   const checkout: Middleware = async (ctx) => {
     const pack = formOf(ctx).text.get('pack') ?? '';
@@ -57,8 +51,8 @@ export function billingRoutes(
     const outcome = await purchases.receive(event, ctx.get('Stripe-Signature'));
     ctx.state.telemetry.add({ purchase: outcome.outcome });
     if (outcome.outcome === 'unclaimed') {
-      const { accountId: account, session } = outcome;
-      const facts = { account, session, credits: formatCredits(outcome.credits) };
+      const { accountId: account, session, amount } = outcome;
+      const facts = { account, session, credits: formatCredits(amount) };
       logger.error(facts, 'purchase: paid after its account was deleted; refund it at Stripe');
     }
     if (outcome.outcome === 'refused') {

@@ -1,13 +1,11 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { Accounts } from '../../../accounts/accounts.ts';
-import type { AuditLog } from '../../../accounts/audit.ts';
 import type { Provider } from '../../../accounts/oidc.ts';
+import { isOperator } from '../../../accounts/operators.ts';
 import type { Session, Sessions } from '../../../accounts/sessions.ts';
 import type { SignIns } from '../../../accounts/signIns.ts';
-import type { Ledger } from '../../../billing/ledger.ts';
-import type { PriceList } from '../../../billing/price.ts';
+import type { BillingOptions } from '../../../billing/price.ts';
+import type { Stores } from '../../../billing/stores.ts';
 import type { Purchases } from '../../../billing/stripeCheckout.ts';
-import type { Transactional } from '../../../billing/transaction.ts';
 import type { Actor } from '../../../commands/command.ts';
 import { fail } from '../../../errors.ts';
 import type { Improve } from '../../../improve/improve.ts';
@@ -19,10 +17,7 @@ import type { Route } from '../../router.ts';
 
 /** What the console's API works with. */
 export interface ConsoleParts {
-  readonly stores: Transactional;
-  readonly accounts: Accounts;
-  readonly ledger: Ledger;
-  readonly audit: AuditLog;
+  readonly stores: Stores;
   readonly improve: Improve;
   readonly rate: RateLimit;
   readonly sessions: Sessions;
@@ -34,8 +29,7 @@ export interface ConsoleParts {
   readonly cookie: Cookies;
   /** Absent: nothing is for sale. */
   readonly purchases?: Purchases | undefined;
-  readonly prices: PriceList;
-  readonly freePreviews: { readonly perMonth: number; readonly perDay: number };
+  readonly billing: BillingOptions;
   /** Public address of the service, if configured. */
   readonly origin?: string | undefined;
   /** The page to which providers redirect people after signing out. */
@@ -60,24 +54,23 @@ export const accountIdOf = (ctx: Context): string => sessionOf(ctx).accountId;
 /** The signed-in account as actor of commands and audit events. */
 export const actorOf = (ctx: Context): Actor => ({ id: accountIdOf(ctx), address: ctx.ip });
 
-/** The owner may have deleted the account from another browser, which ended that browser's session only. */
-const isGone = async (accounts: Accounts, { accountId }: Session) =>
-  (await accounts.get(accountId)).deletedAt !== null;
-
 /** The session of a cookie; undefined if there is none, or its account was deleted. */
 export async function findSession(
-  { accounts, sessions }: ConsoleParts,
+  { stores, sessions }: ConsoleParts,
   token: string | undefined,
 ): Promise<Session | undefined> {
   const session = token === undefined ? undefined : await sessions.find(token);
-  return session && !(await isGone(accounts, session)) ? session : undefined;
+  if (!session) return undefined;
+  // The owner may have deleted the account from another browser, which ended that browser's session only.
+  const { deletedAt } = await stores.accounts.get(session.accountId);
+  return deletedAt === null ? session : undefined;
 }
 
 /** Sessions stored by an earlier version lack what the provider vouched for. */
 export function isOperatorSession({ providers }: ConsoleParts, { link, provider }: Session): boolean {
   if (link) return true;
   const by = providers.find(({ options }) => options.id === provider?.id);
-  return provider?.vouched !== undefined && by?.isOperator(provider.vouched) === true;
+  return by !== undefined && provider?.vouched !== undefined && isOperator(by.options, provider.vouched);
 }
 
 /** Readable by the console's own pages only: not by other origins, not from caches. */

@@ -12,9 +12,9 @@ const deletion = z.object({ name: text(200) });
 
 /** Deletion of an account by its owner. */
 export function deletionRoutes(parts: ConsoleParts, { owner }: Endpoints): Route[] {
-  const { accounts, stores, improve } = parts;
+  const { stores, improve } = parts;
   const deleteAccount = async (ctx: Context) => {
-    const { id, name } = await accounts.get(accountIdOf(ctx));
+    const { id, name } = await stores.accounts.get(accountIdOf(ctx));
     if (parse(deletion, inBody(ctx)).name !== name)
       throw fail('malformed_request', { detail: 'name: expected the name of the account.' });
     if (id === localAccountId)

@@ -66,7 +66,7 @@ async function* accountJson(
  */
 async function exportArchive(
   account: Account,
-  { accounts, ledger, improve }: ConsoleParts,
+  { stores: { accounts, ledger }, improve }: ConsoleParts,
 ): Promise<Readable> {
   const { id, name, email, createdAt } = account;
   // Both files have the entries up to now.
@@ -125,10 +125,10 @@ async function exportArchive(
 export function exportRoutes(parts: ConsoleParts, { owner }: Endpoints): Route[] {
   const download = async (ctx: Context) => {
     const { id: actor, address } = actorOf(ctx);
-    await parts.audit.write({ action: 'data.export', actor, address });
+    await parts.stores.audit.write({ action: 'data.export', actor, address });
     ctx.attachment('cutout-data.zip');
     ctx.type = 'application/zip';
-    return exportArchive(await parts.accounts.get(accountIdOf(ctx)), parts);
+    return exportArchive(await parts.stores.accounts.get(accountIdOf(ctx)), parts);
   };
   return [owner.get('export', download)];
 }

@@ -39,7 +39,8 @@ const summary = (
 const cursorOf = ({ id, createdAt }: AccountBalance) => timeCursorOf({ id, at: createdAt });
 
 /** Operators: all accounts, their credits and keys. */
-export function accountRoutes({ accounts, ledger, stores }: ConsoleParts, { operator }: Endpoints): Route[] {
+export function accountRoutes({ stores }: ConsoleParts, { operator }: Endpoints): Route[] {
+  const { accounts, ledger } = stores;
   const list = (ctx: Context): Promise<Page<AccountSummary>> => {
     const { limit, ...wanted } = parse(listRequest, ctx.query);
     const read = (most: number) => ledger.listBalances({ ...wanted, limit: most });
@@ -79,10 +80,10 @@ export function accountRoutes({ accounts, ledger, stores }: ConsoleParts, { oper
 const auditEntry = (row: AuditRow): AuditEntry => ({ ...row, at: isoTime(row.at) });
 
 /** Operators: the audit log, newest first. */
-export function auditRoutes({ audit }: ConsoleParts, { operator }: Endpoints): Route[] {
+export function auditRoutes({ stores }: ConsoleParts, { operator }: Endpoints): Route[] {
   const list = (ctx: Context): Promise<Page<AuditEntry>> => {
     const { before, limit } = parse(numberedPage, ctx.query);
-    return readPage(limit, (most) => audit.list({ before, limit: most }), numberOf, auditEntry);
+    return readPage(limit, (most) => stores.audit.list({ before, limit: most }), numberOf, auditEntry);
   };
   return [operator.get('operator/audit', list)];
 }

@@ -49,7 +49,8 @@ function usageDays(rows: readonly UsageRow[], from: number, now: number): Overvi
 }
 
 /** The account's balance, and its calls of the last days. */
-export function overviewRoutes({ ledger, rate, freePreviews }: ConsoleParts, { owner }: Endpoints): Route[] {
+export function overviewRoutes({ stores, rate, billing }: ConsoleParts, { owner }: Endpoints): Route[] {
+  const { ledger } = stores;
   const overview = async (ctx: Context): Promise<Overview> => {
     const id = accountIdOf(ctx);
     const now = Date.now();
@@ -58,7 +59,7 @@ export function overviewRoutes({ ledger, rate, freePreviews }: ConsoleParts, { o
     const { limit, remaining, retryAfter } = await rate.state(id);
     return {
       credits: toCredits(credits),
-      free: { ...(await ledger.freePreviews(id)), ...freePreviews },
+      free: { ...(await ledger.freePreviews(id)), ...billing.freePreviews },
       days: usageDays(await usageSince(ledger, id, from, now), from, now),
       rate: rate.limited
         ? { limit, remaining, resetSeconds: retryAfter }

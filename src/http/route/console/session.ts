@@ -24,7 +24,7 @@ export const sessionCookie = (secure: boolean): Cookies => createCookie('cutout-
 
 /** The current session, sign-in by a one-time link, and sign-out. */
 export function sessionRoutes(parts: ConsoleParts, { anyone, owner }: Endpoints): Route[] {
-  const { stores, accounts, sessions, signIns, providers, cookie, attempts, audit } = parts;
+  const { stores, sessions, signIns, providers, cookie, attempts } = parts;
 
   const describe = async (token: string | undefined): Promise<SessionInfo> => {
     const session = await findSession(parts, token);
@@ -34,7 +34,7 @@ export function sessionRoutes(parts: ConsoleParts, { anyone, owner }: Endpoints)
         providers: providers.map(({ options: { id, name } }) => ({ id, name })),
         link: providers.length === 0,
       };
-    const { id, name, email } = await accounts.get(session.accountId);
+    const { id, name, email } = await stores.accounts.get(session.accountId);
     return {
       signedIn: true,
       account: { id, name, email },
@@ -71,7 +71,7 @@ export function sessionRoutes(parts: ConsoleParts, { anyone, owner }: Endpoints)
     const { provider: signedInBy } = sessionOf(ctx);
     await endSession(parts, ctx);
     const { id: actor, address } = actorOf(ctx);
-    await audit.write({ action: 'sign-out', actor, address });
+    await stores.audit.write({ action: 'sign-out', actor, address });
     const provider = providers.find(({ options }) => options.id === signedInBy?.id);
     const url = signedInBy && (await provider?.signOutUrl(signedInBy.idToken, parts.returnUrl));
     return { redirect: url?.href ?? null };

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import { z } from 'zod';
-import type { Entry, NewestFirstPage } from '../../../billing/entries.ts';
+import { type Entry, type NewestFirstPage, scoreOf } from '../../../billing/entries.ts';
 import type { Ledger } from '../../../billing/ledger.ts';
-import { csv, entryRow, isoTime, uncertaintyOf } from '../../../billing/present.ts';
+import { csv, entryRow, isoTime } from '../../../billing/present.ts';
 import { toCredits } from '../../../billing/price.ts';
 import type { Context } from '../../context.ts';
 import { ownTurn } from '../../eventLoop.ts';
@@ -28,25 +28,14 @@ export const entryInfo = (entry: Entry): StatementEntry => ({
   payment: entry.payment,
   request: entry.requestId,
   note: entry.note,
-  uncertainty: uncertaintyOf(entry),
+  uncertainty: scoreOf(entry),
 });
 
-const columns = [
-  'id',
-  'time',
-  'kind',
-  'amount',
-  'balance',
-  'payment',
-  'reservation',
-  'request',
-  'reference',
-  'note',
-  'uncertainty',
-];
+/** The names of the values of `entryRow`, in their order. */
+const csvHeader = 'id,time,kind,amount,balance,payment,reservation,request,reference,note,uncertainty\r\n';
 
 const csvRows = (entries: readonly Entry[]) =>
-  csv(entries.map(entryRow).map((row) => columns.map((column) => String(row[column] ?? ''))));
+  csv(entries.map((entry) => Object.values(entryRow(entry)).map((value) => String(value ?? ''))));
 
 /** Entries that are read and written in one turn of the event loop: some milliseconds. */
 const entriesAtATime = 200;
@@ -73,7 +62,7 @@ export async function* statementPages(
 
 /** A statement as CSV, with a header row. */
 export async function* statementCsv(pages: AsyncIterable<readonly Entry[]>): AsyncGenerator<string> {
-  let head = csv([columns]);
+  let head = csvHeader;
   for await (const entries of pages) {
     yield head + csvRows(entries);
     head = '';
@@ -81,7 +70,7 @@ export async function* statementCsv(pages: AsyncIterable<readonly Entry[]>): Asy
 }
 
 /** The account's ledger entries, newest first: page by page, or all as a file. */
-export function statementRoutes({ ledger }: ConsoleParts, { owner }: Endpoints): Route[] {
+export function statementRoutes({ stores: { ledger } }: ConsoleParts, { owner }: Endpoints): Route[] {
   const statement = (ctx: Context): Promise<Page<StatementEntry>> => {
     const { limit, ...wanted } = parse(page, ctx.query);
     const read = (most: number) => ledger.statementNewestFirst(accountIdOf(ctx), { ...wanted, limit: most });

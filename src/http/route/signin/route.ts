@@ -11,8 +11,7 @@ import { inPath } from '../../requestParameters.ts';
 import type { Route } from '../../router.ts';
 import type { ConsoleParts } from '../console/access.ts';
 
-export interface SignInParts
-  extends Pick<ConsoleParts, 'stores' | 'providers' | 'sessions' | 'signIns' | 'attempts' | 'cookie'> {
+export interface SignInParts extends ConsoleParts {
   /** The service is reached over https. */
   readonly secure: boolean;
   readonly logger: Logger;
