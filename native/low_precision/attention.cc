@@ -146,11 +146,9 @@ class Worker {
   }
 
   void multiply(const Conv& conv, Bf16* from, int from_stride, int rows, float* to, int to_stride) {
-    const Map input = row_map(from, rows, conv.channels, sizeof(Bf16),
-                              from_stride * std::ptrdiff_t{sizeof(Bf16)});
-    const Map output =
-        row_map(to, rows, conv.outputs, sizeof(float), to_stride * std::ptrdiff_t{sizeof(float)});
-    kernel_(ConvTask(conv, input, output, true, 1), 0, 1, 0, conv.groups());
+    const Map input = row_map(from, rows, conv.channels, Type::kBf16, from_stride);
+    const Map output = row_map(to, rows, conv.outputs, Type::kFloats, to_stride);
+    kernel_(ConvTask(conv, input, output, 1), 0, 1, 0, conv.groups());
   }
 
   const Attention& attention_;

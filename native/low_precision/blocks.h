@@ -15,11 +15,6 @@ namespace cutout::low_precision {
 /// Parts of an operator that may run at the same time; each has memory of its own.
 inline constexpr std::size_t kMaxRunningParts = 16;
 
-/// Rounds up to whole cache lines.
-constexpr std::size_t aligned(std::size_t bytes) {
-  return (bytes + Plan::kAlignment - 1) / Plan::kAlignment * Plan::kAlignment;
-}
-
 constexpr std::size_t parts_of(std::size_t units) { return std::min(units, kMaxRunningParts); }
 
 /// `work(part, each)` for every part; `each(body)` calls `body(unit)` for the part's units in their
@@ -59,15 +54,10 @@ inline Conv matmul_conv(int inputs, int outputs) {
   return conv;
 }
 
-/// `rows` pixels `stride` bytes apart.
-inline Map row_map(void* data, int rows, int channels, int element, std::ptrdiff_t stride) {
-  return {static_cast<std::uint8_t*>(data),
-          rows,
-          1,
-          channels,
-          channels * element,
-          stride,
-          rows * stride};
+/// `rows` pixels `stride` numbers apart.
+inline Map row_map(void* data, int rows, int channels, Type type, int stride) {
+  const auto bytes = std::ptrdiff_t{stride} * bytes_of(type);
+  return {static_cast<std::uint8_t*>(data), rows, 1, channels, type, 0, bytes, rows * bytes};
 }
 
 }  // namespace cutout::low_precision

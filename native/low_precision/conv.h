@@ -11,8 +11,20 @@ namespace cutout::low_precision {
 
 /// One convolution on the maps of a run.
 struct ConvTask {
-  /// `input_scale`: what 1 of the input stands for, where the output is of floats.
-  ConvTask(const Conv& conv, const Map& input, const Map& output, bool floats, float input_scale);
+  /// `scale`: what 1 of the input stands for, where the output is of floats.
+  ConvTask(const Conv& of, const Map& from, const Map& to, float scale)
+      : conv(&of),
+        input(from),
+        output(to),
+        floats(to.type == Type::kFloats),
+        group_bytes(kLanes * bytes_of(to.type)),
+        input_scale(scale) {
+    offsets.reserve(of.chunks.size());
+    for (const Chunk& chunk : of.chunks) {
+      offsets.push_back(chunk.row * of.dilation * from.pitch +
+                        chunk.column * of.dilation * from.stride + chunk.offset);
+    }
+  }
 
   /// The first input of the window of an output pixel.
   [[nodiscard]] const std::uint8_t* window(int x, int y) const {

@@ -5,7 +5,6 @@
 #define CUTOUT_TARGET __attribute__((target("avx2")))
 #include "low_precision/conv_avx2.h"
 #include "low_precision/winograd_avx2.h"
-#include "low_precision/winograd_kernel.h"
 
 namespace cutout::low_precision {
 

@@ -2,11 +2,11 @@
 // CUTOUT_TARGET: a function is only inlined into one of the same instruction set.
 //
 // An Arithmetic has, for kLanes output channels:
-//   Sums, Finisher                       registers of sums; constants of the channels
+//   Sums                                 registers of sums
 //   zero(), dot(sums, inputs, weights)   inputs: 4 bytes of one pixel in every lane
-//   finisher(task, group)
-//   finish(sums, finisher, output)       stores the outputs of one pixel
-//   kWide; where true finish(high, low, finisher, output)
+//   Finisher(task, group)                constants of the channels
+//     finish(sums, output)               stores the outputs of one pixel
+//   kWide; where true the Finisher also has finish(high, low, output)
 #pragma once
 
 #include <immintrin.h>
@@ -66,8 +66,7 @@ CUTOUT_TARGET void row_of(const ConvTask& task, int y, int group) {
   const int width = task.output.width;
   std::array<typename Arithmetic::Finisher, kPanels> finishers;
   for (int b = 0; b < kPanels; ++b) {
-    finishers[static_cast<std::size_t>(b)] =
-        Arithmetic::finisher(task, int16_weights ? group : group + b);
+    finishers[static_cast<std::size_t>(b)] = {task, int16_weights ? group : group + b};
   }
   for (int x = 0; x < width; x += kPixels) {
     // The last ones of a row begin earlier and are computed twice.
@@ -80,15 +79,13 @@ CUTOUT_TARGET void row_of(const ConvTask& task, int y, int group) {
     for (int p = 0; p < pixels; ++p, output += task.output.stride) {
       if constexpr (Arithmetic::kWide) {
         if (int16_weights) {
-          Arithmetic::finish(sums[p][0], sums[p][kPanels - 1], finishers[0],
-                             task.group_at(output, group));
+          finishers[0].finish(sums[p][0], sums[p][kPanels - 1], task.group_at(output, group));
           continue;
         }
       }
 #pragma GCC unroll 4
       for (int b = 0; b < kPanels; ++b) {
-        Arithmetic::finish(sums[p][b], finishers[static_cast<std::size_t>(b)],
-                           task.group_at(output, group + b));
+        finishers[static_cast<std::size_t>(b)].finish(sums[p][b], task.group_at(output, group + b));
       }
     }
   }

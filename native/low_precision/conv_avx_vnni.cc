@@ -28,10 +28,7 @@ struct AvxVnni {
 
 }  // namespace
 
-void conv_avx_vnni(const ConvTask& task, int first_row, int last_row, int first_group,
-                   int last_group) {
-  convolve<AvxVnni>(task, first_row, last_row, first_group, last_group);
-}
+Kernel conv_avx_vnni() { return {&convolve<AvxVnni>}; }
 
 }  // namespace cutout::low_precision
 

@@ -240,7 +240,7 @@ void read_parameters(Reader& reader, const Program& made, const std::vector<Valu
       operation.pool = read_max_pool(reader);
       return;
     case Kind::kResize:
-      operation.resize.factor = read_factor(reader);
+      operation.factor = read_factor(reader);
       return;
     case Kind::kAdd: {
       const std::span<const float> parts = reader.floats(3);
@@ -251,7 +251,7 @@ void read_parameters(Reader& reader, const Program& made, const std::vector<Valu
     case Kind::kSplitBytes:
       return;
     case Kind::kCombine:
-      operation.combine.relu = reader.number(0, 1, "a relu") == 1;
+      operation.relu = reader.number(0, 1, "a relu") == 1;
       operation.scales = reader.floats(1);
       return;
     case Kind::kOutput:
@@ -354,9 +354,8 @@ void Program::join_sums() {
   std::vector<Operation> joined;
   for (Operation& operation : operations_) {
     const bool sum = operation.kind == Kind::kCombine && operation.inputs.size() == 2 &&
-                     !operation.combine.relu && !joined.empty() &&
-                     joined.back().kind == Kind::kConv && joined.back().inputs.size() == 1 &&
-                     joined.back().conv.channels % kLanes == 0;
+                     !operation.relu && !joined.empty() && joined.back().kind == Kind::kConv &&
+                     joined.back().inputs.size() == 1 && joined.back().conv.channels % kLanes == 0;
     const auto own =
         sum ? std::ranges::find(operation.inputs, joined.back().output) : operation.inputs.end();
     const bool joins = sum && own != operation.inputs.end() && readers(*own) == 1 &&

@@ -29,15 +29,15 @@
 //   words: plus, minus, load, store, pair
 //   sums: zero, add, subtract, times, shifted, load_sums, store
 //   dot(sums, pairs, weights)    adds the products of two neighbouring 16-bit numbers
-//   Finisher, finisher(task, group), finish(sums, finisher, output), and with 16-bit weights
-//   finish(high, low, finisher, output)
+//   Finisher(task, group)        constants of kLanes channels
+//     finish(sums, output), and with 16-bit weights finish(high, low, output)
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 
-#include "low_precision/conv.h"
+#include "low_precision/kernels.h"
 
 namespace cutout::low_precision {
 
@@ -378,9 +378,9 @@ CUTOUT_TARGET void write_tile(const ConvTask& task, const Tiles::Place& place, i
     if (x >= task.output.width || y >= last_row) continue;
     std::uint8_t* const output = task.group_at(task.output.at(x, y), group);
     if (task.conv->int16_weights) {
-      Vector::finish(high.sums[i], low.sums[i], finisher, output);
+      finisher.finish(high.sums[i], low.sums[i], output);
     } else {
-      Vector::finish(high.sums[i], finisher, output);
+      finisher.finish(high.sums[i], output);
     }
   }
 }
@@ -537,7 +537,7 @@ CUTOUT_TARGET void convolve_tiles(const ConvTask& task, int first_row, int last_
           continue;
         }
         for (int group = 0; group < groups; ++group) {
-          const auto finisher = Vector::finisher(task, first + group);
+          const typename Vector::Finisher finisher(task, first + group);
           for (int i = 0; i < count; ++i) {
             write_tile<Vector>(task, tiles.at(begin + i), last_row, first + group, finisher,
                                products, group * group_panels, i, before);
@@ -546,6 +546,24 @@ CUTOUT_TARGET void convolve_tiles(const ConvTask& task, int first_row, int last_
       }
     }
   }
+}
+
+/// A kernel of an Arithmetic (conv_avx512.h, conv_avx2.h, which is included before) that multiplies
+/// in this form where that is faster.
+template <typename Arithmetic, typename Vector>
+void run_winograd(const ConvTask& task, int first_row, int last_row, int first_group,
+                  int last_group) {
+  if (task.transformed.empty()) {
+    convolve<Arithmetic>(task, first_row, last_row, first_group, last_group);
+  } else {
+    convolve_tiles<Vector>(task, first_row, last_row, first_group, last_group);
+  }
+}
+
+template <typename Arithmetic, typename Vector>
+Kernel winograd_kernel() {
+  return {&run_winograd<Arithmetic, Vector>, false, &winograd_bytes, &transform_weights<Vector>,
+          kOutputs};
 }
 
 }  // namespace

@@ -57,18 +57,6 @@ struct Vector256 {
     return _mm256_mullo_epi32(a, _mm256_set1_epi32(factor));
   }
   CUTOUT_AVX2 static inline Sums shifted(Sums a, int bits) { return _mm256_srai_epi32(a, bits); }
-
-  CUTOUT_AVX2 static inline Finisher finisher(const ConvTask& task, int group) {
-    return requantiser256_of(task, group);
-  }
-  CUTOUT_AVX2 static inline void finish(const Sums (&sums)[2], const Finisher& finisher,
-                                        std::uint8_t* output) {
-    requantise({{sums[0], sums[1]}}, finisher, output);
-  }
-  CUTOUT_AVX2 static inline void finish(const Sums (&high)[2], const Sums (&low)[2],
-                                        const Finisher& finisher, std::uint8_t* output) {
-    requantise({{high[0], high[1]}}, {{low[0], low[1]}}, finisher, output);
-  }
 };
 
 }  // namespace

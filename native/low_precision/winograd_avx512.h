@@ -64,18 +64,6 @@ struct Vector512 {
   CUTOUT_AVX512 static inline Sums shifted(Sums a, int bits) {
     return _mm512_srai_epi32(a, static_cast<unsigned>(bits));
   }
-
-  CUTOUT_AVX512 static inline Finisher finisher(const ConvTask& task, int group) {
-    return requantiser_of(task, group);
-  }
-  CUTOUT_AVX512 static inline void finish(const Sums (&sums)[1], const Finisher& finisher,
-                                          std::uint8_t* output) {
-    requantise(sums[0], finisher, output);
-  }
-  CUTOUT_AVX512 static inline void finish(const Sums (&high)[1], const Sums (&low)[1],
-                                          const Finisher& finisher, std::uint8_t* output) {
-    requantise(high[0], low[0], finisher, output);
-  }
 };
 
 }  // namespace
