@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
+#include "core/simd.h"
 #include "low_precision/plan.h"
 #include "low_precision/program.h"
 
@@ -60,6 +63,13 @@ struct ConvTask {
   int transformed_from = 0;
   std::size_t transformed_bytes = 0;
 };
+
+/// The 4 bytes at an address as one number.
+CUTOUT_INLINE std::int32_t four_bytes(const void* from) {
+  std::int32_t four;
+  std::memcpy(&four, from, sizeof(four));
+  return four;
+}
 
 /// Computes output rows [first_row, last_row) of groups [first_group, last_group). Different parts
 /// may run at the same time.

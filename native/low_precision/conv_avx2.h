@@ -10,7 +10,6 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "low_precision/conv.h"
 #include "low_precision/requantise_avx2.h"
@@ -23,10 +22,9 @@ constexpr int kRowPixels = 6;
 
 /// Sums of kRowPixels neighbouring pixels for one panel, in registers.
 template <typename Arithmetic>
-CUTOUT_TARGET inline __attribute__((always_inline)) void multiply(const ConvTask& task,
-                                                                  const std::uint8_t* window,
-                                                                  const std::int8_t* panel,
-                                                                  __m256i (&sums)[kRowPixels][2]) {
+CUTOUT_TARGET CUTOUT_INLINE void multiply(const ConvTask& task, const std::uint8_t* window,
+                                          const std::int8_t* panel,
+                                          __m256i (&sums)[kRowPixels][2]) {
   const std::ptrdiff_t stride = task.input.stride * task.conv->stride;
   for (auto& pixel : sums) pixel[0] = pixel[1] = _mm256_setzero_si256();
   for (std::size_t i = 0; i < task.offsets.size(); ++i) {
@@ -38,9 +36,8 @@ CUTOUT_TARGET inline __attribute__((always_inline)) void multiply(const ConvTask
       const typename Arithmetic::Weights second = Arithmetic::weights(_mm256_loadu_si256(row + 1));
 #pragma GCC unroll 8
       for (int p = 0; p < kRowPixels; ++p) {
-        std::int32_t four;
-        std::memcpy(&four, from + p * stride, sizeof(four));
-        const typename Arithmetic::Inputs inputs = Arithmetic::inputs(_mm256_set1_epi32(four));
+        const typename Arithmetic::Inputs inputs =
+            Arithmetic::inputs(_mm256_set1_epi32(four_bytes(from + p * stride)));
         sums[p][0] = Arithmetic::dot(sums[p][0], inputs, first);
         sums[p][1] = Arithmetic::dot(sums[p][1], inputs, second);
       }

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "low_precision/conv.h"
 
@@ -21,18 +20,12 @@ namespace cutout::low_precision {
 
 namespace {
 
-CUTOUT_TARGET inline __attribute__((always_inline)) __m512i four_bytes(const std::uint8_t* from) {
-  std::int32_t inputs;
-  std::memcpy(&inputs, from, sizeof(inputs));
-  return _mm512_set1_epi32(inputs);
-}
-
 /// Sums of kPixels neighbouring pixels for kPanels panels that lie `between` bytes
 /// apart, in registers.
 template <typename Arithmetic, int kPixels, int kPanels>
-CUTOUT_TARGET inline __attribute__((always_inline)) void multiply(
-    const ConvTask& task, const std::uint8_t* window, const std::int8_t* weights,
-    std::size_t between, typename Arithmetic::Sums (&sums)[kPixels][kPanels]) {
+CUTOUT_TARGET CUTOUT_INLINE void multiply(const ConvTask& task, const std::uint8_t* window,
+                                          const std::int8_t* weights, std::size_t between,
+                                          typename Arithmetic::Sums (&sums)[kPixels][kPanels]) {
   const std::ptrdiff_t stride = task.input.stride * task.conv->stride;
   for (auto& pixel : sums) {
     for (auto& sum : pixel) sum = Arithmetic::zero();
@@ -49,7 +42,7 @@ CUTOUT_TARGET inline __attribute__((always_inline)) void multiply(
       }
 #pragma GCC unroll 16
       for (int p = 0; p < kPixels; ++p) {
-        const __m512i inputs = four_bytes(from + p * stride);
+        const __m512i inputs = _mm512_set1_epi32(four_bytes(from + p * stride));
 #pragma GCC unroll 4
         for (int b = 0; b < kPanels; ++b) {
           sums[p][b] = Arithmetic::dot(sums[p][b], inputs, weights[b]);

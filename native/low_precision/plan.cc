@@ -297,24 +297,21 @@ int Plan::root(int value) const {
 }
 
 Status Plan::make(const Program& program, int width, int height, Plan& plan) {
-  Plan apart;
-  CUTOUT_RETURN_IF_ERROR(lay_out(program, width, height, EarlyPart::kInPlace, plan));
-  CUTOUT_RETURN_IF_ERROR(lay_out(program, width, height, EarlyPart::kApart, apart));
-  // A copy has to save a tenth of the memory.
-  if (apart.bytes_ < plan.bytes_ / 10 * 9) plan = std::move(apart);
-  return {};
-}
-
-Status Plan::lay_out(const Program& program, int width, int height, EarlyPart early_part,
-                     Plan& plan) {
-  const Status misfit(Code::kModel,
-                      "The low-precision part of the network does not fit an input of " +
-                          std::to_string(width) + " x " + std::to_string(height) + " pixels.");
-  Layout layout(program, early_part);
-  if (!layout.size_values({width, height})) return misfit;
-  layout.place_parts();
-  if (!layout.place_blocks()) return misfit;
-  plan = layout.take();
+  for (const EarlyPart early_part : {EarlyPart::kInPlace, EarlyPart::kApart}) {
+    Layout layout(program, early_part);
+    const bool sized = layout.size_values({width, height});
+    if (sized) layout.place_parts();
+    if (!sized || !layout.place_blocks()) {
+      return {Code::kModel, "The low-precision part of the network does not fit an input of " +
+                                std::to_string(width) + " x " + std::to_string(height) +
+                                " pixels."};
+    }
+    Plan made = layout.take();
+    // A copy has to save a tenth of the memory.
+    if (early_part == EarlyPart::kInPlace || made.bytes_ < plan.bytes_ / 10 * 9) {
+      plan = std::move(made);
+    }
+  }
   return {};
 }
 

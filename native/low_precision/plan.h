@@ -68,8 +68,6 @@ class Plan {
   enum class EarlyPart { kInPlace, kApart };
   class Layout;
 
-  static Status lay_out(const Program& program, int width, int height, EarlyPart early_part,
-                        Plan& plan);
   /// The value that a value lies in and that lies in no other.
   [[nodiscard]] int root(int value) const;
 

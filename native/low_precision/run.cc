@@ -121,83 +121,59 @@ class Runner {
   }
 
   void compute(const Operation& operation) {
+    const Map input = operation.inputs.empty() ? Map{} : map(operation.inputs.front());
+    const Map output = operation.outward() ? Map{} : map(operation.output);
     switch (operation.kind) {
-      case Kind::kInput:
-        return read_input(operation);
+      case Kind::kInput: {
+        const float scale = operation.scales.empty() ? 1.0F : operation.scales.front();
+        return rows(output.height, 4 * bytes_of(output), [&](int first, int last) {
+          read_planes(buffers_.input, program_.input_channels(), scale, output, first, last);
+        });
+      }
       case Kind::kConv:
         return convolve(operation);
       case Kind::kMaxPool:
-        return pool(operation);
+        return rows(output.height, bytes_of(input), [&](int first, int last) {
+          max_pool(operation.pool, input, output, first, last);
+        });
       case Kind::kResize:
-        return resize_map(operation);
-      case Kind::kAdd:
-        return add_maps(operation);
+        return rows(output.height, 2 * bytes_of(output), [&](int first, int last) {
+          resize(operation.factor, input, output, first, last);
+        });
+      case Kind::kAdd: {
+        const Map other = map(operation.inputs[1]);
+        return rows(output.height, 2 * bytes_of(output), [&](int first, int last) {
+          add(operation.add, input, other, output, first, last);
+        });
+      }
       case Kind::kConcat:
         return concatenate(operation);
-      case Kind::kSplitBytes:
-        return split_map(operation);
-      case Kind::kCombine:
-        return combine_maps(operation);
+      case Kind::kSplitBytes: {
+        const float unit = max_value(input) / kMaxUnits;
+        units_[static_cast<std::size_t>(operation.output)] = unit;
+        return rows(output.height, 4 * bytes_of(output),
+                    [&](int first, int last) { split_bytes(input, unit, output, first, last); });
+      }
+      case Kind::kCombine: {
+        std::vector<Map> inputs;
+        for (const int value : operation.inputs) inputs.push_back(map(value));
+        const float scale = operation.scales.front();
+        return rows(output.height, 4 * bytes_of(output), [&](int first, int last) {
+          combine(inputs, operation.relu, scale, output, first, last);
+        });
+      }
       case Kind::kOutput:
-      case Kind::kPlanes:
-        return write_output(operation);
+      case Kind::kPlanes: {
+        const int channels = operation.output_channels(input.channels);
+        return rows(input.height, 4 * bytes_of(input), [&](int first, int last) {
+          write_planes(input, channels, operation.scales, output_of(operation), first, last);
+        });
+      }
       case Kind::kSumOutput:
-        return write_sum(operation);
+        return rows(input.height, bytes_of(input), [&](int first, int last) {
+          sum(input, operation.scales.front(), operation.low, output_of(operation), first, last);
+        });
     }
-  }
-
-  void read_input(const Operation& operation) {
-    const Map output = map(operation.output);
-    const float scale = operation.scales.empty() ? 1.0F : operation.scales.front();
-    rows(output.height, bytes_of(output) * 4, [&](int first, int last) {
-      read_planes(buffers_.input, program_.input_channels(), scale, output, first, last);
-    });
-  }
-
-  void pool(const Operation& operation) {
-    const Map input = map(operation.inputs.front());
-    const Map output = map(operation.output);
-    rows(output.height, bytes_of(input),
-         [&](int first, int last) { max_pool(operation.pool, input, output, first, last); });
-  }
-
-  void resize_map(const Operation& operation) {
-    const Map input = map(operation.inputs.front());
-    const Map output = map(operation.output);
-    rows(output.height, 2 * bytes_of(output),
-         [&](int first, int last) { resize(operation.factor, input, output, first, last); });
-  }
-
-  void add_maps(const Operation& operation) {
-    const Map a = map(operation.inputs[0]);
-    const Map b = map(operation.inputs[1]);
-    const Map output = map(operation.output);
-    rows(output.height, 2 * bytes_of(output),
-         [&](int first, int last) { add(operation.add, a, b, output, first, last); });
-  }
-
-  void split_map(const Operation& operation) {
-    const Map input = map(operation.inputs.front());
-    const Map output = map(operation.output);
-    const float unit = max_value(input) / kMaxUnits;
-    units_[static_cast<std::size_t>(operation.output)] = unit;
-    rows(output.height, 4 * bytes_of(output),
-         [&](int first, int last) { split_bytes(input, unit, output, first, last); });
-  }
-
-  void write_output(const Operation& operation) {
-    const Map input = map(operation.inputs.front());
-    const int channels = operation.output_channels(input.channels);
-    rows(input.height, 4 * bytes_of(input), [&](int first, int last) {
-      write_planes(input, channels, operation.scales, output_of(operation), first, last);
-    });
-  }
-
-  void write_sum(const Operation& operation) {
-    const Map input = map(operation.inputs.front());
-    rows(input.height, bytes_of(input), [&](int first, int last) {
-      sum(input, operation.scales.front(), operation.low, output_of(operation), first, last);
-    });
   }
 
   [[nodiscard]] std::span<float> output_of(const Operation& operation) const {
@@ -285,15 +261,6 @@ class Runner {
                     std::min(first_group + 2 * last, last_group));
       }
     });
-  }
-
-  void combine_maps(const Operation& operation) {
-    std::vector<Map> inputs;
-    for (const int value : operation.inputs) inputs.push_back(map(value));
-    const Map output = map(operation.output);
-    const float scale = operation.scales.front();
-    rows(output.height, 4 * bytes_of(output),
-         [&](int first, int last) { combine(inputs, operation.relu, scale, output, first, last); });
   }
 
   /// Copies the parts that do not lie in place.

@@ -35,7 +35,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "low_precision/kernels.h"
 
@@ -136,26 +135,26 @@ int channels_together(const Conv& conv) {
 }
 
 template <typename Vector, typename Int16s = typename Vector::Int16s>
-CUTOUT_TARGET inline __attribute__((always_inline)) Int16s twice(Int16s a) {
+CUTOUT_TARGET CUTOUT_INLINE Int16s twice(Int16s a) {
   return Vector::plus(a, a);
 }
 template <typename Vector, typename Int16s = typename Vector::Int16s>
-CUTOUT_TARGET inline __attribute__((always_inline)) Int16s four(Int16s a) {
+CUTOUT_TARGET CUTOUT_INLINE Int16s four(Int16s a) {
   return twice<Vector>(twice<Vector>(a));
 }
 template <typename Vector, typename Int16s = typename Vector::Int16s>
-CUTOUT_TARGET inline __attribute__((always_inline)) Int16s six(Int16s a) {
+CUTOUT_TARGET CUTOUT_INLINE Int16s six(Int16s a) {
   return Vector::plus(twice<Vector>(a), four<Vector>(a));
 }
 template <typename Vector, typename Sums = typename Vector::Sums>
-CUTOUT_TARGET inline __attribute__((always_inline)) Sums doubled(Sums a) {
+CUTOUT_TARGET CUTOUT_INLINE Sums doubled(Sums a) {
   return Vector::add(a, a);
 }
 
 /// A column of B d.
 template <typename Vector>
-CUTOUT_TARGET inline __attribute__((always_inline)) void transform_inputs(
-    const typename Vector::Int16s (&d)[kSide], typename Vector::Int16s (&to)[kSide]) {
+CUTOUT_TARGET CUTOUT_INLINE void transform_inputs(const typename Vector::Int16s (&d)[kSide],
+                                                  typename Vector::Int16s (&to)[kSide]) {
   using Int16s = typename Vector::Int16s;
   const Int16s even = Vector::minus(d[4], four<Vector>(d[2]));
   const Int16s odd = Vector::minus(d[3], four<Vector>(d[1]));
@@ -289,8 +288,8 @@ CUTOUT_TARGET void multiply_position(const std::int16_t* inputs, int tiles, int 
 
 /// A row of A times a column of products.
 template <typename Vector>
-CUTOUT_TARGET inline __attribute__((always_inline)) void transform_products(
-    const typename Vector::Sums (&m)[kSide], typename Vector::Sums (&to)[kOutputs]) {
+CUTOUT_TARGET CUTOUT_INLINE void transform_products(const typename Vector::Sums (&m)[kSide],
+                                                    typename Vector::Sums (&to)[kOutputs]) {
   using Sums = typename Vector::Sums;
   const Sums near = Vector::add(m[1], m[2]);
   const Sums near_difference = Vector::subtract(m[1], m[2]);
@@ -304,7 +303,7 @@ CUTOUT_TARGET inline __attribute__((always_inline)) void transform_products(
 
 /// The outputs of a tile for one register of output channels, row by row.
 template <typename Vector>
-CUTOUT_TARGET inline __attribute__((always_inline)) void transform_outputs(
+CUTOUT_TARGET CUTOUT_INLINE void transform_outputs(
     const std::int32_t* products, typename Vector::Sums (&outputs)[kOutputs * kOutputs]) {
   using Sums = typename Vector::Sums;
   Sums half[kOutputs][kSide];
@@ -387,8 +386,8 @@ CUTOUT_TARGET void write_tile(const ConvTask& task, const Tiles::Place& place, i
 
 /// The rows of G times three numbers.
 template <typename Vector>
-CUTOUT_TARGET inline __attribute__((always_inline)) void transform_taps(
-    const typename Vector::Int16s (&g)[kTaps], typename Vector::Int16s (&to)[kSide]) {
+CUTOUT_TARGET CUTOUT_INLINE void transform_taps(const typename Vector::Int16s (&g)[kTaps],
+                                                typename Vector::Int16s (&to)[kSide]) {
   using Int16s = typename Vector::Int16s;
   const Int16s ends = Vector::plus(g[0], g[2]);
   const Int16s far = Vector::plus(g[0], four<Vector>(g[2]));
