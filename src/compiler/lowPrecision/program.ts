@@ -60,13 +60,8 @@ export class Pool<T extends Float32Array | Int32Array | Int8Array> {
 
   /** Returns all of them, little-endian. */
   bytes(): Uint8Array {
-    const all = new Uint8Array(this.#parts.reduce((sum, { byteLength }) => sum + byteLength, 0));
-    let at = 0;
-    for (const { buffer, byteOffset, byteLength } of this.#parts) {
-      all.set(new Uint8Array(buffer, byteOffset, byteLength), at);
-      at += byteLength;
-    }
-    return all;
+    const bytesOf = ({ buffer, byteOffset, byteLength }: T) => new Uint8Array(buffer, byteOffset, byteLength);
+    return Buffer.concat(this.#parts.map(bytesOf));
   }
 
   get length(): number {
