@@ -76,13 +76,51 @@ struct OnPlane {
   }
 };
 
-/// Nothing is launched for an empty plane.
+/// Runs a kernel with as many blocks as cover a plane; none for an empty one.
+template <typename Executor, typename Kernel>
+void cover_plane(Executor& on, int width, int height, const Kernel& kernel) {
+  if (width < 1 || height < 1) return;
+  on.run(ceil_div(width, Kernel::kWidth), ceil_div(height, Kernel::kHeight), kernel);
+}
+
 template <typename Executor, typename Body>
 void over_plane(Executor& on, int width, int height, const Body& body) {
-  using Kernel = OnPlane<Body>;
-  if (width < 1 || height < 1) return;
-  on.run(ceil_div(width, Kernel::kWidth), ceil_div(height, Kernel::kHeight),
-         Kernel{body, width, height});
+  cover_plane(on, width, height, OnPlane<Body>{body, width, height});
+}
+
+/// A kernel with one thread for each element of a plane, which adds up what they give: in each
+/// block, whose `Body::Part` begin() sets and add() adds an element to, and end() adds the part to
+/// the whole.
+template <typename Body>
+struct SumOverPlane {
+  static constexpr int kWidth = 32;
+  static constexpr int kHeight = 8;
+  static constexpr int kPhases = 3;
+  using Shared = typename Body::Part;
+
+  Body body;
+  int width;
+  int height;
+
+  template <int kPhase>
+  CUTOUT_HD void run(const ThreadIndex& at, Shared& part) const {
+    if constexpr (kPhase == 1) {
+      const int x = at.block_x * kWidth + at.thread_x;
+      const int y = at.block_y * kHeight + at.thread_y;
+      if (x < width && y < height) body.add(part, x, y);
+    } else if (at.thread_x == 0 && at.thread_y == 0) {
+      if constexpr (kPhase == 0) {
+        body.begin(part);
+      } else {
+        body.end(part);
+      }
+    }
+  }
+};
+
+template <typename Executor, typename Body>
+void sum_over_plane(Executor& on, int width, int height, const Body& body) {
+  cover_plane(on, width, height, SumOverPlane<Body>{body, width, height});
 }
 
 // Memory that several threads read and change at the same time. They see their changes of one word

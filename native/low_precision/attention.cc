@@ -16,45 +16,44 @@ constexpr int kBlockRows = 48;
 /// The largest number of queries, keys, heads and channels.
 constexpr int kMaxSide = 1 << 20;
 
-/// Where in the memory of a part each thing begins.
-struct Places {
-  explicit Places(const Attention& of)
-      : key_groups((of.keys + kLanes - 1) / kLanes),
-        value_groups((of.value_channels + kLanes - 1) / kLanes),
-        keys(take(packed_values(of.channels, of.keys) * sizeof(Bf16))),
-        values(take(packed_values(of.keys, of.value_channels) * sizeof(Bf16))),
-        queries(take(rows_of(padded_columns(of.channels)) * sizeof(Bf16))),
-        scores(take(rows_of(key_groups * kLanes) * sizeof(float))),
-        exponentials(take(rows_of(padded_columns(of.keys)) * sizeof(Bf16))),
-        inverse_sums(take(rows_of(1) * sizeof(float))),
-        result(take(rows_of(value_groups * kLanes) * sizeof(float))),
-        zeros(take(zero_count() * sizeof(float))) {}
-
-  /// Biases of both products.
-  [[nodiscard]] std::size_t zero_count() const {
-    return static_cast<std::size_t>(std::max(key_groups, value_groups) * kLanes);
+/// What a part has in its memory.
+struct Buffers {
+  Buffers(const Attention& of, std::uint8_t* memory)
+      : key_outputs(whole_groups(of.keys)),
+        value_outputs(whole_groups(of.value_channels)),
+        keys(take<Bf16>(memory, packed_values(of.channels, of.keys))),
+        values(take<Bf16>(memory, packed_values(of.keys, of.value_channels))),
+        queries(take<Bf16>(memory, rows_of(padded_columns(of.channels)))),
+        scores(take<float>(memory, rows_of(key_outputs))),
+        exponentials(take<Bf16>(memory, rows_of(padded_columns(of.keys)))),
+        inverse_sums(take<float>(memory, rows_of(1))),
+        result(take<float>(memory, rows_of(value_outputs))),
+        zeros(take<float>(memory, static_cast<std::size_t>(std::max(key_outputs, value_outputs)))) {
   }
 
   std::size_t bytes = 0;  // of all
-  int key_groups;
-  int value_groups;
-  std::size_t keys;    // packed
-  std::size_t values;  // packed
-  std::size_t queries;
-  std::size_t scores;
-  std::size_t exponentials;
-  std::size_t inverse_sums;
-  std::size_t result;  // of heads that are no whole groups
-  std::size_t zeros;
+  int key_outputs;        // columns in whole groups, as the next
+  int value_outputs;
+  std::span<Bf16> keys;    // packed
+  std::span<Bf16> values;  // packed
+  std::span<Bf16> queries;
+  std::span<float> scores;
+  std::span<Bf16> exponentials;
+  std::span<float> inverse_sums;
+  std::span<float> result;  // of heads that are no whole groups
+  std::span<float> zeros;   // biases of both products
 
  private:
+  static int whole_groups(int columns) { return (columns + kLanes - 1) / kLanes * kLanes; }
   static std::size_t rows_of(int columns) {
     return std::size_t{kBlockRows} * static_cast<std::size_t>(columns);
   }
-  std::size_t take(std::size_t count) {
+  template <typename T>
+  std::span<T> take(std::uint8_t* memory, std::size_t count) {
     const std::size_t begin = bytes;
-    bytes += aligned(count);
-    return begin;
+    bytes += aligned(count * sizeof(T));
+    if (memory == nullptr) return {};  // only the size is asked for
+    return {reinterpret_cast<T*>(memory + begin), count};
   }
 };
 
@@ -67,21 +66,10 @@ class Worker {
         kernel_(kernel),
         inputs_(inputs),
         output_(output),
-        places_(attention),
-        memory_(memory),
-        scores_conv_(matmul_conv((attention.channels + 1) / 2 * 2, places_.key_groups * kLanes)),
-        result_conv_(matmul_conv((attention.keys + 1) / 2 * 2, places_.value_groups * kLanes)) {
-    const std::span<const float> zeros(at<float>(places_.zeros), places_.zero_count());
-    std::fill_n(at<float>(places_.zeros), zeros.size(), 0.0F);
-    const auto packed = [](const Bf16* from, std::size_t values) {
-      return std::span(reinterpret_cast<const std::int8_t*>(from), values * sizeof(Bf16));
-    };
-    scores_conv_.float_bias = zeros;
-    scores_conv_.weights =
-        packed(at<Bf16>(places_.keys), packed_values(attention.channels, attention.keys));
-    result_conv_.float_bias = zeros;
-    result_conv_.weights =
-        packed(at<Bf16>(places_.values), packed_values(attention.keys, attention.value_channels));
+        buffers_(attention, memory),
+        scores_conv_(conv_of(attention.channels, buffers_.key_outputs, buffers_.keys)),
+        result_conv_(conv_of(attention.keys, buffers_.value_outputs, buffers_.values)) {
+    std::ranges::fill(buffers_.zeros, 0.0F);
   }
 
   /// Packs the keys and values of a head, [batch, head].
@@ -91,24 +79,25 @@ class Worker {
     head_ = static_cast<int>(index % heads);
     pack_rows_as_outputs(
         rows_of(inputs_.keys, attention_.keys, attention_.channels, 0, attention_.keys),
-        at<Bf16>(places_.keys));
+        buffers_.keys.data());
     pack_rows_as_inputs(
         rows_of(inputs_.values, attention_.keys, attention_.value_channels, 0, attention_.keys),
-        at<Bf16>(places_.values));
+        buffers_.values.data());
   }
 
   /// Computes queries [first, first + rows) of the head.
   void block(int first, int rows) {
     const Attention& a = attention_;
-    auto* const queries = at<Bf16>(places_.queries);
+    Bf16* const queries = buffers_.queries.data();
     round_rows(rows_of(inputs_.queries, a.queries, a.channels, first, rows), queries);
-    auto* const scores = at<float>(places_.scores);
-    const int score_stride = places_.key_groups * kLanes;
-    multiply(scores_conv_, queries, padded_columns(a.channels), rows, scores, score_stride);
+    const int key_outputs = buffers_.key_outputs;
+    float* const scores = buffers_.scores.data();
+    multiply_rows(kernel_, scores_conv_, queries, padded_columns(a.channels),
+                  {scores, key_outputs, rows, key_outputs}, nullptr);
 
-    auto* const weights = at<Bf16>(places_.exponentials);
-    auto* const sums = at<float>(places_.inverse_sums);
-    exponentials({scores, score_stride, rows, a.keys}, a.scale, weights, sums);
+    Bf16* const weights = buffers_.exponentials.data();
+    float* const sums = buffers_.inverse_sums.data();
+    exponentials({scores, key_outputs, rows, a.keys}, a.scale, weights, sums);
 
     const int width = a.heads * a.value_channels;
     float* const to =
@@ -116,22 +105,19 @@ class Worker {
         (image_ * static_cast<std::size_t>(a.queries) + static_cast<std::size_t>(first)) *
             static_cast<std::size_t>(width) +
         head_ * a.value_channels;
-    const bool whole = result_conv_.outputs == a.value_channels;
-    float* const made = whole ? to : at<float>(places_.result);
-    const int stride = whole ? width : result_conv_.outputs;
-    multiply(result_conv_, weights, padded_columns(a.keys), rows, made, stride);
-    scale_rows({made, stride, rows, a.value_channels}, sums);
-    if (whole) return;
-    for (int row = 0; row < rows; ++row) {
-      std::copy_n(made + std::ptrdiff_t{row} * stride, a.value_channels,
-                  to + std::ptrdiff_t{row} * width);
-    }
+    const OutputRows made{to, width, rows, a.value_channels};
+    multiply_rows(kernel_, result_conv_, weights, padded_columns(a.keys), made,
+                  buffers_.result.data());
+    scale_rows(made, sums);
   }
 
  private:
-  template <typename T>
-  [[nodiscard]] T* at(std::size_t place) const {
-    return reinterpret_cast<T*>(memory_ + place);
+  /// A product with packed rows and no bias.
+  [[nodiscard]] Conv conv_of(int inputs, int outputs, std::span<const Bf16> packed) const {
+    Conv conv = matmul_conv((inputs + 1) / 2 * 2, outputs);
+    conv.float_bias = buffers_.zeros;
+    conv.weights = {reinterpret_cast<const std::int8_t*>(packed.data()), packed.size_bytes()};
+    return conv;
   }
 
   /// Rows of the head in [batch, all, heads, channels].
@@ -145,20 +131,11 @@ class Worker {
             width, rows, channels};
   }
 
-  void multiply(const Conv& conv, Bf16* from, int from_stride, int rows, float* to, int to_stride) {
-    const Map input = row_map(from, rows, conv.channels, sizeof(Bf16),
-                              from_stride * std::ptrdiff_t{sizeof(Bf16)});
-    const Map output =
-        row_map(to, rows, conv.outputs, sizeof(float), to_stride * std::ptrdiff_t{sizeof(float)});
-    kernel_(ConvTask(conv, input, output, true, 1), 0, 1, 0, conv.groups());
-  }
-
   const Attention& attention_;
   ConvKernel kernel_;
   const Attention::Inputs& inputs_;
   float* output_;
-  Places places_;
-  std::uint8_t* memory_;
+  Buffers buffers_;
   Conv scores_conv_;
   Conv result_conv_;
   std::size_t image_ = 0;
@@ -182,7 +159,7 @@ Status Attention::check() const {
 
 std::size_t Attention::bytes_of_run() const {
   const auto blocks = static_cast<std::size_t>((queries + kBlockRows - 1) / kBlockRows);
-  return parts_of(batch * static_cast<std::size_t>(heads) * blocks) * Places(*this).bytes;
+  return parts_of(batch * static_cast<std::size_t>(heads) * blocks) * Buffers(*this, nullptr).bytes;
 }
 
 Status Attention::run(ConvKernel kernel, const Inputs& inputs, float* output,
@@ -190,7 +167,7 @@ Status Attention::run(ConvKernel kernel, const Inputs& inputs, float* output,
                       const CancelToken* token) const {
   const auto blocks = static_cast<std::size_t>((queries + kBlockRows - 1) / kBlockRows);
   const std::size_t units = batch * static_cast<std::size_t>(heads) * blocks;
-  const std::size_t bytes = Places(*this).bytes;
+  const std::size_t bytes = Buffers(*this, nullptr).bytes;
   return for_each_part(units, parallel, token, [&](std::size_t part, const auto& each) {
     Worker worker(*this, kernel, inputs, output, memory.data() + part * bytes);
     bool opened = false;

@@ -8,17 +8,13 @@
 #include "core/cancel.h"
 #include "low_precision/conv.h"
 #include "low_precision/program.h"
+#include "low_precision/rows.h"
 #include "low_precision/run.h"
 
 namespace cutout::low_precision {
 
 /// Parts of an operator that may run at the same time; each has memory of its own.
 inline constexpr std::size_t kMaxRunningParts = 16;
-
-/// Rounds up to whole cache lines.
-constexpr std::size_t aligned(std::size_t bytes) {
-  return (bytes + Plan::kAlignment - 1) / Plan::kAlignment * Plan::kAlignment;
-}
 
 constexpr std::size_t parts_of(std::size_t units) { return std::min(units, kMaxRunningParts); }
 
@@ -59,15 +55,25 @@ inline Conv matmul_conv(int inputs, int outputs) {
   return conv;
 }
 
-/// `rows` pixels `stride` bytes apart.
-inline Map row_map(void* data, int rows, int channels, int element, std::ptrdiff_t stride) {
-  return {static_cast<std::uint8_t*>(data),
-          rows,
-          1,
-          channels,
-          channels * element,
-          stride,
-          rows * stride};
+/// `rows` pixels `stride` numbers apart.
+inline Map row_map(void* data, int rows, int channels, Type type, int stride) {
+  const auto bytes = std::ptrdiff_t{stride} * bytes_of(type);
+  return {static_cast<std::uint8_t*>(data), rows, 1, channels, type, 0, bytes, rows * bytes};
+}
+
+/// Multiplies rows of bf16, which lie `stride` apart; `wide` has room for them where their columns
+/// are no whole groups.
+inline void multiply_rows(ConvKernel kernel, const Conv& conv, Bf16* from, int stride,
+                          const OutputRows& to, float* wide) {
+  const bool whole = conv.outputs == to.columns;
+  const auto to_stride = whole ? static_cast<int>(to.stride) : conv.outputs;
+  const Map input = row_map(from, to.rows, conv.channels, Type::kBf16, stride);
+  const Map output =
+      row_map(whole ? to.data : wide, to.rows, conv.outputs, Type::kFloats, to_stride);
+  kernel(ConvTask(conv, input, output, 1), 0, 1, 0, conv.groups());
+  for (int row = 0; row < to.rows && !whole; ++row) {
+    std::copy_n(wide + std::ptrdiff_t{row} * to_stride, to.columns, to.data + row * to.stride);
+  }
 }
 
 }  // namespace cutout::low_precision

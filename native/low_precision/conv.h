@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
+#include "core/simd.h"
 #include "low_precision/plan.h"
 #include "low_precision/program.h"
 
@@ -11,8 +14,20 @@ namespace cutout::low_precision {
 
 /// One convolution on the maps of a run.
 struct ConvTask {
-  /// `input_scale`: what 1 of the input stands for, where the output is of floats.
-  ConvTask(const Conv& conv, const Map& input, const Map& output, bool floats, float input_scale);
+  /// `scale`: what 1 of the input stands for, where the output is of floats.
+  ConvTask(const Conv& of, const Map& from, const Map& to, float scale)
+      : conv(&of),
+        input(from),
+        output(to),
+        floats(to.type == Type::kFloats),
+        group_bytes(kLanes * bytes_of(to.type)),
+        input_scale(scale) {
+    offsets.reserve(of.chunks.size());
+    for (const Chunk& chunk : of.chunks) {
+      offsets.push_back(chunk.row * of.dilation * from.pitch +
+                        chunk.column * of.dilation * from.stride + chunk.offset);
+    }
+  }
 
   /// The first input of the window of an output pixel.
   [[nodiscard]] const std::uint8_t* window(int x, int y) const {
@@ -48,6 +63,13 @@ struct ConvTask {
   int transformed_from = 0;
   std::size_t transformed_bytes = 0;
 };
+
+/// The 4 bytes at an address as one number.
+CUTOUT_INLINE std::int32_t four_bytes(const void* from) {
+  std::int32_t four;
+  std::memcpy(&four, from, sizeof(four));
+  return four;
+}
 
 /// Computes output rows [first_row, last_row) of groups [first_group, last_group). Different parts
 /// may run at the same time.

@@ -17,24 +17,12 @@ struct TilesOfInt8 {
   using Finisher = Requantiser512;
   static constexpr bool kWide = true;
 
-  CUTOUT_AVX512 static inline Finisher finisher(const ConvTask& task, int group) {
-    return requantiser_of(task, group);
-  }
-  CUTOUT_AVX512 static inline void finish(const Sum* sums, const Finisher& finisher,
-                                          std::uint8_t* output) {
-    requantise(_mm512_load_si512(sums), finisher, output);
-  }
-  CUTOUT_AVX512 static inline void finish(const Sum* high, const Sum* low, const Finisher& finisher,
-                                          std::uint8_t* output) {
-    requantise(_mm512_load_si512(high), _mm512_load_si512(low), finisher, output);
-  }
+  CUTOUT_AVX512 static inline __m512i load(const Sum* sums) { return _mm512_load_si512(sums); }
 };
 
 }  // namespace
 
-void conv_amx(const ConvTask& task, int first_row, int last_row, int first_group, int last_group) {
-  convolve_tiles<TilesOfInt8>(task, first_row, last_row, first_group, last_group);
-}
+Kernel conv_amx() { return {&convolve_tiles<TilesOfInt8>}; }
 
 }  // namespace cutout::low_precision
 

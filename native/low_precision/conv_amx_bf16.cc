@@ -17,21 +17,12 @@ struct TilesOfBf16 {
   using Finisher = FinisherBf16;
   static constexpr bool kWide = false;
 
-  CUTOUT_AVX512_BF16 static inline Finisher finisher(const ConvTask& task, int group) {
-    return finisher_bf16(task, group);
-  }
-  CUTOUT_AVX512_BF16 static inline void finish(const Sum* sums, const Finisher& finisher,
-                                               std::uint8_t* output) {
-    finish_bf16(_mm512_load_ps(sums), finisher, output);
-  }
+  CUTOUT_AVX512_BF16 static inline __m512 load(const Sum* sums) { return _mm512_load_ps(sums); }
 };
 
 }  // namespace
 
-void conv_amx_bf16(const ConvTask& task, int first_row, int last_row, int first_group,
-                   int last_group) {
-  convolve_tiles<TilesOfBf16>(task, first_row, last_row, first_group, last_group);
-}
+Kernel conv_amx_bf16() { return {&convolve_tiles<TilesOfBf16>, true}; }
 
 }  // namespace cutout::low_precision
 

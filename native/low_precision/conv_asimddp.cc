@@ -68,10 +68,7 @@ struct DotProduct {
 
 }  // namespace
 
-void conv_asimddp(const ConvTask& task, int first_row, int last_row, int first_group,
-                  int last_group) {
-  convolve<DotProduct>(task, first_row, last_row, first_group, last_group);
-}
+Kernel conv_asimddp() { return {&convolve<DotProduct>}; }
 
 }  // namespace cutout::low_precision
 

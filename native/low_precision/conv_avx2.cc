@@ -5,7 +5,6 @@
 #define CUTOUT_TARGET __attribute__((target("avx2")))
 #include "low_precision/conv_avx2.h"
 #include "low_precision/winograd_avx2.h"
-#include "low_precision/winograd_kernel.h"
 
 namespace cutout::low_precision {
 
@@ -21,15 +20,14 @@ struct Avx2 {
   using Inputs = Pairs;
   using Weights = Pairs;
 
-  CUTOUT_TARGET static inline __attribute__((always_inline)) Inputs inputs(__m256i four) {
+  CUTOUT_TARGET static CUTOUT_INLINE Inputs inputs(__m256i four) {
     return {_mm256_and_si256(four, _mm256_set1_epi16(0xff)), _mm256_srli_epi16(four, 8)};
   }
-  CUTOUT_TARGET static inline __attribute__((always_inline)) Weights weights(__m256i packed) {
+  CUTOUT_TARGET static CUTOUT_INLINE Weights weights(__m256i packed) {
     return {_mm256_srai_epi16(_mm256_slli_epi16(packed, 8), 8), _mm256_srai_epi16(packed, 8)};
   }
-  CUTOUT_TARGET static inline __attribute__((always_inline)) __m256i dot(__m256i sums,
-                                                                         const Inputs& inputs,
-                                                                         const Weights& weights) {
+  CUTOUT_TARGET static CUTOUT_INLINE __m256i dot(__m256i sums, const Inputs& inputs,
+                                                 const Weights& weights) {
     sums = _mm256_add_epi32(sums, _mm256_madd_epi16(inputs.even, weights.even));
     return _mm256_add_epi32(sums, _mm256_madd_epi16(inputs.odd, weights.odd));
   }

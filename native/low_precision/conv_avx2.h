@@ -10,7 +10,6 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "low_precision/conv.h"
 #include "low_precision/requantise_avx2.h"
@@ -23,12 +22,11 @@ constexpr int kRowPixels = 6;
 
 /// Sums of kRowPixels neighbouring pixels for one panel, in registers.
 template <typename Arithmetic>
-CUTOUT_TARGET inline __attribute__((always_inline)) void multiply(const ConvTask& task,
-                                                                  const std::uint8_t* window,
-                                                                  const std::int8_t* panel,
-                                                                  Sums256 (&sums)[kRowPixels]) {
+CUTOUT_TARGET CUTOUT_INLINE void multiply(const ConvTask& task, const std::uint8_t* window,
+                                          const std::int8_t* panel,
+                                          __m256i (&sums)[kRowPixels][2]) {
   const std::ptrdiff_t stride = task.input.stride * task.conv->stride;
-  for (Sums256& pixel : sums) pixel.half[0] = pixel.half[1] = _mm256_setzero_si256();
+  for (auto& pixel : sums) pixel[0] = pixel[1] = _mm256_setzero_si256();
   for (std::size_t i = 0; i < task.offsets.size(); ++i) {
     const std::uint8_t* from = window + task.offsets[i];
     const auto* row = reinterpret_cast<const __m256i*>(panel + i * kChunkBytes);
@@ -38,11 +36,10 @@ CUTOUT_TARGET inline __attribute__((always_inline)) void multiply(const ConvTask
       const typename Arithmetic::Weights second = Arithmetic::weights(_mm256_loadu_si256(row + 1));
 #pragma GCC unroll 8
       for (int p = 0; p < kRowPixels; ++p) {
-        std::int32_t four;
-        std::memcpy(&four, from + p * stride, sizeof(four));
-        const typename Arithmetic::Inputs inputs = Arithmetic::inputs(_mm256_set1_epi32(four));
-        sums[p].half[0] = Arithmetic::dot(sums[p].half[0], inputs, first);
-        sums[p].half[1] = Arithmetic::dot(sums[p].half[1], inputs, second);
+        const typename Arithmetic::Inputs inputs =
+            Arithmetic::inputs(_mm256_set1_epi32(four_bytes(from + p * stride)));
+        sums[p][0] = Arithmetic::dot(sums[p][0], inputs, first);
+        sums[p][1] = Arithmetic::dot(sums[p][1], inputs, second);
       }
     }
   }
@@ -55,13 +52,13 @@ CUTOUT_TARGET void convolve(const ConvTask& task, int first_row, int last_row, i
   const int width = task.output.width;
   for (int group = first_group; group < last_group; ++group) {
     const std::int8_t* const weights = task.weights(group);
-    const Requantiser256 requantiser = requantiser256_of(task, group);
+    const Requantiser256 requantiser(task, group);
     for (int y = first_row; y < last_row; ++y) {
       for (int x = 0; x < width; x += kRowPixels) {
         // The last ones of a row begin earlier and are computed twice.
         const int from = std::max(0, std::min(x, width - kRowPixels));
-        Sums256 sums[kRowPixels];
-        Sums256 low[kRowPixels];
+        __m256i sums[kRowPixels][2];
+        __m256i low[kRowPixels][2];
         multiply<Arithmetic>(task, task.window(from, y), weights, sums);
         if (int16_weights) {
           multiply<Arithmetic>(task, task.window(from, y), weights + task.panel_bytes(), low);
@@ -70,9 +67,9 @@ CUTOUT_TARGET void convolve(const ConvTask& task, int first_row, int last_row, i
         std::uint8_t* output = task.group_at(task.output.at(from, y), group);
         for (int p = 0; p < pixels; ++p, output += task.output.stride) {
           if (int16_weights) {
-            requantise(sums[p], low[p], requantiser, output);
+            requantiser.finish(sums[p], low[p], output);
           } else {
-            requantise(sums[p], requantiser, output);
+            requantiser.finish(sums[p], output);
           }
         }
       }

@@ -6,7 +6,6 @@
 #include "low_precision/conv_avx512.h"
 #include "low_precision/requantise_avx512.h"
 #include "low_precision/winograd_avx512.h"
-#include "low_precision/winograd_kernel.h"
 
 namespace cutout::low_precision {
 

@@ -2,18 +2,17 @@
 // CUTOUT_TARGET: a function is only inlined into one of the same instruction set.
 //
 // An Arithmetic has, for kLanes output channels:
-//   Sums, Finisher                       registers of sums; constants of the channels
+//   Sums                                 registers of sums
 //   zero(), dot(sums, inputs, weights)   inputs: 4 bytes of one pixel in every lane
-//   finisher(task, group)
-//   finish(sums, finisher, output)       stores the outputs of one pixel
-//   kWide; where true finish(high, low, finisher, output)
+//   Finisher(task, group)                constants of the channels
+//     finish(sums, output)               stores the outputs of one pixel
+//   kWide; where true the Finisher also has finish(high, low, output)
 #pragma once
 
 #include <immintrin.h>
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "low_precision/conv.h"
 
@@ -21,18 +20,12 @@ namespace cutout::low_precision {
 
 namespace {
 
-CUTOUT_TARGET inline __attribute__((always_inline)) __m512i four_bytes(const std::uint8_t* from) {
-  std::int32_t inputs;
-  std::memcpy(&inputs, from, sizeof(inputs));
-  return _mm512_set1_epi32(inputs);
-}
-
 /// Sums of kPixels neighbouring pixels for kPanels panels that lie `between` bytes
 /// apart, in registers.
 template <typename Arithmetic, int kPixels, int kPanels>
-CUTOUT_TARGET inline __attribute__((always_inline)) void multiply(
-    const ConvTask& task, const std::uint8_t* window, const std::int8_t* weights,
-    std::size_t between, typename Arithmetic::Sums (&sums)[kPixels][kPanels]) {
+CUTOUT_TARGET CUTOUT_INLINE void multiply(const ConvTask& task, const std::uint8_t* window,
+                                          const std::int8_t* weights, std::size_t between,
+                                          typename Arithmetic::Sums (&sums)[kPixels][kPanels]) {
   const std::ptrdiff_t stride = task.input.stride * task.conv->stride;
   for (auto& pixel : sums) {
     for (auto& sum : pixel) sum = Arithmetic::zero();
@@ -49,7 +42,7 @@ CUTOUT_TARGET inline __attribute__((always_inline)) void multiply(
       }
 #pragma GCC unroll 16
       for (int p = 0; p < kPixels; ++p) {
-        const __m512i inputs = four_bytes(from + p * stride);
+        const __m512i inputs = _mm512_set1_epi32(four_bytes(from + p * stride));
 #pragma GCC unroll 4
         for (int b = 0; b < kPanels; ++b) {
           sums[p][b] = Arithmetic::dot(sums[p][b], inputs, weights[b]);
@@ -66,8 +59,7 @@ CUTOUT_TARGET void row_of(const ConvTask& task, int y, int group) {
   const int width = task.output.width;
   std::array<typename Arithmetic::Finisher, kPanels> finishers;
   for (int b = 0; b < kPanels; ++b) {
-    finishers[static_cast<std::size_t>(b)] =
-        Arithmetic::finisher(task, int16_weights ? group : group + b);
+    finishers[static_cast<std::size_t>(b)] = {task, int16_weights ? group : group + b};
   }
   for (int x = 0; x < width; x += kPixels) {
     // The last ones of a row begin earlier and are computed twice.
@@ -80,15 +72,13 @@ CUTOUT_TARGET void row_of(const ConvTask& task, int y, int group) {
     for (int p = 0; p < pixels; ++p, output += task.output.stride) {
       if constexpr (Arithmetic::kWide) {
         if (int16_weights) {
-          Arithmetic::finish(sums[p][0], sums[p][kPanels - 1], finishers[0],
-                             task.group_at(output, group));
+          finishers[0].finish(sums[p][0], sums[p][kPanels - 1], task.group_at(output, group));
           continue;
         }
       }
 #pragma GCC unroll 4
       for (int b = 0; b < kPanels; ++b) {
-        Arithmetic::finish(sums[p][b], finishers[static_cast<std::size_t>(b)],
-                           task.group_at(output, group + b));
+        finishers[static_cast<std::size_t>(b)].finish(sums[p][b], task.group_at(output, group + b));
       }
     }
   }

@@ -20,21 +20,11 @@ struct DotBf16 {
     return _mm512_dpbf16_ps(sums, reinterpret_cast<__m512bh>(inputs),
                             reinterpret_cast<__m512bh>(weights));
   }
-  CUTOUT_AVX512_BF16 static inline Finisher finisher(const ConvTask& task, int group) {
-    return finisher_bf16(task, group);
-  }
-  CUTOUT_AVX512_BF16 static inline void finish(Sums sums, const Finisher& finisher,
-                                               std::uint8_t* output) {
-    finish_bf16(sums, finisher, output);
-  }
 };
 
 }  // namespace
 
-void conv_avx512_bf16(const ConvTask& task, int first_row, int last_row, int first_group,
-                      int last_group) {
-  convolve<DotBf16>(task, first_row, last_row, first_group, last_group);
-}
+Kernel conv_avx512_bf16() { return {&convolve<DotBf16>, true}; }
 
 }  // namespace cutout::low_precision
 

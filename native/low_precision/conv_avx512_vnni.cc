@@ -6,23 +6,19 @@
 #include "low_precision/conv_avx512.h"
 #include "low_precision/requantise_avx512.h"
 #include "low_precision/winograd_avx512.h"
-#include "low_precision/winograd_kernel.h"
 
 namespace cutout::low_precision {
 
 namespace {
 
 struct Bytes : RequantisedSums {
-  CUTOUT_TARGET static inline __attribute__((always_inline)) Sums dot(Sums sums, __m512i inputs,
-                                                                      __m512i weights) {
+  CUTOUT_TARGET static CUTOUT_INLINE Sums dot(Sums sums, __m512i inputs, __m512i weights) {
     return _mm512_dpbusd_epi32(sums, inputs, weights);
   }
 };
 
 struct Int16s {
-  CUTOUT_TARGET static inline __attribute__((always_inline)) __m512i dot(__m512i sums,
-                                                                         __m512i pairs,
-                                                                         __m512i weights) {
+  CUTOUT_TARGET static CUTOUT_INLINE __m512i dot(__m512i sums, __m512i pairs, __m512i weights) {
     return _mm512_dpwssd_epi32(sums, pairs, weights);
   }
 };

@@ -13,25 +13,16 @@ struct AvxVnni {
   using Inputs = __m256i;
   using Weights = __m256i;
 
-  CUTOUT_TARGET static inline __attribute__((always_inline)) Inputs inputs(__m256i four) {
-    return four;
-  }
-  CUTOUT_TARGET static inline __attribute__((always_inline)) Weights weights(__m256i packed) {
-    return packed;
-  }
-  CUTOUT_TARGET static inline __attribute__((always_inline)) __m256i dot(__m256i sums,
-                                                                         Inputs inputs,
-                                                                         Weights weights) {
+  CUTOUT_TARGET static CUTOUT_INLINE Inputs inputs(__m256i four) { return four; }
+  CUTOUT_TARGET static CUTOUT_INLINE Weights weights(__m256i packed) { return packed; }
+  CUTOUT_TARGET static CUTOUT_INLINE __m256i dot(__m256i sums, Inputs inputs, Weights weights) {
     return _mm256_dpbusd_avx_epi32(sums, inputs, weights);
   }
 };
 
 }  // namespace
 
-void conv_avx_vnni(const ConvTask& task, int first_row, int last_row, int first_group,
-                   int last_group) {
-  convolve<AvxVnni>(task, first_row, last_row, first_group, last_group);
-}
+Kernel conv_avx_vnni() { return {&convolve<AvxVnni>}; }
 
 }  // namespace cutout::low_precision
 

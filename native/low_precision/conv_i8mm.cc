@@ -71,9 +71,7 @@ struct MatrixProduct {
 
 }  // namespace
 
-void conv_i8mm(const ConvTask& task, int first_row, int last_row, int first_group, int last_group) {
-  convolve<MatrixProduct>(task, first_row, last_row, first_group, last_group);
-}
+Kernel conv_i8mm() { return {&convolve<MatrixProduct>}; }
 
 }  // namespace cutout::low_precision
 

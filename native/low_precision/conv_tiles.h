@@ -3,11 +3,10 @@
 // instruction.
 //
 // An Arithmetic has, for kLanes output channels:
-//   Sum                                  of the tiles
-//   Finisher                             constants of the channels
-//   finisher(task, group)
-//   finish(sums, finisher, output)       stores the outputs of one pixel
-//   kWide; where true finish(high, low, finisher, output)
+//   Sum, load(sums)                      of the tiles; kLanes of them
+//   Finisher(task, group)                constants of the channels
+//     finish(sums, output)               stores the outputs of one pixel
+//   kWide; where true the Finisher also has finish(high, low, output)
 #pragma once
 
 #include <immintrin.h>
@@ -91,7 +90,7 @@ CUTOUT_TARGET void write(const ConvTask& task, const Segment& segment, int group
                          const typename Arithmetic::Finisher& finisher, const Panels&... sums) {
   std::uint8_t* output = task.group_at(segment.output, group);
   for (std::size_t i = 0; i < static_cast<std::size_t>(segment.pixels); ++i) {
-    Arithmetic::finish((sums.data() + kLanes * i)..., finisher, output);
+    finisher.finish(Arithmetic::load(sums.data() + kLanes * i)..., output);
     output += task.output.stride;
   }
 }
@@ -160,7 +159,7 @@ CUTOUT_TARGET void convolve_tiles(const ConvTask& task, int first_row, int last_
   const bool int16_weights = Arithmetic::kWide && task.conv->int16_weights;
   alignas(64) std::array<Sums<Arithmetic>, 4> sums;
   for (int group = first_group; group < last_group;) {
-    const auto finisher = Arithmetic::finisher(task, group);
+    const typename Arithmetic::Finisher finisher(task, group);
     if (!int16_weights && group + 1 == last_group) {
       for (int i = 0; i < count; i += 4) {
         std::array<Segment, 4> four;
@@ -186,7 +185,7 @@ CUTOUT_TARGET void convolve_tiles(const ConvTask& task, int first_row, int last_
           continue;
         }
       }
-      const auto next = Arithmetic::finisher(task, group + 1);
+      const typename Arithmetic::Finisher next(task, group + 1);
       write<Arithmetic>(task, a, group, finisher, sums[0]);
       write<Arithmetic>(task, a, group + 1, next, sums[1]);
       write<Arithmetic>(task, b, group, finisher, sums[2]);

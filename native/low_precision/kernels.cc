@@ -22,33 +22,28 @@ struct Entry {
 
 #if defined(__x86_64__) && defined(__linux__)
 
-/// Linux lets a process use the tiles once it has asked.
-bool tiles_granted() {
+/// The kernel where Linux lets the process use the tiles, for which it has to ask once.
+template <Kernel (*kKernel)()>
+Kernel with_tiles() {
   constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
   static const bool granted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-  return granted;
+  return granted ? kKernel() : Kernel{};
 }
 
 constexpr std::array kEntries{
-    Entry{"amx_int8", [] { return tiles_granted() ? Kernel{&conv_amx} : Kernel{}; }},
+    Entry{"amx_int8", &with_tiles<&conv_amx>},
     Entry{"avx512_vnni", &conv_avx512_vnni},
-    Entry{"avx_vnni", [] { return Kernel{&conv_avx_vnni}; }},
+    Entry{"avx_vnni", &conv_avx_vnni},
     Entry{"avx512", &conv_avx512},
     Entry{"avx2", &conv_avx2},
-    Entry{"amx_bf16",
-          [] {
-            return tiles_granted() ? Kernel{&conv_amx_bf16, true} : Kernel{};
-          }},
-    Entry{"avx512_bf16",
-          [] {
-            return Kernel{&conv_avx512_bf16, true};
-          }},
+    Entry{"amx_bf16", &with_tiles<&conv_amx_bf16>},
+    Entry{"avx512_bf16", &conv_avx512_bf16},
 };
 #elif defined(__aarch64__)
 constexpr std::array kEntries{
-    Entry{"i8mm", [] { return Kernel{&conv_i8mm}; }},
-    Entry{"asimddp", [] { return Kernel{&conv_asimddp}; }},
+    Entry{"i8mm", &conv_i8mm},
+    Entry{"asimddp", &conv_asimddp},
 };
 #else
 constexpr std::array<Entry, 0> kEntries{};

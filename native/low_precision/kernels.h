@@ -36,18 +36,14 @@ struct Kernels {
 const Kernels& kernels();
 
 // The kernels themselves, each in the file of its name.
-void conv_amx(const ConvTask& task, int first_row, int last_row, int first_group, int last_group);
-void conv_avx_vnni(const ConvTask& task, int first_row, int last_row, int first_group,
-                   int last_group);
-void conv_i8mm(const ConvTask& task, int first_row, int last_row, int first_group, int last_group);
-void conv_asimddp(const ConvTask& task, int first_row, int last_row, int first_group,
-                  int last_group);
-void conv_amx_bf16(const ConvTask& task, int first_row, int last_row, int first_group,
-                   int last_group);
-void conv_avx512_bf16(const ConvTask& task, int first_row, int last_row, int first_group,
-                      int last_group);
+Kernel conv_amx();
 Kernel conv_avx512_vnni();
+Kernel conv_avx_vnni();
 Kernel conv_avx512();
 Kernel conv_avx2();
+Kernel conv_amx_bf16();
+Kernel conv_avx512_bf16();
+Kernel conv_i8mm();
+Kernel conv_asimddp();
 
 }  // namespace cutout::low_precision

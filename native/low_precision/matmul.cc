@@ -96,8 +96,6 @@ void MatMul::block(ConvKernel kernel, const float* input, std::size_t first, int
   auto* const rounded = reinterpret_cast<Bf16*>(memory);
   const int padded = padded_columns(inputs_);
   round_rows({input + first * static_cast<std::size_t>(inputs_), inputs_, rows, inputs_}, rounded);
-  const Map from =
-      row_map(rounded, rows, inputs_, sizeof(Bf16), padded * std::ptrdiff_t{sizeof(Bf16)});
   auto* const wide =
       reinterpret_cast<float*>(memory + aligned(static_cast<std::size_t>(rows) *
                                                 static_cast<std::size_t>(padded) * sizeof(Bf16)));
@@ -105,17 +103,9 @@ void MatMul::block(ConvKernel kernel, const float* input, std::size_t first, int
     const Conv& conv = convs_[i];
     const int columns = columns_[i];
     float* const to = outputs[i] + first * static_cast<std::size_t>(columns);
-    const bool whole = conv.outputs == columns;
-    const std::ptrdiff_t stride = whole ? columns : conv.outputs;
-    const Map map = row_map(whole ? to : wide, rows, conv.outputs, sizeof(float),
-                            stride * std::ptrdiff_t{sizeof(float)});
-    kernel(ConvTask(conv, from, map, true, 1), 0, 1, 0, conv.groups());
-    if (!whole) {
-      for (int row = 0; row < rows; ++row) {
-        std::copy_n(wide + row * stride, columns, to + std::ptrdiff_t{row} * columns);
-      }
-    }
-    if (gelu_) gelu_rows({to, columns, rows, columns});
+    const OutputRows made{to, columns, rows, columns};
+    multiply_rows(kernel, conv, rounded, padded, made, wide);
+    if (gelu_) gelu_rows(made);
   }
 }
 

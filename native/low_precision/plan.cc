@@ -24,10 +24,6 @@ constexpr int kMaxLength = 1 << 16;
 
 bool is_side(int length) { return length >= 1 && length <= kMaxLength; }
 
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + Plan::kAlignment - 1) / Plan::kAlignment * Plan::kAlignment;
-}
-
 /// Orders in which blocks are placed. IS-Net needs no more memory than is in use at one time from
 /// the third on.
 constexpr int kAttempts = 6;
@@ -129,10 +125,7 @@ class Plan::Layout {
         apart_(count_, false),
         border_(count_, 0) {
     plan_.places_.resize(count_);
-    for (const Value& value : program.values()) {
-      plan_.channels_.push_back(value.channels);
-      plan_.bytes_a_pixel_.push_back(value.bytes());
-    }
+    plan_.values_ = program.values();
     plan_.borders_.resize(program.operations().size());
   }
 
@@ -172,7 +165,7 @@ class Plan::Layout {
           place(*part).parent = operation.output;
           place(*part).before = before;
         }
-        before += plan_.bytes_a_pixel_[index(*part)];
+        before += plan_.values_[index(*part)].bytes();
       }
     }
   }
@@ -231,7 +224,7 @@ class Plan::Layout {
       case Kind::kMaxPool:
         return pooled(operation.pool, first);
       case Kind::kResize:
-        return Size{first.width * operation.resize.factor, first.height * operation.resize.factor};
+        return Size{first.width * operation.factor, first.height * operation.factor};
       case Kind::kAdd:
       case Kind::kCombine:
       case Kind::kConcat:
@@ -276,7 +269,7 @@ class Plan::Layout {
       if (where.parent >= 0) continue;
       const std::int64_t sides = 2 * std::int64_t{where.border};
       const std::int64_t pixels = (where.width + sides) * (where.height + sides) + kPixelsBehind;
-      const std::int64_t bytes = pixels * plan_.bytes_a_pixel_[value] + kChunkInputs;
+      const std::int64_t bytes = pixels * plan_.values_[value].bytes() + kChunkInputs;
       if (bytes > kMaxBytes) return false;
       Block& block = blocks[value];
       block.value = static_cast<int>(value);
@@ -304,24 +297,21 @@ int Plan::root(int value) const {
 }
 
 Status Plan::make(const Program& program, int width, int height, Plan& plan) {
-  Plan apart;
-  CUTOUT_RETURN_IF_ERROR(lay_out(program, width, height, EarlyPart::kInPlace, plan));
-  CUTOUT_RETURN_IF_ERROR(lay_out(program, width, height, EarlyPart::kApart, apart));
-  // A copy has to save a tenth of the memory.
-  if (apart.bytes_ < plan.bytes_ / 10 * 9) plan = std::move(apart);
-  return {};
-}
-
-Status Plan::lay_out(const Program& program, int width, int height, EarlyPart early_part,
-                     Plan& plan) {
-  const Status misfit(Code::kModel,
-                      "The low-precision part of the network does not fit an input of " +
-                          std::to_string(width) + " x " + std::to_string(height) + " pixels.");
-  Layout layout(program, early_part);
-  if (!layout.size_values({width, height})) return misfit;
-  layout.place_parts();
-  if (!layout.place_blocks()) return misfit;
-  plan = layout.take();
+  for (const EarlyPart early_part : {EarlyPart::kInPlace, EarlyPart::kApart}) {
+    Layout layout(program, early_part);
+    const bool sized = layout.size_values({width, height});
+    if (sized) layout.place_parts();
+    if (!sized || !layout.place_blocks()) {
+      return {Code::kModel, "The low-precision part of the network does not fit an input of " +
+                                std::to_string(width) + " x " + std::to_string(height) +
+                                " pixels."};
+    }
+    Plan made = layout.take();
+    // A copy has to save a tenth of the memory.
+    if (early_part == EarlyPart::kInPlace || made.bytes_ < plan.bytes_ / 10 * 9) {
+      plan = std::move(made);
+    }
+  }
   return {};
 }
 
@@ -337,9 +327,10 @@ Map Plan::map(int value, std::uint8_t* memory) const {
   Map map;
   map.width = places_[index].width;
   map.height = places_[index].height;
-  map.channels = channels_[index];
-  map.bytes = bytes_a_pixel_[index];
-  map.stride = bytes_a_pixel_[top];
+  map.channels = values_[index].channels;
+  map.type = values_[index].type;
+  map.zero = values_[index].zero;
+  map.stride = values_[top].bytes();
   map.pitch = map.stride * (block.width + 2 * block.border);
   map.data = memory + block.offset + block.border * (map.pitch + map.stride) + before;
   return map;

@@ -16,13 +16,19 @@ struct Map {
   int width = 0;
   int height = 0;
   int channels = 0;
-  int bytes = 0;              // of the value's own channels of a pixel
-  std::ptrdiff_t stride = 0;  // bytes between pixels; of floats too
+  Type type = Type::kQuantised;
+  int zero = 0;               // Value::zero
+  std::ptrdiff_t stride = 0;  // bytes between pixels
   std::ptrdiff_t pitch = 0;   // bytes between rows
 
+  /// Of the value's own channels of a pixel.
+  [[nodiscard]] int bytes() const { return channels * bytes_of(type); }
   [[nodiscard]] std::uint8_t* at(int x, int y) const { return data + y * pitch + x * stride; }
-  /// The same pixel of a map of floats.
-  [[nodiscard]] float* floats_at(int x, int y) const { return reinterpret_cast<float*>(at(x, y)); }
+  /// The same pixel of a map whose numbers are `Number`s.
+  template <typename Number>
+  [[nodiscard]] Number* at(int x, int y) const {
+    return reinterpret_cast<Number*>(at(x, y));
+  }
 };
 
 /// Sizes and places of every value for one size of the input. Values that are used at different
@@ -62,16 +68,18 @@ class Plan {
   enum class EarlyPart { kInPlace, kApart };
   class Layout;
 
-  static Status lay_out(const Program& program, int width, int height, EarlyPart early_part,
-                        Plan& plan);
   /// The value that a value lies in and that lies in no other.
   [[nodiscard]] int root(int value) const;
 
   std::vector<Place> places_;
-  std::vector<int> channels_;
-  std::vector<int> bytes_a_pixel_;
+  std::vector<Value> values_;
   std::vector<std::vector<int>> borders_;
   std::size_t bytes_ = 0;
 };
+
+/// Rounds up to whole cache lines.
+constexpr std::size_t aligned(std::size_t bytes) {
+  return (bytes + Plan::kAlignment - 1) / Plan::kAlignment * Plan::kAlignment;
+}
 
 }  // namespace cutout::low_precision

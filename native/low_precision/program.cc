@@ -176,47 +176,6 @@ bool joins(const std::vector<Value>& inputs, const Value& output) {
   return !inputs.empty() && channels == output.channels;
 }
 
-/// Whether an operation takes these inputs and gives this output.
-bool values_fit(Kind kind, const std::vector<Value>& inputs, const Value& output) {
-  const auto all = [&](Type type) {
-    return std::ranges::all_of(inputs, [type](const Value& value) { return value.type == type; });
-  };
-  const auto same_channels = [&] {
-    return std::ranges::all_of(
-        inputs, [&](const Value& value) { return value.channels == output.channels; });
-  };
-  const bool one = inputs.size() == 1;
-  const bool two = inputs.size() == 2;
-  switch (kind) {
-    case Kind::kInput:
-      return inputs.empty() && output.type != Type::kFloats;
-    case Kind::kConv:
-      return one;
-    case Kind::kMaxPool:
-      return one && all(output.type) && output.type != Type::kFloats && same_channels();
-    case Kind::kResize:
-      return one && all(output.type) && same_channels();
-    case Kind::kAdd:
-      return two && all(Type::kQuantised) && output.type == Type::kQuantised && same_channels();
-    case Kind::kConcat:
-      return all(output.type) && output.type != Type::kFloats && joins(inputs, output);
-    case Kind::kSplitBytes:
-      return one && all(Type::kFloats) && output.type == Type::kQuantised &&
-             output.channels == 2 * inputs.front().channels && output.zero == 0;
-    case Kind::kCombine:
-      return !inputs.empty() && same_channels() &&
-             (all(Type::kBf16) ? output.type == Type::kBf16
-                               : all(Type::kFloats) && output.type != Type::kBf16);
-    case Kind::kOutput:
-      return one && !all(Type::kBf16);
-    case Kind::kPlanes:
-      return one && !all(Type::kQuantised);
-    case Kind::kSumOutput:
-      return one && all(Type::kQuantised);
-  }
-  return false;
-}
-
 MaxPool read_max_pool(Reader& reader) {
   MaxPool pool;
   pool.kernel = reader.number(1, kMaxSide, "a window");
@@ -225,45 +184,70 @@ MaxPool read_max_pool(Reader& reader) {
   return pool;
 }
 
-/// What follows the values of an operation of a kind whose values fit.
+/// What follows the values of an operation, which have to be those that its kind takes and gives.
 void read_parameters(Reader& reader, const Program& made, const std::vector<Value>& inputs,
                      const Value& output, Operation& operation) {
+  const auto require = [](bool fit) {
+    if (!fit) throw Malformed{"the values of an operation"};
+  };
+  const auto all = [&](Type type) {
+    return std::ranges::all_of(inputs, [type](const Value& value) { return value.type == type; });
+  };
+  const auto same_channels = [&] {
+    return std::ranges::all_of(
+        inputs, [&](const Value& value) { return value.channels == output.channels; });
+  };
+  const bool one = inputs.size() == 1;
   switch (operation.kind) {
     case Kind::kInput:
+      require(inputs.empty() && output.type != Type::kFloats);
       if (!made.bf16()) operation.scales = reader.floats(1);
       if (output.channels < made.input_channels()) throw Malformed{"the channels of the input"};
       return;
     case Kind::kConv:
+      require(one);
       operation.conv = read_conv(reader, inputs.front(), output);
       return;
     case Kind::kMaxPool:
+      require(one && all(output.type) && output.type != Type::kFloats && same_channels());
       operation.pool = read_max_pool(reader);
       return;
     case Kind::kResize:
-      operation.resize.factor = read_factor(reader);
+      require(one && all(output.type) && same_channels());
+      operation.factor = read_factor(reader);
       return;
     case Kind::kAdd: {
+      require(inputs.size() == 2 && all(Type::kQuantised) && output.type == Type::kQuantised &&
+              same_channels());
       const std::span<const float> parts = reader.floats(3);
       operation.add = {parts[0], parts[1], parts[2]};
       return;
     }
     case Kind::kConcat:
+      return require(all(output.type) && output.type != Type::kFloats && joins(inputs, output));
     case Kind::kSplitBytes:
-      return;
+      return require(one && all(Type::kFloats) && output.type == Type::kQuantised &&
+                     output.channels == 2 * inputs.front().channels && output.zero == 0);
     case Kind::kCombine:
-      operation.combine.relu = reader.number(0, 1, "a relu") == 1;
+      require(!inputs.empty() && same_channels() &&
+              (all(Type::kBf16) ? output.type == Type::kBf16
+                                : all(Type::kFloats) && output.type != Type::kBf16));
+      operation.relu = reader.number(0, 1, "a relu") == 1;
       operation.scales = reader.floats(1);
       return;
     case Kind::kOutput:
+      require(one && !all(Type::kBf16));
       operation.scales = reader.floats(static_cast<std::size_t>(inputs.front().channels));
       return;
     case Kind::kSumOutput: {
+      require(one && all(Type::kQuantised));
       const std::span<const float> parts = reader.floats(2);
       operation.scales = parts.first(1);
       operation.low = parts[1];
       return;
     }
     case Kind::kPlanes:
+      require(one && !all(Type::kQuantised));
       operation.channels = reader.number(1, inputs.front().channels, "the channels of an output");
       return;
   }
@@ -287,7 +271,6 @@ Operation read_operation(Reader& reader, const Program& made, const std::vector<
       reader.number(0, (operation.outward() ? made.outputs() : count) - 1, "an output");
   const Value output =
       operation.outward() ? Value{} : values[static_cast<std::size_t>(operation.output)];
-  if (!values_fit(operation.kind, given, output)) throw Malformed{"the values of an operation"};
   read_parameters(reader, made, given, output, operation);
   return operation;
 }
@@ -354,9 +337,8 @@ void Program::join_sums() {
   std::vector<Operation> joined;
   for (Operation& operation : operations_) {
     const bool sum = operation.kind == Kind::kCombine && operation.inputs.size() == 2 &&
-                     !operation.combine.relu && !joined.empty() &&
-                     joined.back().kind == Kind::kConv && joined.back().inputs.size() == 1 &&
-                     joined.back().conv.channels % kLanes == 0;
+                     !operation.relu && !joined.empty() && joined.back().kind == Kind::kConv &&
+                     joined.back().inputs.size() == 1 && joined.back().conv.channels % kLanes == 0;
     const auto own =
         sum ? std::ranges::find(operation.inputs, joined.back().output) : operation.inputs.end();
     const bool joins = sum && own != operation.inputs.end() && readers(*own) == 1 &&

@@ -69,19 +69,10 @@ struct MaxPool {
   bool round_up = false;
 };
 
-struct Resize {
-  int factor = 1;  // a power of two
-};
-
 struct Add {
   float first = 0;   // scale of the first / scale of the sum
   float second = 0;  // likewise
   float offset = 0;  // zero points of all three
-};
-
-/// A sum of maps of floats, as floats or quantised.
-struct Combine {
-  bool relu = false;
 };
 
 enum class Kind {
@@ -106,9 +97,9 @@ struct Operation {
   int output = -1;          // value; of an outward operation the output's number
   Conv conv;
   MaxPool pool;
-  Resize resize;
+  int factor = 1;  // kResize: a power of two
   Add add;
-  Combine combine;
+  bool relu = false;              // kCombine
   std::span<const float> scales;  // kInput, kCombine, kSumOutput: one; kOutput: one a channel
   float low = 0;                  // kSumOutput: what 0 stands for
   int channels = 0;               // kPlanes

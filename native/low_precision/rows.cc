@@ -64,20 +64,26 @@ CUTOUT_SIMD void gelu_row(float* values, int columns) {
   for (int i = 0; i < columns; ++i) values[i] = gelu(values[i]);
 }
 
-CUTOUT_SIMD float largest_of(const float* values, int columns) {
-  std::array<float, kLanes> most;
-  most.fill(-INFINITY);
+/// The steps from `start` over all values, in kLanes at a time.
+template <typename Step>
+CUTOUT_INLINE float over_lanes(const float* values, int columns, float start, const Step& step) {
+  std::array<float, kLanes> lanes;
+  lanes.fill(start);
   int i = 0;
   for (; i + kLanes <= columns; i += kLanes) {
     for (int lane = 0; lane < kLanes; ++lane) {
-      float& own = most[static_cast<std::size_t>(lane)];
-      own = values[i + lane] > own ? values[i + lane] : own;
+      float& own = lanes[static_cast<std::size_t>(lane)];
+      own = step(own, values[i + lane]);
     }
   }
-  float largest = -INFINITY;
-  for (; i < columns; ++i) largest = std::max(largest, values[i]);
-  for (const float each : most) largest = std::max(largest, each);
-  return largest;
+  float whole = start;
+  for (; i < columns; ++i) whole = step(whole, values[i]);
+  for (const float each : lanes) whole = step(whole, each);
+  return whole;
+}
+
+CUTOUT_SIMD float largest_of(const float* values, int columns) {
+  return over_lanes(values, columns, -INFINITY, [](float a, float b) { return b > a ? b : a; });
 }
 
 CUTOUT_SIMD void exponential_row(float* values, int columns, float factor, float largest,
@@ -90,17 +96,7 @@ CUTOUT_SIMD void exponential_row(float* values, int columns, float factor, float
 }
 
 CUTOUT_SIMD float sum_of(const float* values, int columns) {
-  std::array<float, kLanes> sums{};
-  int i = 0;
-  for (; i + kLanes <= columns; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      sums[static_cast<std::size_t>(lane)] += values[i + lane];
-    }
-  }
-  float sum = 0;
-  for (; i < columns; ++i) sum += values[i];
-  for (const float each : sums) sum += each;
-  return sum;
+  return over_lanes(values, columns, 0, [](float a, float b) { return a + b; });
 }
 
 CUTOUT_SIMD void scale_row(float* values, int columns, float factor) {

@@ -7,21 +7,16 @@
 
 namespace cutout::low_precision {
 
-/// Rows of floats, `stride` floats apart.
-struct FloatRows {
-  const float* data = nullptr;
+/// Rows of numbers, `stride` numbers apart.
+template <typename Number>
+struct Rows {
+  Number* data = nullptr;
   std::ptrdiff_t stride = 0;
   int rows = 0;
   int columns = 0;
 };
-
-/// Such rows that are written.
-struct OutputRows {
-  float* data = nullptr;
-  std::ptrdiff_t stride = 0;
-  int rows = 0;
-  int columns = 0;
-};
+using FloatRows = Rows<const float>;
+using OutputRows = Rows<float>;
 
 /// Values of bf16 that a row of `columns` values takes: whole chunks of weights.
 int padded_columns(int columns);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "low_precision/bf16_maps.h"
 #include "low_precision/maps.h"
 
 namespace cutout::low_precision {
@@ -86,7 +85,7 @@ class Runner {
     for (std::size_t i = 0; i < program_.operations().size(); ++i) {
       if (stopped()) return token_->check();
       for (const int value : plan_.borders_before(i)) {
-        fill_border(map(value), plan_.border(value), zero_point_of(value));
+        fill_border(map(value), plan_.border(value));
       }
       compute(program_.operations()[i]);
     }
@@ -96,19 +95,6 @@ class Runner {
  private:
   [[nodiscard]] bool stopped() const { return token_ != nullptr && !token_->check().ok(); }
   [[nodiscard]] Map map(int value) const { return plan_.map(value, buffers_.memory.data()); }
-  [[nodiscard]] int zero_point_of(int value) const {
-    return program_.values()[static_cast<std::size_t>(value)].zero;
-  }
-
-  [[nodiscard]] Type type_of(int value) const {
-    return program_.values()[static_cast<std::size_t>(value)].type;
-  }
-  [[nodiscard]] bool is_float(int value) const { return type_of(value) == Type::kFloats; }
-  [[nodiscard]] bool is_bf16(int value) const { return type_of(value) == Type::kBf16; }
-  [[nodiscard]] bool is_split(int value) const {
-    return program_.values()[static_cast<std::size_t>(value)].split;
-  }
-
   /// `work(first, last)` for all of `height` rows or the like, in parts. A stopped run leaves the
   /// rest out.
   template <typename Work>
@@ -131,113 +117,63 @@ class Runner {
   }
 
   static double bytes_of(const Map& map) {
-    return static_cast<double>(map.width) * map.height * map.bytes;
+    return static_cast<double>(map.width) * map.height * map.bytes();
   }
 
   void compute(const Operation& operation) {
+    const Map input = operation.inputs.empty() ? Map{} : map(operation.inputs.front());
+    const Map output = operation.outward() ? Map{} : map(operation.output);
     switch (operation.kind) {
-      case Kind::kInput:
-        return read_input(operation);
+      case Kind::kInput: {
+        const float scale = operation.scales.empty() ? 1.0F : operation.scales.front();
+        return rows(output.height, 4 * bytes_of(output), [&](int first, int last) {
+          read_planes(buffers_.input, program_.input_channels(), scale, output, first, last);
+        });
+      }
       case Kind::kConv:
         return convolve(operation);
       case Kind::kMaxPool:
-        return pool(operation);
+        return rows(output.height, bytes_of(input), [&](int first, int last) {
+          max_pool(operation.pool, input, output, first, last);
+        });
       case Kind::kResize:
-        return resize_map(operation);
-      case Kind::kAdd:
-        return add_maps(operation);
+        return rows(output.height, 2 * bytes_of(output), [&](int first, int last) {
+          resize(operation.factor, input, output, first, last);
+        });
+      case Kind::kAdd: {
+        const Map other = map(operation.inputs[1]);
+        return rows(output.height, 2 * bytes_of(output), [&](int first, int last) {
+          add(operation.add, input, other, output, first, last);
+        });
+      }
       case Kind::kConcat:
         return concatenate(operation);
-      case Kind::kSplitBytes:
-        return split_map(operation);
-      case Kind::kCombine:
-        return combine_maps(operation);
+      case Kind::kSplitBytes: {
+        const float unit = max_value(input) / kMaxUnits;
+        units_[static_cast<std::size_t>(operation.output)] = unit;
+        return rows(output.height, 4 * bytes_of(output),
+                    [&](int first, int last) { split_bytes(input, unit, output, first, last); });
+      }
+      case Kind::kCombine: {
+        std::vector<Map> inputs;
+        for (const int value : operation.inputs) inputs.push_back(map(value));
+        const float scale = operation.scales.front();
+        return rows(output.height, 4 * bytes_of(output), [&](int first, int last) {
+          combine(inputs, operation.relu, scale, output, first, last);
+        });
+      }
       case Kind::kOutput:
-        return write_output(operation);
+      case Kind::kPlanes: {
+        const int channels = operation.output_channels(input.channels);
+        return rows(input.height, 4 * bytes_of(input), [&](int first, int last) {
+          write_planes(input, channels, operation.scales, output_of(operation), first, last);
+        });
+      }
       case Kind::kSumOutput:
-        return write_sum(operation);
-      case Kind::kPlanes:
-        return write_planes(operation);
+        return rows(input.height, bytes_of(input), [&](int first, int last) {
+          sum(input, operation.scales.front(), operation.low, output_of(operation), first, last);
+        });
     }
-  }
-
-  void read_input(const Operation& operation) {
-    const Map output = map(operation.output);
-    rows(output.height, bytes_of(output) * 4, [&](int first, int last) {
-      if (is_bf16(operation.output)) {
-        bf16_of_planes(buffers_.input, program_.input_channels(), output, first, last);
-        return;
-      }
-      quantise(buffers_.input, program_.input_channels(), operation.scales.front(),
-               zero_point_of(operation.output), output, first, last);
-    });
-  }
-
-  void pool(const Operation& operation) {
-    const Map input = map(operation.inputs.front());
-    const Map output = map(operation.output);
-    rows(output.height, bytes_of(input), [&](int first, int last) {
-      const auto& pool = is_bf16(operation.output) ? max_pool_bf16 : max_pool;
-      pool(operation.pool, input, output, first, last);
-    });
-  }
-
-  void resize_map(const Operation& operation) {
-    const Map input = map(operation.inputs.front());
-    const Map output = map(operation.output);
-    rows(output.height, 2 * bytes_of(output), [&](int first, int last) {
-      if (is_float(operation.output)) {
-        resize_floats(operation.resize, input, output, first, last);
-      } else if (is_bf16(operation.output)) {
-        resize_bf16(operation.resize, input, output, first, last);
-      } else {
-        resize(operation.resize, input, output, first, last);
-      }
-    });
-  }
-
-  void add_maps(const Operation& operation) {
-    const Map a = map(operation.inputs[0]);
-    const Map b = map(operation.inputs[1]);
-    const Map output = map(operation.output);
-    rows(output.height, 2 * bytes_of(output),
-         [&](int first, int last) { add(operation.add, a, b, output, first, last); });
-  }
-
-  void split_map(const Operation& operation) {
-    const Map input = map(operation.inputs.front());
-    const Map output = map(operation.output);
-    const float unit = max_value(input) / kMaxUnits;
-    units_[static_cast<std::size_t>(operation.output)] = unit;
-    rows(output.height, 4 * bytes_of(output),
-         [&](int first, int last) { split_bytes(input, unit, output, first, last); });
-  }
-
-  void write_output(const Operation& operation) {
-    const Map input = map(operation.inputs.front());
-    rows(input.height, 4 * bytes_of(input), [&](int first, int last) {
-      if (is_float(operation.inputs.front())) {
-        to_nchw(input, input.channels, output_of(operation), first, last);
-      } else {
-        dequantise(input, operation.scales, zero_point_of(operation.inputs.front()),
-                   output_of(operation), first, last);
-      }
-    });
-  }
-
-  void write_sum(const Operation& operation) {
-    const Map input = map(operation.inputs.front());
-    rows(input.height, bytes_of(input), [&](int first, int last) {
-      sum(input, operation.scales.front(), operation.low, output_of(operation), first, last);
-    });
-  }
-
-  void write_planes(const Operation& operation) {
-    const Map input = map(operation.inputs.front());
-    rows(input.height, 4 * bytes_of(input), [&](int first, int last) {
-      const auto& convert = is_bf16(operation.inputs.front()) ? bf16_to_nchw : to_nchw;
-      convert(input, operation.channels, output_of(operation), first, last);
-    });
   }
 
   [[nodiscard]] std::span<float> output_of(const Operation& operation) const {
@@ -247,10 +183,10 @@ class Runner {
   void convolve(const Operation& operation) {
     const Conv& conv = operation.conv;
     const float unit = units_[static_cast<std::size_t>(operation.inputs.front())];
-    const bool high_bytes = is_split(operation.inputs.front()) && conv.channel == 0;
+    const bool split = program_.values()[static_cast<std::size_t>(operation.inputs.front())].split;
+    const bool high_bytes = split && conv.channel == 0;
     const float input_scale = high_bytes ? kUnitsOfHighByte * unit : unit;
-    ConvTask task(conv, map(operation.inputs.front()), map(operation.output),
-                  is_float(operation.output), input_scale);
+    ConvTask task(conv, map(operation.inputs.front()), map(operation.output), input_scale);
     task.transformed_bytes = transformed_bytes(kernel_, conv, task.output);
     if (task.transformed_bytes == 0) {
       convolve(task, 0, conv.groups());
@@ -327,22 +263,6 @@ class Runner {
     });
   }
 
-  void combine_maps(const Operation& operation) {
-    std::vector<Map> inputs;
-    for (const int value : operation.inputs) inputs.push_back(map(value));
-    const Map output = map(operation.output);
-    rows(output.height, 4 * bytes_of(output), [&](int first, int last) {
-      if (is_bf16(operation.output)) {
-        combine_bf16(inputs, operation.combine.relu, output, first, last);
-      } else if (is_float(operation.output)) {
-        combine(inputs, operation.combine.relu, output, first, last);
-      } else {
-        combine_quantised(inputs, operation.combine.relu, operation.scales.front(),
-                          zero_point_of(operation.output), output, first, last);
-      }
-    });
-  }
-
   /// Copies the parts that do not lie in place.
   void concatenate(const Operation& operation) {
     const Map output = map(operation.output);
@@ -354,7 +274,7 @@ class Runner {
         rows(input.height, 2 * bytes_of(input),
              [&](int first, int last) { copy(input, output, before, first, last); });
       }
-      before += input.bytes;
+      before += input.bytes();
     }
   }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "low_precision/bf16.h"
+#include "low_precision/blocks.h"
 
 namespace cutout::low_precision {
 
@@ -43,25 +44,18 @@ bool multiplies_bf16(ConvKernel kernel) {
     }
   }
   const std::vector<float> bias(kOutputs, 3);
-  Conv conv;
-  conv.kernel_height = 1;
-  conv.kernel_width = 1;
-  conv.outputs = kOutputs;
-  conv.bf16 = true;
-  conv.channels = kInputs;
+  Conv conv = matmul_conv(kInputs, kOutputs);
   conv.relu = true;
-  for (int c = 0; c < kInputs; c += kChunkValues) {
-    conv.chunks.push_back({0, 0, 2 * c, 2 * std::min(kChunkValues, kInputs - c)});
-  }
   conv.weights = {reinterpret_cast<const std::int8_t*>(weights.data()), 2 * weights.size()};
   conv.float_bias = bias;
   std::vector<float> outputs(std::size_t{kWidth * kHeight} * kOutputs);
-  const auto map = [](void* data, int channels, int bytes) {
-    return Map{
-        static_cast<std::uint8_t*>(data), kWidth, kHeight, channels, bytes, bytes, kWidth * bytes};
+  const auto map = [](void* data, int channels, Type type) {
+    Map made = row_map(data, kWidth, channels, type, channels);
+    made.height = kHeight;
+    return made;
   };
-  const ConvTask task(conv, map(inputs.data(), kInputs, 2 * kInputs),
-                      map(outputs.data(), kOutputs, 4 * kOutputs), true, 1);
+  const ConvTask task(conv, map(inputs.data(), kInputs, Type::kBf16),
+                      map(outputs.data(), kOutputs, Type::kFloats), 1);
   kernel(task, 0, kHeight, 0, conv.groups());
   for (int pixel = 0; pixel < kWidth * kHeight; ++pixel) {
     for (int output = 0; output < kOutputs; ++output) {

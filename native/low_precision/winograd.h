@@ -29,15 +29,14 @@
 //   words: plus, minus, load, store, pair
 //   sums: zero, add, subtract, times, shifted, load_sums, store
 //   dot(sums, pairs, weights)    adds the products of two neighbouring 16-bit numbers
-//   Finisher, finisher(task, group), finish(sums, finisher, output), and with 16-bit weights
-//   finish(high, low, finisher, output)
+//   Finisher(task, group)        constants of kLanes channels
+//     finish(sums, output), and with 16-bit weights finish(high, low, output)
 #pragma once
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
-#include "low_precision/conv.h"
+#include "low_precision/kernels.h"
 
 namespace cutout::low_precision {
 
@@ -136,26 +135,26 @@ int channels_together(const Conv& conv) {
 }
 
 template <typename Vector, typename Int16s = typename Vector::Int16s>
-CUTOUT_TARGET inline __attribute__((always_inline)) Int16s twice(Int16s a) {
+CUTOUT_TARGET CUTOUT_INLINE Int16s twice(Int16s a) {
   return Vector::plus(a, a);
 }
 template <typename Vector, typename Int16s = typename Vector::Int16s>
-CUTOUT_TARGET inline __attribute__((always_inline)) Int16s four(Int16s a) {
+CUTOUT_TARGET CUTOUT_INLINE Int16s four(Int16s a) {
   return twice<Vector>(twice<Vector>(a));
 }
 template <typename Vector, typename Int16s = typename Vector::Int16s>
-CUTOUT_TARGET inline __attribute__((always_inline)) Int16s six(Int16s a) {
+CUTOUT_TARGET CUTOUT_INLINE Int16s six(Int16s a) {
   return Vector::plus(twice<Vector>(a), four<Vector>(a));
 }
 template <typename Vector, typename Sums = typename Vector::Sums>
-CUTOUT_TARGET inline __attribute__((always_inline)) Sums doubled(Sums a) {
+CUTOUT_TARGET CUTOUT_INLINE Sums doubled(Sums a) {
   return Vector::add(a, a);
 }
 
 /// A column of B d.
 template <typename Vector>
-CUTOUT_TARGET inline __attribute__((always_inline)) void transform_inputs(
-    const typename Vector::Int16s (&d)[kSide], typename Vector::Int16s (&to)[kSide]) {
+CUTOUT_TARGET CUTOUT_INLINE void transform_inputs(const typename Vector::Int16s (&d)[kSide],
+                                                  typename Vector::Int16s (&to)[kSide]) {
   using Int16s = typename Vector::Int16s;
   const Int16s even = Vector::minus(d[4], four<Vector>(d[2]));
   const Int16s odd = Vector::minus(d[3], four<Vector>(d[1]));
@@ -289,8 +288,8 @@ CUTOUT_TARGET void multiply_position(const std::int16_t* inputs, int tiles, int 
 
 /// A row of A times a column of products.
 template <typename Vector>
-CUTOUT_TARGET inline __attribute__((always_inline)) void transform_products(
-    const typename Vector::Sums (&m)[kSide], typename Vector::Sums (&to)[kOutputs]) {
+CUTOUT_TARGET CUTOUT_INLINE void transform_products(const typename Vector::Sums (&m)[kSide],
+                                                    typename Vector::Sums (&to)[kOutputs]) {
   using Sums = typename Vector::Sums;
   const Sums near = Vector::add(m[1], m[2]);
   const Sums near_difference = Vector::subtract(m[1], m[2]);
@@ -304,7 +303,7 @@ CUTOUT_TARGET inline __attribute__((always_inline)) void transform_products(
 
 /// The outputs of a tile for one register of output channels, row by row.
 template <typename Vector>
-CUTOUT_TARGET inline __attribute__((always_inline)) void transform_outputs(
+CUTOUT_TARGET CUTOUT_INLINE void transform_outputs(
     const std::int32_t* products, typename Vector::Sums (&outputs)[kOutputs * kOutputs]) {
   using Sums = typename Vector::Sums;
   Sums half[kOutputs][kSide];
@@ -378,17 +377,17 @@ CUTOUT_TARGET void write_tile(const ConvTask& task, const Tiles::Place& place, i
     if (x >= task.output.width || y >= last_row) continue;
     std::uint8_t* const output = task.group_at(task.output.at(x, y), group);
     if (task.conv->int16_weights) {
-      Vector::finish(high.sums[i], low.sums[i], finisher, output);
+      finisher.finish(high.sums[i], low.sums[i], output);
     } else {
-      Vector::finish(high.sums[i], finisher, output);
+      finisher.finish(high.sums[i], output);
     }
   }
 }
 
 /// The rows of G times three numbers.
 template <typename Vector>
-CUTOUT_TARGET inline __attribute__((always_inline)) void transform_taps(
-    const typename Vector::Int16s (&g)[kTaps], typename Vector::Int16s (&to)[kSide]) {
+CUTOUT_TARGET CUTOUT_INLINE void transform_taps(const typename Vector::Int16s (&g)[kTaps],
+                                                typename Vector::Int16s (&to)[kSide]) {
   using Int16s = typename Vector::Int16s;
   const Int16s ends = Vector::plus(g[0], g[2]);
   const Int16s far = Vector::plus(g[0], four<Vector>(g[2]));
@@ -537,7 +536,7 @@ CUTOUT_TARGET void convolve_tiles(const ConvTask& task, int first_row, int last_
           continue;
         }
         for (int group = 0; group < groups; ++group) {
-          const auto finisher = Vector::finisher(task, first + group);
+          const typename Vector::Finisher finisher(task, first + group);
           for (int i = 0; i < count; ++i) {
             write_tile<Vector>(task, tiles.at(begin + i), last_row, first + group, finisher,
                                products, group * group_panels, i, before);
@@ -546,6 +545,24 @@ CUTOUT_TARGET void convolve_tiles(const ConvTask& task, int first_row, int last_
       }
     }
   }
+}
+
+/// A kernel of an Arithmetic (conv_avx512.h, conv_avx2.h, which is included before) that multiplies
+/// in this form where that is faster.
+template <typename Arithmetic, typename Vector>
+void run_winograd(const ConvTask& task, int first_row, int last_row, int first_group,
+                  int last_group) {
+  if (task.transformed.empty()) {
+    convolve<Arithmetic>(task, first_row, last_row, first_group, last_group);
+  } else {
+    convolve_tiles<Vector>(task, first_row, last_row, first_group, last_group);
+  }
+}
+
+template <typename Arithmetic, typename Vector>
+Kernel winograd_kernel() {
+  return {&run_winograd<Arithmetic, Vector>, false, &winograd_bytes, &transform_weights<Vector>,
+          kOutputs};
 }
 
 }  // namespace

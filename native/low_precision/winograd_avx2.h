@@ -3,8 +3,6 @@
 
 #include <immintrin.h>
 
-#include <cstring>
-
 #include "low_precision/requantise_avx2.h"
 #include "low_precision/winograd.h"
 
@@ -36,9 +34,7 @@ struct Vector256 {
     return _mm256_load_si256(reinterpret_cast<const __m256i*>(from));
   }
   CUTOUT_AVX2 static inline Int16s pair(const std::int16_t* from) {
-    std::int32_t two;
-    std::memcpy(&two, from, sizeof(two));
-    return _mm256_set1_epi32(two);
+    return _mm256_set1_epi32(four_bytes(from));
   }
   CUTOUT_AVX2 static inline void store(Int16s words, void* to) {
     _mm256_store_si256(static_cast<__m256i*>(to), words);
@@ -57,18 +53,6 @@ struct Vector256 {
     return _mm256_mullo_epi32(a, _mm256_set1_epi32(factor));
   }
   CUTOUT_AVX2 static inline Sums shifted(Sums a, int bits) { return _mm256_srai_epi32(a, bits); }
-
-  CUTOUT_AVX2 static inline Finisher finisher(const ConvTask& task, int group) {
-    return requantiser256_of(task, group);
-  }
-  CUTOUT_AVX2 static inline void finish(const Sums (&sums)[2], const Finisher& finisher,
-                                        std::uint8_t* output) {
-    requantise({{sums[0], sums[1]}}, finisher, output);
-  }
-  CUTOUT_AVX2 static inline void finish(const Sums (&high)[2], const Sums (&low)[2],
-                                        const Finisher& finisher, std::uint8_t* output) {
-    requantise({{high[0], high[1]}}, {{low[0], low[1]}}, finisher, output);
-  }
 };
 
 }  // namespace

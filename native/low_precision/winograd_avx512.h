@@ -4,8 +4,6 @@
 
 #include <immintrin.h>
 
-#include <cstring>
-
 #include "low_precision/requantise_avx512.h"
 #include "low_precision/winograd.h"
 
@@ -42,15 +40,12 @@ struct Vector512 {
     return _mm512_load_si512(from);
   }
   CUTOUT_AVX512 static inline Int16s pair(const std::int16_t* from) {
-    std::int32_t two;
-    std::memcpy(&two, from, sizeof(two));
-    return _mm512_set1_epi32(two);
+    return _mm512_set1_epi32(four_bytes(from));
   }
   CUTOUT_AVX512 static inline void store(Int16s words, void* to) { _mm512_store_si512(to, words); }
 
   CUTOUT_AVX512 static inline Sums zero() { return _mm512_setzero_si512(); }
-  CUTOUT_TARGET static inline __attribute__((always_inline)) Sums dot(Sums sums, Int16s pairs,
-                                                                      Int16s weights) {
+  CUTOUT_TARGET static CUTOUT_INLINE Sums dot(Sums sums, Int16s pairs, Int16s weights) {
     return Dot::dot(sums, pairs, weights);
   }
   CUTOUT_AVX512 static inline Sums load_sums(const std::int32_t* from) {
@@ -63,18 +58,6 @@ struct Vector512 {
   }
   CUTOUT_AVX512 static inline Sums shifted(Sums a, int bits) {
     return _mm512_srai_epi32(a, static_cast<unsigned>(bits));
-  }
-
-  CUTOUT_AVX512 static inline Finisher finisher(const ConvTask& task, int group) {
-    return requantiser_of(task, group);
-  }
-  CUTOUT_AVX512 static inline void finish(const Sums (&sums)[1], const Finisher& finisher,
-                                          std::uint8_t* output) {
-    requantise(sums[0], finisher, output);
-  }
-  CUTOUT_AVX512 static inline void finish(const Sums (&high)[1], const Sums (&low)[1],
-                                          const Finisher& finisher, std::uint8_t* output) {
-    requantise(high[0], low[0], finisher, output);
   }
 };
 

@@ -17,6 +17,7 @@
 #include "low_precision/kernels.h"
 #include "low_precision/matmul.h"
 #include "low_precision/run.h"
+#include "ort/tensor_network.h"
 
 namespace cutout::ort {
 
@@ -24,7 +25,13 @@ namespace {
 
 thread_local const CancelToken* running = nullptr;
 
-[[noreturn]] void raise(const Status& status) { throw Ort::Exception(status.message(), ORT_FAIL); }
+void require(const Status& status) {
+  if (!status.ok()) throw Ort::Exception(status.message(), ORT_FAIL);
+}
+
+void require(bool met, const char* otherwise) {
+  if (!met) throw Ort::Exception(otherwise, ORT_FAIL);
+}
 
 /// No exception crosses the C interface.
 template <typename Body>
@@ -46,7 +53,7 @@ template <typename T>
 std::span<const T> constant(const Ort::ConstKernelInfo& info, std::size_t index) {
   int is_constant = 0;
   const Ort::ConstValue value = info.GetTensorConstantInput(index, &is_constant);
-  if (is_constant == 0) raise({Code::kModel, "An input of the operator is not a constant."});
+  require(is_constant != 0, "An input of the operator is not a constant.");
   return {value.GetTensorData<T>(), value.GetTensorTypeAndShapeInfo().GetElementCount()};
 }
 
@@ -99,79 +106,56 @@ low_precision::Parallel parallel_of(const Ort::KernelContext& context) {
   };
 }
 
-/// An operator of the domain `cutout` whose kernel is a `Kernel`; `Op` has GetName().
-template <typename Op, typename Kernel>
-class CutoutOp : public Ort::CustomOpBase<Op, Kernel, true> {
+std::vector<std::int64_t> shape_of(const Ort::ConstValue& value) {
+  return value.GetTensorTypeAndShapeInfo().GetShape();
+}
+
+constexpr auto kFloat = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+constexpr auto kInt8 = ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8;
+constexpr auto kInt32 = ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32;
+constexpr auto kInt64 = ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
+
+/// One node of one session: a program of convolutions.
+class ProgramNode {
  public:
-  explicit CutoutOp(low_precision::Kernel kernel) : kernel_(kernel) {}
+  static const char* name(const low_precision::Kernel& kernel) {
+    return kernel.bf16 ? "Bf16Network" : "IntegerNetwork";
+  }
+  static constexpr std::array kInputTypes{kFloat, kInt64, kFloat, kInt32, kInt8};
 
-  // ONNX Runtime's names.
-  OrtStatusPtr CreateKernelV2(const OrtApi& /*api*/, const OrtKernelInfo* info, void** made) const {
-    return as_status([&] { *made = std::make_unique<Kernel>(info, kernel_).release(); });
-  }
-  [[nodiscard]] const char* GetExecutionProviderType() const { return "CPUExecutionProvider"; }
-  [[nodiscard]] std::size_t GetInputTypeCount() const { return Op::kInputTypes.size(); }
-  [[nodiscard]] ONNXTensorElementDataType GetInputType(std::size_t index) const {
-    return Op::kInputTypes[index];
-  }
-  [[nodiscard]] std::size_t GetOutputTypeCount() const { return 1; }
-  [[nodiscard]] ONNXTensorElementDataType GetOutputType(std::size_t /*index*/) const {
-    return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
-  }
-  [[nodiscard]] OrtCustomOpInputOutputCharacteristic GetOutputCharacteristic(
-      std::size_t /*index*/) const {
-    return INPUT_OUTPUT_VARIADIC;
-  }
-
- protected:
-  low_precision::Kernel kernel_;
-};
-
-/// One node of one session.
-struct LowPrecisionKernel {
-  LowPrecisionKernel(const OrtKernelInfo* from, low_precision::Kernel conv_kernel)
-      : kernel(conv_kernel) {
-    const Ort::ConstKernelInfo info(from);
-    const Status status = low_precision::Program::read(
-        constant<std::int64_t>(info, 1), constant<float>(info, 2), constant<std::int32_t>(info, 3),
-        constant<std::int8_t>(info, 4), program);
-    if (!status.ok()) raise(status);
-    if (program.bf16() != conv_kernel.bf16) {
-      raise({Code::kModel, "The steps are not for the operator that they were given to."});
-    }
-    if (info.GetOutputCount() != static_cast<std::size_t>(program.outputs())) {
-      raise({Code::kModel, "The operator has another number of outputs than its program."});
-    }
-  }
-
-  OrtStatusPtr ComputeV2(OrtKernelContext* context) {
-    return as_status([&] { compute(Ort::KernelContext(context)); });
+  ProgramNode(const Ort::ConstKernelInfo& info, const low_precision::Kernel& kernel)
+      : kernel_(kernel) {
+    require(low_precision::Program::read(constant<std::int64_t>(info, 1), constant<float>(info, 2),
+                                         constant<std::int32_t>(info, 3),
+                                         constant<std::int8_t>(info, 4), program_));
+    require(program_.bf16() == kernel.bf16,
+            "The steps are not for the operator that they were given to.");
+    require(info.GetOutputCount() == static_cast<std::size_t>(program_.outputs()),
+            "The operator has another number of outputs than its program.");
   }
 
   void compute(const Ort::KernelContext& context) {
     const Ort::ConstValue input = context.GetInput(0);
-    const std::vector<std::int64_t> shape = input.GetTensorTypeAndShapeInfo().GetShape();
-    if (shape.size() != 4 || shape[1] != program.input_channels() || shape[2] < 1 || shape[3] < 1 ||
-        shape[2] > INT32_MAX || shape[3] > INT32_MAX) {
-      raise({Code::kModel, "The operator has an input of another shape than its program."});
-    }
+    const std::vector<std::int64_t> shape = shape_of(input);
+    require(shape.size() == 4 && shape[1] == program_.input_channels() && shape[2] >= 1 &&
+                shape[3] >= 1 && shape[2] <= INT32_MAX && shape[3] <= INT32_MAX,
+            "The operator has an input of another shape than its program.");
     const std::shared_ptr<const low_precision::Plan> plan =
         plan_for(static_cast<int>(shape[3]), static_cast<int>(shape[2]));
     const auto pixels = static_cast<std::size_t>(shape[1] * shape[2] * shape[3]);
     std::vector<std::pair<float*, std::size_t>> outputs(
-        static_cast<std::size_t>(program.outputs()));
-    for (const low_precision::Operation& operation : program.operations()) {
+        static_cast<std::size_t>(program_.outputs()));
+    for (const low_precision::Operation& operation : program_.operations()) {
       if (!operation.outward()) continue;
       const low_precision::Map map = plan->map(operation.inputs.front(), nullptr);
       const int channels = operation.output_channels(map.channels);
-      const std::array<std::int64_t, 4> given{shape[0], channels, map.height, map.width};
+      const Shape given{shape[0], channels, map.height, map.width};
       const auto number = static_cast<std::size_t>(operation.output);
       outputs[number] = {
           context.GetOutput(number, given.data(), given.size()).GetTensorMutableData<float>(),
-          static_cast<std::size_t>(channels) * static_cast<std::size_t>(map.height) *
-              static_cast<std::size_t>(map.width)};
+          elements({channels, map.height, map.width})};
     }
-    const RunMemory memory(context, low_precision::bytes_of_run(program, *plan, kernel));
+    const RunMemory memory(context, low_precision::bytes_of_run(program_, *plan, kernel_));
     const low_precision::Parallel parallel = parallel_of(context);
     for (std::int64_t image = 0; image < shape[0]; ++image) {
       const auto at = static_cast<std::size_t>(image);
@@ -180,183 +164,172 @@ struct LowPrecisionKernel {
       for (const auto& [values, count] : outputs) {
         buffers.outputs.emplace_back(values + at * count, count);
       }
-      const Status status = low_precision::run(program, *plan, kernel, buffers, parallel, running);
-      if (!status.ok()) raise(status);
+      require(low_precision::run(program_, *plan, kernel_, buffers, parallel, running));
     }
   }
 
+ private:
   /// Runs of one size follow each other; another size makes a new plan, at the cost of a
   /// millisecond.
   std::shared_ptr<const low_precision::Plan> plan_for(int width, int height) {
-    const std::lock_guard lock(mutex);
-    if (planned == nullptr || planned_width != width || planned_height != height) {
+    const std::lock_guard lock(mutex_);
+    if (planned_ == nullptr || planned_width_ != width || planned_height_ != height) {
       auto made = std::make_shared<low_precision::Plan>();
-      const Status status = low_precision::Plan::make(program, width, height, *made);
-      if (!status.ok()) raise(status);
-      planned = std::move(made);
-      planned_width = width;
-      planned_height = height;
+      require(low_precision::Plan::make(program_, width, height, *made));
+      planned_ = std::move(made);
+      planned_width_ = width;
+      planned_height_ = height;
     }
-    return planned;
+    return planned_;
   }
 
-  low_precision::Program program;
-  low_precision::Kernel kernel;
-  std::mutex mutex;
-  std::shared_ptr<const low_precision::Plan> planned;  // guarded by mutex, as its size
-  int planned_width = 0;
-  int planned_height = 0;
+  low_precision::Kernel kernel_;
+  low_precision::Program program_;
+  std::mutex mutex_;
+  std::shared_ptr<const low_precision::Plan> planned_;  // guarded by mutex_, as its size
+  int planned_width_ = 0;
+  int planned_height_ = 0;
 };
 
-class LowPrecisionNetwork : public CutoutOp<LowPrecisionNetwork, LowPrecisionKernel> {
+class ProductNode {
  public:
-  using CutoutOp::CutoutOp;
-  [[nodiscard]] const char* GetName() const {
-    return kernel_.bf16 ? "Bf16Network" : "IntegerNetwork";
-  }
-  static constexpr std::array kInputTypes{
-      ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64,
-      ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32,
-      ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8};
-};
+  static const char* name(const low_precision::Kernel& /*kernel*/) { return "Bf16Product"; }
+  static constexpr std::array kInputTypes{kFloat, kInt8, kFloat};
 
-std::vector<std::int64_t> shape_of(const Ort::ConstValue& value) {
-  return value.GetTensorTypeAndShapeInfo().GetShape();
-}
-
-std::size_t product_of(std::span<const std::int64_t> sides) {
-  std::size_t product = 1;
-  for (const std::int64_t side : sides) product *= static_cast<std::size_t>(side);
-  return product;
-}
-
-struct MatMulKernel {
-  MatMulKernel(const OrtKernelInfo* from, low_precision::Kernel conv_kernel) : kernel(conv_kernel) {
-    const Ort::ConstKernelInfo info(from);
+  ProductNode(const Ort::ConstKernelInfo& info, const low_precision::Kernel& kernel)
+      : kernel_(kernel) {
     const std::vector<std::int64_t> columns = info.GetAttributes<std::int64_t>("columns");
-    const Status status = low_precision::MatMul::make(
-        info.GetAttribute<std::int64_t>("inputs"), columns,
-        info.GetAttribute<std::int64_t>("gelu") != 0, constant<float>(info, 2),
-        constant<std::int8_t>(info, 1), matmul);
-    if (!status.ok()) raise(status);
-    if (info.GetOutputCount() != columns.size()) {
-      raise({Code::kModel, "The operator has another number of outputs than of matrices."});
-    }
-  }
-
-  OrtStatusPtr ComputeV2(OrtKernelContext* context) {
-    return as_status([&] { compute(Ort::KernelContext(context)); });
+    require(low_precision::MatMul::make(info.GetAttribute<std::int64_t>("inputs"), columns,
+                                        info.GetAttribute<std::int64_t>("gelu") != 0,
+                                        constant<float>(info, 2), constant<std::int8_t>(info, 1),
+                                        matmul_));
+    require(info.GetOutputCount() == columns.size(),
+            "The operator has another number of outputs than of matrices.");
   }
 
   void compute(const Ort::KernelContext& context) const {
     const Ort::ConstValue input = context.GetInput(0);
     std::vector<std::int64_t> shape = shape_of(input);
-    if (shape.empty() || shape.back() != matmul.inputs()) {
-      raise({Code::kModel, "The operator has rows of another length than its matrices."});
-    }
-    const std::size_t rows = product_of(std::span(shape).first(shape.size() - 1));
+    require(!shape.empty() && shape.back() == matmul_.inputs(),
+            "The operator has rows of another length than its matrices.");
+    shape.pop_back();
+    const std::size_t rows = elements(shape);
+    shape.emplace_back();
     std::vector<float*> outputs;
-    for (const int columns : matmul.columns()) {
+    for (const int columns : matmul_.columns()) {
       shape.back() = columns;
       outputs.push_back(context.GetOutput(outputs.size(), shape.data(), shape.size())
                             .GetTensorMutableData<float>());
     }
     if (rows == 0) return;
-    const RunMemory memory(context, matmul.bytes_of_run(rows));
-    const Status status =
-        matmul.run(kernel.run,
-                   {input.GetTensorData<float>(), rows * static_cast<std::size_t>(matmul.inputs())},
-                   rows, outputs, memory.bytes(), parallel_of(context), running);
-    if (!status.ok()) raise(status);
+    const RunMemory memory(context, matmul_.bytes_of_run(rows));
+    require(matmul_.run(
+        kernel_.run,
+        {input.GetTensorData<float>(), rows * static_cast<std::size_t>(matmul_.inputs())}, rows,
+        outputs, memory.bytes(), parallel_of(context), running));
   }
 
-  low_precision::MatMul matmul;
-  low_precision::Kernel kernel;
+ private:
+  low_precision::Kernel kernel_;
+  low_precision::MatMul matmul_;
 };
 
-struct AttentionKernel {
-  AttentionKernel(const OrtKernelInfo* from, low_precision::Kernel conv_kernel)
-      : kernel(conv_kernel) {
-    const Ort::ConstKernelInfo info(from);
-    heads = info.GetAttribute<std::int64_t>("heads");
-    scale = info.GetAttribute<float>("scale");
-    if (heads < 1) raise({Code::kModel, "An attention in bf16 of the network has no heads."});
-  }
+class AttentionNode {
+ public:
+  static const char* name(const low_precision::Kernel& /*kernel*/) { return "Bf16Attention"; }
+  static constexpr std::array kInputTypes{kFloat, kFloat, kFloat};
 
-  OrtStatusPtr ComputeV2(OrtKernelContext* context) {
-    return as_status([&] { compute(Ort::KernelContext(context)); });
+  AttentionNode(const Ort::ConstKernelInfo& info, const low_precision::Kernel& kernel)
+      : kernel_(kernel),
+        heads_(info.GetAttribute<std::int64_t>("heads")),
+        scale_(info.GetAttribute<float>("scale")) {
+    require(heads_ >= 1, "An attention in bf16 of the network has no heads.");
   }
 
   void compute(const Ort::KernelContext& context) const {
     const std::array<Ort::ConstValue, 3> inputs{context.GetInput(0), context.GetInput(1),
                                                 context.GetInput(2)};
     const low_precision::Attention attention = described(inputs);
-    const auto width = std::int64_t{attention.heads} * attention.value_channels;
-    const std::array<std::int64_t, 3> shape{static_cast<std::int64_t>(attention.batch),
-                                            attention.queries, width};
+    const Shape shape{static_cast<std::int64_t>(attention.batch), attention.queries,
+                      std::int64_t{attention.heads} * attention.value_channels};
     float* const output =
         context.GetOutput(0, shape.data(), shape.size()).GetTensorMutableData<float>();
     if (attention.batch == 0) return;
     const RunMemory memory(context, attention.bytes_of_run());
-    const Status status =
-        attention.run(kernel.run,
-                      {inputs[0].GetTensorData<float>(), inputs[1].GetTensorData<float>(),
-                       inputs[2].GetTensorData<float>()},
-                      output, memory.bytes(), parallel_of(context), running);
-    if (!status.ok()) raise(status);
+    require(attention.run(kernel_.run,
+                          {inputs[0].GetTensorData<float>(), inputs[1].GetTensorData<float>(),
+                           inputs[2].GetTensorData<float>()},
+                          output, memory.bytes(), parallel_of(context), running));
   }
 
+ private:
   [[nodiscard]] low_precision::Attention described(
       const std::array<Ort::ConstValue, 3>& inputs) const {
     const auto queries = shape_of(inputs[0]);
     const auto keys = shape_of(inputs[1]);
     const auto values = shape_of(inputs[2]);
-    const bool fit = queries.size() == 3 && keys.size() == 3 && values.size() == 3 &&
-                     queries[0] == keys[0] && keys[0] == values[0] && queries[2] == keys[2] &&
-                     keys[1] == values[1] && queries[2] % heads == 0 && values[2] % heads == 0 &&
-                     std::ranges::all_of(queries, fits_int) &&
-                     std::ranges::all_of(values, fits_int);
-    if (!fit) {
-      raise({Code::kModel, "An attention in bf16 of the network has inputs of other shapes."});
-    }
+    const auto fits_int = [](std::int64_t side) { return side >= 0 && side <= INT32_MAX; };
+    require(queries.size() == 3 && keys.size() == 3 && values.size() == 3 &&
+                queries[0] == keys[0] && keys[0] == values[0] && queries[2] == keys[2] &&
+                keys[1] == values[1] && queries[2] % heads_ == 0 && values[2] % heads_ == 0 &&
+                std::ranges::all_of(queries, fits_int) && std::ranges::all_of(values, fits_int),
+            "An attention in bf16 of the network has inputs of other shapes.");
     low_precision::Attention attention{static_cast<std::size_t>(queries[0]),
                                        static_cast<int>(queries[1]),
                                        static_cast<int>(keys[1]),
-                                       static_cast<int>(heads),
-                                       static_cast<int>(queries[2] / heads),
-                                       static_cast<int>(values[2] / heads),
-                                       scale};
+                                       static_cast<int>(heads_),
+                                       static_cast<int>(queries[2] / heads_),
+                                       static_cast<int>(values[2] / heads_),
+                                       scale_};
     if (attention.scale == 0) {
       attention.scale = 1 / std::sqrt(static_cast<float>(attention.channels));
     }
-    const Status status = attention.check();
-    if (!status.ok()) raise(status);
+    require(attention.check());
     return attention;
   }
 
-  static bool fits_int(std::int64_t side) { return side >= 0 && side <= INT32_MAX; }
-
-  std::int64_t heads = 1;
-  float scale = 0;
-  low_precision::Kernel kernel;
+  low_precision::Kernel kernel_;
+  std::int64_t heads_;
+  float scale_;
 };
 
-class MatMulOp : public CutoutOp<MatMulOp, MatMulKernel> {
- public:
-  using CutoutOp::CutoutOp;
-  [[nodiscard]] const char* GetName() const { return "Bf16Product"; }
-  static constexpr std::array kInputTypes{ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
-                                          ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8,
-                                          ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT};
+/// What ONNX Runtime calls for a node that a `Node` computes.
+template <typename Node>
+struct NodeKernel {
+  NodeKernel(const OrtKernelInfo* info, const low_precision::Kernel& kernel)
+      : node(Ort::ConstKernelInfo(info), kernel) {}
+  OrtStatusPtr ComputeV2(OrtKernelContext* context) {
+    return as_status([&] { node.compute(Ort::KernelContext(context)); });
+  }
+  Node node;
 };
 
-class AttentionOp : public CutoutOp<AttentionOp, AttentionKernel> {
+/// An operator of the domain `cutout`, by ONNX Runtime's names.
+template <typename Node>
+class Operator : public Ort::CustomOpBase<Operator<Node>, NodeKernel<Node>, true> {
  public:
-  using CutoutOp::CutoutOp;
-  [[nodiscard]] const char* GetName() const { return "Bf16Attention"; }
-  static constexpr std::array kInputTypes{ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
-                                          ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
-                                          ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT};
+  explicit Operator(low_precision::Kernel kernel) : kernel_(kernel) {}
+
+  OrtStatusPtr CreateKernelV2(const OrtApi& /*api*/, const OrtKernelInfo* info, void** made) const {
+    return as_status([&] { *made = std::make_unique<NodeKernel<Node>>(info, kernel_).release(); });
+  }
+  [[nodiscard]] const char* GetName() const { return Node::name(kernel_); }
+  [[nodiscard]] const char* GetExecutionProviderType() const { return "CPUExecutionProvider"; }
+  [[nodiscard]] std::size_t GetInputTypeCount() const { return Node::kInputTypes.size(); }
+  [[nodiscard]] ONNXTensorElementDataType GetInputType(std::size_t index) const {
+    return Node::kInputTypes[index];
+  }
+  [[nodiscard]] std::size_t GetOutputTypeCount() const { return 1; }
+  [[nodiscard]] ONNXTensorElementDataType GetOutputType(std::size_t /*index*/) const {
+    return kFloat;
+  }
+  [[nodiscard]] OrtCustomOpInputOutputCharacteristic GetOutputCharacteristic(
+      std::size_t /*index*/) const {
+    return INPUT_OUTPUT_VARIADIC;
+  }
+
+ private:
+  low_precision::Kernel kernel_;
 };
 
 /// The operators for one kernel and their domain.
@@ -369,9 +342,9 @@ struct Operators {
     domain.Add(&attention);
   }
 
-  LowPrecisionNetwork network;
-  MatMulOp product;
-  AttentionOp attention;
+  Operator<ProgramNode> network;
+  Operator<ProductNode> product;
+  Operator<AttentionNode> attention;
   Ort::CustomOpDomain domain{"cutout"};
 };
 

@@ -25,11 +25,12 @@ Status preload(const std::string& what, const std::vector<std::string>& librarie
   return {};
 }
 
-/// The function `name` of the first of these libraries that is open, or can be opened.
+/// The function `name` of the first of these libraries that has it; `mode` says whether a library
+/// that is not open yet is opened.
 template <typename Function, std::size_t n>
-Function function_of(const std::array<const char*, n>& libraries, const char* name) {
+Function function_of(const std::array<const char*, n>& libraries, int mode, const char* name) {
   for (const char* library : libraries) {
-    void* const opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    void* const opened = dlopen(library, RTLD_NOW | mode);
     if (opened == nullptr) continue;
     if (void* const found = dlsym(opened, name)) return reinterpret_cast<Function>(found);
   }
@@ -38,21 +39,14 @@ Function function_of(const std::array<const char*, n>& libraries, const char* na
 
 /// Version of the CUDA runtime that the provider has loaded; 0 when it has loaded none.
 int cuda_runtime_version() {
-  using GetVersion = int (*)(int*);
-  for (const char* library : kCudaRuntimes) {
-    void* const opened = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
-    if (opened == nullptr) continue;
-    const auto get = reinterpret_cast<GetVersion>(dlsym(opened, "cudaRuntimeGetVersion"));
-    int version = 0;
-    if (get != nullptr && get(&version) == 0) return version;
-  }
-  return 0;
+  const auto get = function_of<int (*)(int*)>(kCudaRuntimes, RTLD_NOLOAD, "cudaRuntimeGetVersion");
+  int version = 0;
+  return get != nullptr && get(&version) == 0 ? version : 0;
 }
 
 std::string tensorrt_version() {
-  using GetVersion = int (*)();
   static constexpr std::array kLibraries = {"libnvinfer.so.10", "libnvinfer.so.11"};
-  const auto get = function_of<GetVersion>(kLibraries, "getInferLibVersion");
+  const auto get = function_of<int (*)()>(kLibraries, RTLD_LOCAL, "getInferLibVersion");
   if (get == nullptr) return {};
   const int version = get();  // 10000 * major + 100 * minor + patch
   return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +

@@ -11,7 +11,6 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
-#include <system_error>
 #include <utility>
 
 #include "core/large_memory.h"
@@ -62,8 +61,6 @@ bool is_single_batch(const Shape& shape) {
 
 /// Runs of a batch when it is opened, for its latency.
 constexpr int kTimedRuns = 3;
-
-constexpr const char* kRunFailed = "The network's run failed";
 
 /// Smaller weights stay in the graph's file: a mapping of its own would waste a page.
 constexpr const char* kSmallestMappedWeight = "4096";
@@ -120,10 +117,11 @@ struct Network::Session {
     return {memory, [allocator](void* used) { allocator->Free(allocator, used); }};
   }
 
-  /// A tensor and its memory: on the device, or here, page-locked where possible. Page-locked
-  /// memory is described as that of the host, because ONNX Runtime copies outputs of a GPU to no
-  /// other.
-  Status make_tensor(std::shared_ptr<void>& buffer, const Shape& shape, Ort::Value& tensor) {
+  /// A tensor, its memory and its values: on the device, or here, page-locked where possible.
+  /// Page-locked memory is described as that of the host, because ONNX Runtime copies outputs of a
+  /// GPU to no other.
+  Status make_tensor(const Shape& shape, std::shared_ptr<void>& buffer, Ort::Value& tensor,
+                     std::span<float>& values) {
     const std::size_t size = elements(shape);
     if (device != nullptr) {
       CUTOUT_RETURN_IF_ERROR(device->allocate(size * sizeof(float), buffer));
@@ -132,8 +130,9 @@ struct Network::Session {
     } else {
       buffer = allocate_tensor_memory(size * sizeof(float));
     }
-    auto* const values = static_cast<float*>(buffer.get());
-    tensor = Ort::Value::CreateTensor<float>(memory, values, size, shape.data(), shape.size());
+    values = {static_cast<float*>(buffer.get()), size};
+    tensor =
+        Ort::Value::CreateTensor<float>(memory, values.data(), size, shape.data(), shape.size());
     return {};
   }
 
@@ -158,10 +157,6 @@ struct Network::Session {
 
   [[nodiscard]] Placement placement() const {
     return device != nullptr ? Placement::kDevice : Placement::kHost;
-  }
-
-  static std::span<float> values_of(Ort::Value& tensor, const Shape& shape) {
-    return {tensor.GetTensorMutableData<float>(), elements(shape)};
   }
 
   /// Opens the session. On a GPU its input has one size, so that no part of the graph computes
@@ -315,9 +310,7 @@ struct Network::Session {
   }
 
   Status make_input(Slot& slot) {
-    CUTOUT_RETURN_IF_ERROR(make_tensor(slot.input_memory, input_shape, slot.input_tensor));
-    slot.input = values_of(slot.input_tensor, input_shape);
-    return {};
+    return make_tensor(input_shape, slot.input_memory, slot.input_tensor, slot.input);
   }
 
   Status make_outputs(Slot& slot) {
@@ -326,12 +319,10 @@ struct Network::Session {
       slot.binding->BindInput(input_name.c_str(), slot.input_tensor);
     }
     for (std::size_t i = 0; i < output_shapes.size(); ++i) {
-      Ort::Value value{nullptr};
-      CUTOUT_RETURN_IF_ERROR(
-          make_tensor(slot.output_memory.emplace_back(), output_shapes[i], value));
-      slot.outputs.push_back(values_of(value, output_shapes[i]));
+      Ort::Value& value = slot.output_tensors.emplace_back(nullptr);
+      CUTOUT_RETURN_IF_ERROR(make_tensor(output_shapes[i], slot.output_memory.emplace_back(), value,
+                                         slot.outputs.emplace_back()));
       if (slot.binding) slot.binding->BindOutput(output_names[i].c_str(), value);
-      slot.output_tensors.push_back(std::move(value));
     }
     return {};
   }
@@ -375,21 +366,12 @@ struct Network::Session {
   }
 };
 
-/// A session for batches of one size, with one slot.
-struct Network::Batch {
-  std::size_t size = 0;
-  std::unique_ptr<Session> session;
-};
-
 Network::Network() : session_(std::make_unique<Session>()) {}
 Network::~Network() = default;
 
 Status Network::open(const NetworkOptions& options, const CancelToken& token,
                      std::unique_ptr<Network>& network) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(options.path, ignored)) {
-    return {Code::kModel, "The network file '" + options.path + "' does not exist."};
-  }
+  CUTOUT_RETURN_IF_ERROR(check_file(options.path));
   std::unique_ptr<Network> opened(new Network());
   const std::string what = "The network '" + options.path + "' cannot be used";
   const bool gpu = options.provider != Provider::kCpu;
@@ -433,7 +415,7 @@ void Network::open_batches(const NetworkOptions& options, const CancelToken& tok
   for (const int size : options.batches) {
     const Status status = guarded(session_->on_gpu, Code::kModel, "it cannot be opened", [&] {
       const Status opened = open_batch(options, size, token);
-      if (opened.ok()) timings.push_back({batches_.back().size, timed(*batches_.back().session)});
+      if (opened.ok()) timings.push_back({static_cast<std::size_t>(size), timed(*batches_.back())});
       return opened;
     });
     if (token.stopped()) return;
@@ -457,21 +439,18 @@ Status Network::open_batch(const NetworkOptions& options, int size, const Cancel
     of_batch.gpu.engine_cache += "/batch-" + std::to_string(size);
     std::filesystem::create_directories(of_batch.gpu.engine_cache);
   }
-  Batch& batch = batches_.emplace_back();
-  batch.size = static_cast<std::size_t>(size);
-  batch.session = std::make_unique<Session>();
-  batch.session->batch = size;
-  const auto open_session = [&]() -> Status {
-    CUTOUT_RETURN_IF_ERROR(batch.session->open(of_batch));
-    return batch.session->warm_up(of_batch, token);
-  };
   // It takes at least what the batch of half its size does.
-  const Session& half = batches_.size() > 1 ? *batches_[batches_.size() - 2].session : *session_;
-  CUTOUT_RETURN_IF_ERROR(DeviceMemoryBudget::reserve_session(options.budget, "it cannot be opened",
-                                                             half.reservation.bytes(), open_session,
-                                                             batch.session->reservation));
-  const Shape& shape = batch.session->output_shapes.front();
-  if (elements(shape) != batch.size * elements(output_shape(0))) {
+  const std::uint64_t half = (batches_.empty() ? session_ : batches_.back())->reservation.bytes();
+  Session& batch = *batches_.emplace_back(std::make_unique<Session>());
+  batch.batch = size;
+  const auto open_session = [&]() -> Status {
+    CUTOUT_RETURN_IF_ERROR(batch.open(of_batch));
+    return batch.warm_up(of_batch, token);
+  };
+  CUTOUT_RETURN_IF_ERROR(DeviceMemoryBudget::reserve_session(
+      options.budget, "it cannot be opened", half, open_session, batch.reservation));
+  const Shape& shape = batch.output_shapes.front();
+  if (elements(shape) != static_cast<std::size_t>(size) * elements(output_shape(0))) {
     return {Code::kModel, "its output has the shape " + describe(shape) + "."};
   }
   return {};
@@ -480,12 +459,14 @@ Status Network::open_batch(const NetworkOptions& options, int size, const Cancel
 Status Network::run_batch(std::size_t size, std::span<const int> slots, const CancelToken& token,
                           ThreadPool& pool) {
   if (size == 1) return run(slots.front(), token);
-  const auto found = std::ranges::find(batches_, size, &Batch::size);
+  const auto found = std::ranges::find_if(batches_, [size](const auto& session) {
+    return session->batch == static_cast<std::int64_t>(size);
+  });
   if (found == batches_.end()) {
     return {Code::kDeviceMemory,
             "There was not enough device memory for batches of " + std::to_string(size) + "."};
   }
-  Session& session = *found->session;
+  Session& session = **found;
   Slot& batch = session.slots.front();
   const auto place = [size](std::span<float> all, std::size_t i) {
     return all.subspan(i * (all.size() / size), all.size() / size);
@@ -522,13 +503,10 @@ void Network::close_slot(int slot) noexcept {
 }
 
 Status Network::run_session(Session& session, Slot& slot, const CancelToken& token) {
-  const Status status = guarded(session.on_gpu, Code::kInternal, kRunFailed, [&]() -> Status {
+  return guarded_run(session.on_gpu, Code::kInternal, token, [&]() -> Status {
     session.run(slot, token);
     return {};
   });
-  // The token's reason first: a run that was ended early reports a failure.
-  CUTOUT_RETURN_IF_ERROR(token.check());
-  return status;
 }
 
 Status Network::check(const CancelToken& token) {
@@ -539,7 +517,7 @@ Status Network::check(const CancelToken& token) {
     return run_session(session, slot, token);
   };
   CUTOUT_RETURN_IF_ERROR(check_session(*session_));
-  for (Batch& batch : batches_) CUTOUT_RETURN_IF_ERROR(check_session(*batch.session));
+  for (const auto& batch : batches_) CUTOUT_RETURN_IF_ERROR(check_session(*batch));
   return {};
 }
 
@@ -594,11 +572,9 @@ Status Network::run(int slot, int width, int height, const CancelToken& token, T
     plane = output_plane(slot);
     return {};
   }
-  const Status status = guarded(session_->on_gpu, Code::kInternal, kRunFailed, [&]() -> Status {
+  return guarded_run(session_->on_gpu, Code::kInternal, token, [&]() -> Status {
     return session_->run_smaller(buffers, shape, token, plane);
   });
-  CUTOUT_RETURN_IF_ERROR(token.check());
-  return status;
 }
 
 }  // namespace cutout::ort

@@ -101,7 +101,6 @@ class Network final : public cutout::Network {
  private:
   struct Slot;  // ONNX Runtime's types stay in network.cc
   struct Session;
-  struct Batch;
 
   Network();
   void open_batches(const NetworkOptions& options, const CancelToken& token);
@@ -111,7 +110,7 @@ class Network final : public cutout::Network {
   std::unique_ptr<Session> session_;
   double load_ms_ = 0;
   double warm_up_ms_ = 0;
-  std::vector<Batch> batches_;
+  std::vector<std::unique_ptr<Session>> batches_;  // of one slot each, for batches of one size
   std::vector<BatchTiming> timings_;
 };
 

@@ -3,9 +3,11 @@
 #include <onnxruntime_cxx_api.h>
 #include <onnxruntime_session_options_config_keys.h>
 
+#include <filesystem>
 #include <new>
 #include <stop_token>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "core/cancel.h"
@@ -39,6 +41,22 @@ Status guarded(bool gpu, Code code, const std::string& what, Body&& body) {
     const std::string line = first_line(error.what());
     return gpu ? gpu_failure(what, line, code) : cpu_failure(what, line, code);
   }
+}
+
+/// Runs a network likewise. The token's reason comes first: a run that was ended early reports a
+/// failure.
+template <typename Body>
+Status guarded_run(bool gpu, Code code, const CancelToken& token, Body&& body) {
+  const Status status = guarded(gpu, code, "The network's run failed", std::forward<Body>(body));
+  CUTOUT_RETURN_IF_ERROR(token.check());
+  return status;
+}
+
+/// kModel where there is no such file of a network.
+inline Status check_file(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored)) return {};
+  return {Code::kModel, "The network file '" + path + "' does not exist."};
 }
 
 /// Options of every session on the CPU.

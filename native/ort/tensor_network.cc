@@ -4,11 +4,8 @@
 #include <onnxruntime_session_options_config_keys.h>
 
 #include <array>
-#include <filesystem>
 #include <fstream>
 #include <map>
-#include <optional>
-#include <system_error>
 
 #include "ort/session.h"
 
@@ -37,6 +34,12 @@ struct TensorNetwork::Session {
   Ort::MemoryInfo memory = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
   std::map<std::string, Shape> inputs;
   std::map<std::string, Shape> outputs;
+
+  /// Empty without one of that name.
+  static Shape shape_in(const std::map<std::string, Shape>& shapes, const std::string& name) {
+    const auto found = shapes.find(name);
+    return found == shapes.end() ? Shape{} : found->second;
+  }
 
   static void add(std::map<std::string, Shape>& to, const char* name, const Ort::TypeInfo& type) {
     if (type.GetONNXType() != ONNX_TYPE_TENSOR) return;
@@ -74,10 +77,7 @@ TensorNetwork::~TensorNetwork() = default;
 
 Status TensorNetwork::open(const std::string& path, const std::string& operators,
                            int intra_op_threads, std::unique_ptr<TensorNetwork>& network) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) {
-    return {Code::kModel, "The network file '" + path + "' does not exist."};
-  }
+  CUTOUT_RETURN_IF_ERROR(check_file(path));
   std::unique_ptr<TensorNetwork> opened(new TensorNetwork());
   CUTOUT_RETURN_IF_ERROR(guarded(
       false, Code::kModel, "The network '" + path + "' cannot be used",
@@ -87,20 +87,18 @@ Status TensorNetwork::open(const std::string& path, const std::string& operators
 }
 
 Shape TensorNetwork::input_shape(const std::string& name) const {
-  const auto found = session_->inputs.find(name);
-  return found == session_->inputs.end() ? Shape{} : found->second;
+  return Session::shape_in(session_->inputs, name);
 }
 
 Shape TensorNetwork::output_shape(const std::string& name) const {
-  const auto found = session_->outputs.find(name);
-  return found == session_->outputs.end() ? Shape{} : found->second;
+  return Session::shape_in(session_->outputs, name);
 }
 
 std::size_t TensorNetwork::inputs() const { return session_->session.GetInputCount(); }
 
 Status TensorNetwork::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs,
                           const CancelToken& token) {
-  const Status status = guarded(false, Code::kModel, "The network's run failed", [&]() -> Status {
+  return guarded_run(false, Code::kModel, token, [&]() -> Status {
     std::vector<const char*> input_names;
     std::vector<const char*> output_names;
     std::vector<Ort::Value> given;
@@ -118,9 +116,6 @@ Status TensorNetwork::run(std::span<const Tensor> inputs, std::span<const Tensor
                           output_names.data(), wanted.data(), wanted.size());
     return {};
   });
-  // The token's reason first: a run that was ended early reports a failure.
-  CUTOUT_RETURN_IF_ERROR(token.check());
-  return status;
 }
 
 }  // namespace cutout::ort

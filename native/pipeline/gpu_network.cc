@@ -371,11 +371,11 @@ void GpuNetwork::queue(DeviceCall& call, int images) const {
             input(0), operation.pool.kernel, operation.pool.stride, map(operation.output, images));
         break;
       case Kind::kResize:
-        call.run_network<&NetworkTable::enlarge_map>(input(0), operation.resize.factor,
+        call.run_network<&NetworkTable::enlarge_map>(input(0), operation.factor,
                                                      map(operation.output, images));
         break;
       case Kind::kCombine:
-        call.run_network<&NetworkTable::add_maps>(input(0), input(1), operation.combine.relu,
+        call.run_network<&NetworkTable::add_maps>(input(0), input(1), operation.relu,
                                                   map(operation.output, images));
         break;
       case Kind::kConcat: {

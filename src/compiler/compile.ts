@@ -75,16 +75,14 @@ export function readNetwork(
   return network;
 }
 
-/** Makes what the table names one operator of Cutout. Returns false, and changes nothing, where that is not supported. */
-function makeInteger(network: Network, table: QuantisationTable): boolean {
+/** Returns what is made; undefined where that throws a RangeError, because something is not supported. */
+function whereSupported<T>(make: () => T): T | undefined {
   try {
-    makeIntegerNetwork(network.graph, table, network.floats);
+    return make();
   } catch (error) {
-    if (error instanceof RangeError) return false;
+    if (error instanceof RangeError) return undefined;
     throw error;
   }
-  network.useOperators();
-  return true;
 }
 
 /** The first operator set that has 8 bits for each channel. */
@@ -92,12 +90,15 @@ const operatorSetOf8Bits = 13n;
 
 /** Quantises what the table names: with `own` as an operator of Cutout where that is possible, else in standard operators. */
 export function quantiseNetwork(network: Network, table: QuantisationTable, own: boolean): void {
-  if (!raiseOperatorSet(network.model, operatorSetOf8Bits))
+  const { model, graph, floats } = network;
+  if (!raiseOperatorSet(model, operatorSetOf8Bits))
     throw new RangeError(
       `it is written in an operator set older than ${operatorSetOf8Bits}, which 8 bits need`,
     );
-  if (!own || !makeInteger(network, table)) quantiseGraph(network.graph, table, network.floats);
-  dropUnused(network.graph);
+  const made = own && whereSupported(() => makeIntegerNetwork(graph, table, floats));
+  if (made) network.useOperators();
+  else quantiseGraph(graph, table, floats);
+  dropUnused(graph);
 }
 
 /** Makes the products of a transformer, or else the convolutions of a network, operators of Cutout in bf16. */
@@ -140,15 +141,13 @@ export function compileOnnx(
  * for ONNX Runtime in the precision that it was published in. `file` is borrowed until the pieces are read.
  */
 function compileForGpu(file: Uint8Array, { features, file: { precision } }: NetworkDescription): Compiled {
-  try {
+  const program = whereSupported((): Compiled => {
     const { graph, floats } = readNetwork(file, []);
     const outputs = graph.output.map(({ name }) => name);
     const pieces = gpuProgram(graph, floats);
     return { pieces, precision: 'fp16', outputs, freeBatch: true, sizeStep: 0, operators: true };
-  } catch (error) {
-    if (error instanceof RangeError) return compileOnnx(file, features, precision);
-    throw error;
-  }
+  });
+  return program ?? compileOnnx(file, features, precision);
 }
 
 /** Compiles SAM 2's encoder or decoder for inputs of the description's size. */

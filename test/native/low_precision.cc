@@ -112,9 +112,8 @@ const std::map<std::string, low_precision::Kernel>& emulated() {
       return std::ranges::find(sets, set) != sets.end();
     };
 #if defined(__x86_64__)
-    if (has("avx512")) found["emulated amx_int8"] = {&low_precision::conv_emulated_amx, false};
-    if (has("avx512_bf16"))
-      found["emulated amx_bf16"] = {&low_precision::conv_emulated_amx_bf16, true};
+    if (has("avx512")) found["emulated amx_int8"] = low_precision::conv_emulated_amx();
+    if (has("avx512_bf16")) found["emulated amx_bf16"] = low_precision::conv_emulated_amx_bf16();
 #endif
     return found;
   }();

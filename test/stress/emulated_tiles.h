@@ -21,53 +21,47 @@
 namespace cutout::test {
 
 /// Sums of a group of channels go to the definition one by one.
-struct Int8Tiles {
-  struct Finisher {
-    const low_precision::ConvTask* task;
-    int group;
-  };
-  using Sum = std::int32_t;
-  static constexpr bool kWide = true;
+struct DefinedFinisher {
+  DefinedFinisher(const low_precision::ConvTask& of, int which) : task(of), group(which) {}
 
-  static Finisher finisher(const low_precision::ConvTask& task, int group) {
-    return {&task, group};
-  }
-  static void finish(const Sum* sums, const Finisher& finisher, std::uint8_t* output) {
-    each(finisher, output, [&](int channel, int lane, std::uint8_t* pixel) {
-      finish_int8(*finisher.task, channel, 0, sums[lane], pixel);
+  void finish(const std::int32_t* sums, std::uint8_t* output) const {
+    each(output, [&](int channel, int lane, std::uint8_t* pixel) {
+      finish_int8(task, channel, 0, sums[lane], pixel);
     });
   }
-  static void finish(const Sum* high, const Sum* low, const Finisher& finisher,
-                     std::uint8_t* output) {
-    each(finisher, output, [&](int channel, int lane, std::uint8_t* pixel) {
-      finish_int8(*finisher.task, channel, high[lane], low[lane], pixel);
+  void finish(const std::int32_t* high, const std::int32_t* low, std::uint8_t* output) const {
+    each(output, [&](int channel, int lane, std::uint8_t* pixel) {
+      finish_int8(task, channel, high[lane], low[lane], pixel);
+    });
+  }
+  void finish(const float* sums, std::uint8_t* output) const {
+    each(output, [&](int channel, int lane, std::uint8_t* pixel) {
+      finish_bf16(task, channel, sums[lane], pixel);
     });
   }
 
   /// `output`: where the group's outputs of a pixel lie.
   template <typename Work>
-  static void each(const Finisher& finisher, std::uint8_t* output, const Work& work) {
-    std::uint8_t* const pixel = finisher.task->group_at(output, -finisher.group);
+  void each(std::uint8_t* output, const Work& work) const {
+    std::uint8_t* const pixel = task.group_at(output, -group);
     for (int lane = 0; lane < low_precision::kLanes; ++lane) {
-      work(finisher.group * low_precision::kLanes + lane, lane, pixel);
+      work(group * low_precision::kLanes + lane, lane, pixel);
     }
   }
+
+  const low_precision::ConvTask& task;
+  int group;
 };
 
-struct Bf16Tiles {
-  using Finisher = Int8Tiles::Finisher;
-  using Sum = float;
-  static constexpr bool kWide = false;
-
-  static Finisher finisher(const low_precision::ConvTask& task, int group) {
-    return {&task, group};
-  }
-  static void finish(const Sum* sums, const Finisher& finisher, std::uint8_t* output) {
-    Int8Tiles::each(finisher, output, [&](int channel, int lane, std::uint8_t* pixel) {
-      finish_bf16(*finisher.task, channel, sums[lane], pixel);
-    });
-  }
+template <typename Number, bool wide>
+struct DefinedTiles {
+  using Finisher = DefinedFinisher;
+  using Sum = Number;
+  static constexpr bool kWide = wide;
+  static const Sum* load(const Sum* sums) { return sums; }
 };
+using Int8Tiles = DefinedTiles<std::int32_t, true>;
+using Bf16Tiles = DefinedTiles<float, false>;
 
 inline void conv_tiles_int8(const low_precision::ConvTask& task, int first_row, int last_row,
                             int first_group, int last_group) {

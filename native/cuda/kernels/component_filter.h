@@ -143,30 +143,16 @@ struct MeasureHoles {
 };
 
 struct FindMost {
-  static constexpr int kWidth = 32;
-  static constexpr int kHeight = 8;
-  static constexpr int kPhases = 3;
-  struct Shared {
-    int most;
-  };
-
+  using Part = int;
   FilteredArea area;
 
-  template <int kPhase>
-  CUTOUT_HD void run(const ThreadIndex& at, Shared& shared) const {
-    if constexpr (kPhase == 1) {
-      const int x = at.block_x * kWidth + at.thread_x;
-      const int y = at.block_y * kHeight + at.thread_y;
-      if (x >= area.width || y >= area.height) return;
-      const int foreground = area.sums[index_of(x, y, area.width)].second;
-      if (foreground > 0) atomic_max(&shared.most, foreground);
-    } else if (at.thread_x == 0 && at.thread_y == 0) {
-      if constexpr (kPhase == 0) {
-        shared.most = 0;
-      } else if (shared.most > 0) {
-        atomic_max(&area.state->most, shared.most);
-      }
-    }
+  CUTOUT_HD void begin(int& most) const { most = 0; }
+  CUTOUT_HD void add(int& most, int x, int y) const {
+    const int foreground = area.sums[index_of(x, y, area.width)].second;
+    if (foreground > 0) atomic_max(&most, foreground);
+  }
+  CUTOUT_HD void end(int most) const {
+    if (most > 0) atomic_max(&area.state->most, most);
   }
 };
 
@@ -301,7 +287,7 @@ void filter_components(Executor& on, float* p, int stride, Box box, int* scratch
   over_plane(on, width, height, ClearFilter{area});
   label_components(on, WithinLimits{area, kCertainBackground, 1}, width, height, true, area.labels);
   measure_components(on, MeasureFound{area}, width, height, area.labels, area.sums);
-  on.run(ceil_div(width, FindMost::kWidth), ceil_div(height, FindMost::kHeight), FindMost{area});
+  sum_over_plane(on, width, height, FindMost{area});
   over_plane(on, width, height, FindKinds{area});
   over_plane(on, width, height, MarkSubjects{area});
   over_plane(on, area.columns, area.rows, DistanceInRow{area});

@@ -10,16 +10,13 @@ namespace cutout::cuda {
 /// A step along the direction; the conditioned residual goes to the product, its sum of products
 /// with the residual to the sums. The first one has no direction.
 template <bool kFirst>
-struct Advance {
+struct Advance : OnTiles {
   struct Shared {
     float products[kTile][kTile];
     float lanes[kSumLanes];
   };
-  static constexpr int kWidth = kTile;
-  static constexpr int kHeight = kTile;
   static constexpr int kPhases = 3;
 
-  DeblurPlanes planes;
   const float* sample_confidence;
   float* alpha;
 

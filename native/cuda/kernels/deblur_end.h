@@ -7,7 +7,7 @@ namespace cutout::cuda {
 
 /// Mean squares of start - blur(value), to `changes`, and means of the energy's first two terms at
 /// the value, to `terms`, of active tiles. The value is limited to 0..1.
-struct ExplainOutput {
+struct ExplainOutput : OnTiles {
   static constexpr int kBlurred = kTile + 2 * kModelRadius;
   static constexpr int kValue = kBlurred + 2 * kBlurRadius;
   struct Shared {
@@ -18,11 +18,8 @@ struct ExplainOutput {
     float change_lines[kBlurred][kTile];
     float term_lines[kBlurred][kTile];
   };
-  static constexpr int kWidth = kTile;
-  static constexpr int kHeight = kTile;
   static constexpr int kPhases = 5;
 
-  DeblurPlanes planes;
   const float* p;
   SampledPlanes samples;
   const float* value;
@@ -103,16 +100,8 @@ struct SuppressFlat {
     for_colours[index] =
         toward_samples(alpha[index], samples.confidence[index], samples.sampled[index]);
     if (planes.uncertain[index] == 0) return;
-    float least = 1.0F;
-    float most = 0.0F;
-    for (int j = -1; j <= 1; ++j) {
-      for (int i = -1; i <= 1; ++i) {
-        const float value = alpha[planes.clamped(x + i, y + j)];
-        least = value < least ? value : least;
-        most = value > most ? value : most;
-      }
-    }
-    confidence[index] *= deblur::edge_between(least, most);
+    const Extremes around(planes, x, y, [&](std::ptrdiff_t at) { return alpha[at]; });
+    confidence[index] *= deblur::edge_between(around.least, around.most);
   }
 };
 

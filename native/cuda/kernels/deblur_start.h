@@ -12,16 +12,8 @@ struct BeginMatte {
   float* confidence;
 
   CUTOUT_HD void operator()(int x, int y) const {
-    float least = 1.0F;
-    float most = 0.0F;
-    for (int j = -1; j <= 1; ++j) {
-      for (int i = -1; i <= 1; ++i) {
-        const float value = snap(p[planes.clamped(x + i, y + j)]);
-        least = value < least ? value : least;
-        most = value > most ? value : most;
-      }
-    }
-    const bool is_uncertain = deblur::is_uncertain(least, most);
+    const Extremes around(planes, x, y, [&](std::ptrdiff_t at) { return snap(p[at]); });
+    const bool is_uncertain = deblur::is_uncertain(around.least, around.most);
     const std::ptrdiff_t at = planes.at(x, y);
     const float start = is_uncertain ? clamp01(p[at]) : snap(p[at]);
     planes.uncertain[at] = is_uncertain ? 1 : 0;
@@ -40,9 +32,7 @@ struct ClearSlopes {
 };
 
 /// Tiles, and the number of the output's slopes in each bin, which is 0 before.
-struct FindTiles {
-  static constexpr int kWidth = kTile;
-  static constexpr int kHeight = kTile;
+struct FindTiles : OnTiles {
   static constexpr int kPhases = 3;
   struct Shared {
     Tile tile;
@@ -50,7 +40,6 @@ struct FindTiles {
   };
   static_assert(kSlopes <= kWidth * kHeight);
 
-  DeblurPlanes planes;
   const float* p;
 
   template <int kPhase>

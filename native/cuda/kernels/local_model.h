@@ -6,6 +6,10 @@
 
 namespace cutout::cuda {
 
+CUTOUT_HD float centred_colour(const GuidePlanes& guide, int c, std::ptrdiff_t index) {
+  return guide.planes[c][index] * guide.scale[c] + (guide.offset[c] - kModelMiddle);
+}
+
 /// Plane kA0 .. kB of matte/local_model.h at every network pixel.
 ///
 /// | limit     |                                                                                      |
@@ -40,11 +44,8 @@ struct LocalModels {
         const int x = clamp(left - kModelRadius + column, 0, guide.width - 1);
         const int y = clamp(top - kModelRadius + row, 0, guide.height - 1);
         const std::ptrdiff_t index = index_of(x, y, guide.width);
-        float colour[3];
-        for (int c = 0; c < 3; ++c) {
-          colour[c] = guide.planes[c][index] * guide.scale[c] + (guide.offset[c] - kModelMiddle);
-        }
-        plane_products(colour[0], colour[1], colour[2], alpha[index] - kModelMiddle,
+        plane_products(centred_colour(guide, 0, index), centred_colour(guide, 1, index),
+                       centred_colour(guide, 2, index), alpha[index] - kModelMiddle,
                        &shared.products[0][row][column], kRows * kColumns);
       }
     } else if constexpr (kPhase == 1) {
@@ -78,8 +79,7 @@ struct LocalModels {
 
 template <typename Executor>
 void local_models(Executor& on, GuidePlanes guide, const float* alpha, float* models) {
-  on.run(ceil_div(guide.width, LocalModels::kWidth), ceil_div(guide.height, LocalModels::kHeight),
-         LocalModels{guide, alpha, models});
+  cover_plane(on, guide.width, guide.height, LocalModels{guide, alpha, models});
 }
 
 }  // namespace cutout::cuda

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cuda/kernels/local_model.h"
 #include "cuda/kernels/tiles.h"
 
 namespace cutout::cuda {
@@ -7,7 +8,7 @@ namespace cutout::cuda {
 // matte/matting_energy.h on tiles.
 
 /// f of the network pixels of tiles that are near uncertain ones.
-struct FindFineness {
+struct FindFineness : OnTiles {
   static constexpr int kTwice = kTile + 2 * kModelRadius;  // sides of what the phases compute
   static constexpr int kOnce = kTwice + 2 * kBlurRadius;
   static constexpr int kStart = kOnce + 2 * kBlurRadius;
@@ -17,11 +18,7 @@ struct FindFineness {
     float once[kOnce][kOnce];
     float twice[kTwice][kTwice];
   };
-  static constexpr int kWidth = kTile;
-  static constexpr int kHeight = kTile;
   static constexpr int kPhases = 7;
-
-  DeblurPlanes planes;
 
   template <int kPhase>
   CUTOUT_HD void run(const ThreadIndex& at, Shared& s) const {
@@ -74,16 +71,12 @@ struct FindFineness {
 inline constexpr int kModelTile = kTile + 2 * kModelRadius;
 
 /// Mean f of the windows around the network pixels of active tiles; 0 beyond the image.
-struct CountWindows {
+struct CountWindows : OnTiles {
   struct Shared {
     float fineness[kModelTile][kModelTile];
     float lines[kModelTile][kTile];
   };
-  static constexpr int kWidth = kTile;
-  static constexpr int kHeight = kTile;
   static constexpr int kPhases = 3;
-
-  DeblurPlanes planes;
 
   template <int kPhase>
   CUTOUT_HD void run(const ThreadIndex& at, Shared& s) const {
@@ -107,22 +100,15 @@ struct CountWindows {
   }
 };
 
-CUTOUT_HD float centred_colour(const GuidePlanes& guide, int c, std::ptrdiff_t index) {
-  return guide.planes[c][index] * guide.scale[c] + (guide.offset[c] - kModelMiddle);
-}
-
 /// Means and factors of the windows around network pixels of tiles that are near uncertain ones.
-struct FactorWindows {
+struct FactorWindows : OnTiles {
   static constexpr int kRound = 3;  // sums that are made at a time
   struct Shared {
     float colours[3][kModelTile][kModelTile];
     float lines[kRound][kModelTile][kTile];
   };
-  static constexpr int kWidth = kTile;
-  static constexpr int kHeight = kTile;
   static constexpr int kPhases = 1 + 2 * DeblurPlanes::kWindowPlanes / kRound;
 
-  DeblurPlanes planes;
   GuidePlanes guide;
 
   template <int kPhase>
@@ -199,17 +185,14 @@ struct EnergyValue {
 /// The planes that fit the value in the windows around network pixels of tiles that are near
 /// uncertain ones, times f.
 template <bool kStart>
-struct FitWindows {
+struct FitWindows : OnTiles {
   static constexpr int kSums = DeblurPlanes::kFitPlanes;
   struct Shared {
     float products[kSums][kModelTile][kModelTile];
     float lines[kSums][kModelTile][kTile];
   };
-  static constexpr int kWidth = kTile;
-  static constexpr int kHeight = kTile;
   static constexpr int kPhases = 3;
 
-  DeblurPlanes planes;
   GuidePlanes guide;
 
   template <int kPhase>
@@ -254,7 +237,7 @@ struct FitWindows {
 /// From the fits, for active tiles: -1/2 of the gradient at the start, to the residual; or 1/2 of
 /// the Hessian times the direction, to the product, with its sum of products with the direction.
 template <bool kStart>
-struct SumTerms {
+struct SumTerms : OnTiles {
   static constexpr int kSums = DeblurPlanes::kFitPlanes;
   static constexpr int kBlurred = kTile + 2 * kBlurRadius;
   static constexpr int kValue = kBlurred + 2 * kBlurRadius;
@@ -266,11 +249,8 @@ struct SumTerms {
     float products[kTile][kTile];  // of the sum
     float lanes[kSumLanes];
   };
-  static constexpr int kWidth = kTile;
-  static constexpr int kHeight = kTile;
   static constexpr int kPhases = kStart ? 5 : 7;
 
-  DeblurPlanes planes;
   GuidePlanes guide;
   const float* p;
   SampledPlanes samples;

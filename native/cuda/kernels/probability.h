@@ -37,7 +37,7 @@ template <typename Executor>
 void to_probability(Executor& on, float* values, std::size_t count, bool logit,
                     std::uint32_t* not_finite) {
   const auto n = static_cast<int>(count);
-  on.run(ceil_div(n, Probability::kWidth), 1, Probability{values, n, logit, not_finite});
+  cover_plane(on, n, 1, Probability{values, n, logit, not_finite});
 }
 
 }  // namespace cutout::cuda

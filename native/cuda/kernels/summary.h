@@ -22,37 +22,15 @@ struct ClearSummary {
 };
 
 struct Summarise {
-  static constexpr int kWidth = 32;
-  static constexpr int kHeight = 8;
-  static constexpr int kPhases = 3;
-  using Shared = AlphaSummary;
-
+  using Part = AlphaSummary;
   Pixels image;
   Box region;
   AlphaSummary* summary;
 
-  template <int kPhase>
-  CUTOUT_HD void run(const ThreadIndex& at, Shared& part) const {
-    if constexpr (kPhase == 1) {
-      const int i = at.block_x * kWidth + at.thread_x;
-      const int j = at.block_y * kHeight + at.thread_y;
-      if (i < region.width && j < region.height) add(part, region.left + i, region.top + j);
-    } else if (at.thread_x == 0 && at.thread_y == 0) {
-      if constexpr (kPhase == 0) {
-        part = {INT_MAX, INT_MAX, -1, -1, 0, 0};
-      } else {
-        atomic_min(&summary->left, part.left);
-        atomic_min(&summary->top, part.top);
-        atomic_max(&summary->right, part.right);
-        atomic_max(&summary->bottom, part.bottom);
-        atomic_add(&summary->foreground, part.foreground);
-        atomic_add(&summary->opaque, part.opaque);
-      }
-    }
-  }
-
- private:
-  CUTOUT_HD void add(AlphaSummary& part, int x, int y) const {
+  CUTOUT_HD void begin(Part& part) const { ClearSummary{&part}(0, 0); }
+  CUTOUT_HD void add(Part& part, int i, int j) const {
+    const int x = region.left + i;
+    const int y = region.top + j;
     const std::uint32_t alpha = image.data[index_of(x, y, image.stride)] >> 24;
     if (alpha == 0) return;
     atomic_min(&part.left, x);
@@ -62,13 +40,20 @@ struct Summarise {
     if (alpha >= 128) atomic_add(&part.foreground, 1);
     if (alpha == 255) atomic_add(&part.opaque, 1);
   }
+  CUTOUT_HD void end(const Part& part) const {
+    atomic_min(&summary->left, part.left);
+    atomic_min(&summary->top, part.top);
+    atomic_max(&summary->right, part.right);
+    atomic_max(&summary->bottom, part.bottom);
+    atomic_add(&summary->foreground, part.foreground);
+    atomic_add(&summary->opaque, part.opaque);
+  }
 };
 
 template <typename Executor>
 void summarise(Executor& on, Pixels image, Box region, AlphaSummary* summary) {
   over_plane(on, 1, 1, ClearSummary{summary});
-  on.run(ceil_div(region.width, Summarise::kWidth), ceil_div(region.height, Summarise::kHeight),
-         Summarise{image, region, summary});
+  sum_over_plane(on, region.width, region.height, Summarise{image, region, summary});
 }
 
 }  // namespace cutout::cuda

@@ -119,6 +119,31 @@ inline std::size_t deblur_scratch(int width, int height) {
          size * sizeof(std::uint8_t);
 }
 
+/// What a kernel on tiles begins with: a thread for each network pixel of one.
+struct OnTiles {
+  static constexpr int kWidth = kTile;
+  static constexpr int kHeight = kTile;
+  DeblurPlanes planes;
+};
+
+/// The smallest and the largest of `value(index)` of a network pixel and its neighbours, within
+/// 0..1; beyond the image the border is repeated.
+struct Extremes {
+  float least = 1.0F;
+  float most = 0.0F;
+
+  template <typename Value>
+  CUTOUT_HD Extremes(const DeblurPlanes& planes, int x, int y, const Value& value) {
+    for (int j = -1; j <= 1; ++j) {
+      for (int i = -1; i <= 1; ++i) {
+        const float each = value(planes.clamped(x + i, y + j));
+        least = each < least ? each : least;
+        most = each > most ? each : most;
+      }
+    }
+  }
+};
+
 /// The place of a thread in a kernel on tiles.
 struct TileThread {
   int index;  // of the tile

@@ -123,9 +123,7 @@ struct Flatten {
 template <typename Executor, typename Class>
 void label_components(Executor& on, const Class& class_of, int width, int height, bool corners,
                       int* labels) {
-  using Rows = LabelRows<Class>;
-  on.run(ceil_div(width, Rows::kWidth), ceil_div(height, Rows::kHeight),
-         Rows{class_of, width, height, labels});
+  cover_plane(on, width, height, LabelRows<Class>{class_of, width, height, labels});
   over_plane(on, width, height, JoinNeighbours<Class>{class_of, width, corners, labels});
   over_plane(on, width, height, Flatten{width, labels});
 }
@@ -179,9 +177,7 @@ struct MeasureComponents {
 template <typename Executor, typename Measure>
 void measure_components(Executor& on, const Measure& measure, int width, int height,
                         const int* labels, typename Measure::Sum* sums) {
-  using Kernel = MeasureComponents<Measure>;
-  on.run(ceil_div(width, Kernel::kWidth), ceil_div(height, Kernel::kHeight),
-         Kernel{measure, width, height, labels, sums});
+  cover_plane(on, width, height, MeasureComponents<Measure>{measure, width, height, labels, sums});
 }
 
 }  // namespace cutout::cuda

@@ -42,8 +42,7 @@ class Bf16NetworkConverter {
       for (const name of node.output) this.#waiting.set(name, node);
     }
     for (const name of this.#partition.outputs) this.#outside(name);
-    this.#partition.replaceNodes('Bf16Network');
-    return this.#program;
+    return this.#partition.replaceNodes('Bf16Network');
   }
 
   /** Returns a map of bf16 all of whose channels are the network's. */

@@ -3,7 +3,7 @@ import type { FloatsOf } from '../onnx/half.ts';
 import type { GraphProto } from '../onnx/onnx_pb.ts';
 import { makeSixteenBitNetwork } from './bf16.ts';
 import { enlargementOf, Unsupported } from './geometry.ts';
-import { convolutionOf, type ProgramWriter } from './program.ts';
+import type { ProgramWriter } from './program.ts';
 
 /** At the beginning of a file, with the version of its format. */
 const MAGIC = 'CUTOUTG1';
@@ -20,6 +20,7 @@ const aligned = (bytes: Uint8Array): Uint8Array[] => [
 const MOST_TAPS = 32;
 /** Channels that are computed together. */
 const TOGETHER = 16;
+const KINDS: readonly string[] = ['input', 'maxPool', 'resize', 'concat', 'conv', 'combine', 'planes'];
 
 /**
  * Throws Unsupported for a program that the kernels of native/cuda/network/ cannot run: what `is_supported` of
@@ -27,39 +28,29 @@ const TOGETHER = 16;
  */
 export function checkOperations(program: ProgramWriter): void {
   const image = program.operations[0]?.output ?? -1;
+  const last = program.operations.at(-1);
   for (const operation of program.operations) {
-    const { kind, inputs, output } = operation;
-    const made = kind === 'planes' ? undefined : program.spec(output);
-    if (made && output !== image && made.channels % TOGETHER !== 0)
-      throw new Unsupported(`a map of ${made.channels} channels`);
+    const { kind, inputs, output, rest } = operation;
+    const refuse = (met: boolean, what: string) => {
+      if (met) throw new Unsupported(what);
+    };
+    refuse(!KINDS.includes(kind), `the operation ${kind} runs on no GPU`);
     const readsImage = inputs.includes(image);
-    if (readsImage && kind !== 'conv') throw new Unsupported('the image is read by no convolution');
-    switch (kind) {
-      case 'input':
-      case 'maxPool':
-      case 'resize':
-      case 'concat':
-        break;
-      case 'conv': {
-        const { channels, taps } = convolutionOf(operation);
-        if (taps > MOST_TAPS) throw new Unsupported('a convolution of a larger window');
-        if (readsImage && made?.type !== 'bf16') throw new Unsupported('an output made of the image alone');
-        if (!readsImage && channels % TOGETHER !== 0)
-          throw new Unsupported(`a convolution of ${channels} channels`);
-        break;
-      }
-      case 'combine':
-        if (inputs.length !== 2) throw new Unsupported('a sum of another number of maps than two');
-        break;
-      case 'planes':
-        if (operation !== program.operations.at(-1))
-          throw new Unsupported('an output before the last operation');
-        if (operation.rest[0] !== 1 || program.spec(inputs[0] ?? -1).type !== 'floats')
-          throw new Unsupported('an output of more than one channel');
-        break;
-      default:
-        throw new Unsupported(`the operation ${kind} runs on no GPU`);
+    refuse(readsImage && kind !== 'conv', 'the image is read by no convolution');
+    if (kind === 'planes') {
+      refuse(operation !== last, 'an output before the last operation');
+      const isPlane = rest[0] === 1 && program.spec(inputs[0] ?? -1).type === 'floats';
+      refuse(!isPlane, 'an output of more than one channel');
+      continue;
     }
+    const made = program.spec(output);
+    refuse(output !== image && made.channels % TOGETHER !== 0, `a map of ${made.channels} channels`);
+    refuse(kind === 'combine' && inputs.length !== 2, 'a sum of another number of maps than two');
+    if (kind !== 'conv') continue;
+    const [, channels = 0, height = 0, width = 0] = rest;
+    refuse(height * width > MOST_TAPS, 'a convolution of a larger window');
+    refuse(readsImage && made.type !== 'bf16', 'an output made of the image alone');
+    refuse(!readsImage && channels % TOGETHER !== 0, `a convolution of ${channels} channels`);
   }
 }
 

@@ -243,12 +243,15 @@ function alignedGeometry(node: NodeProto, dims: readonly bigint[]): ConvGeometry
 }
 
 /**
- * Replaces what `table` quantises of a float network by one node of the operator `IntegerNetwork` (native/low_precision);
- * that part must be the only consumer of the network's input. Throws a RangeError, and leaves the graph unchanged, if table
- * and network do not match or the operator does not support something in the network.
+ * Replaces what `table` quantises of a float network by one node of the operator `IntegerNetwork` (native/low_precision),
+ * and returns its program; that part must be the only consumer of the network's input. Throws a RangeError, and leaves the
+ * graph unchanged, if table and network do not match or the operator does not support something in the network.
  */
-export function makeIntegerNetwork(graph: GraphProto, table: QuantisationTable, floats: FloatsOf): void {
-  const network = new IntegerNetwork(graph, floats);
-  quantise(graph, table, floats, network);
-  network.partition.replaceNodes('IntegerNetwork');
+export function makeIntegerNetwork(
+  graph: GraphProto,
+  table: QuantisationTable,
+  floats: FloatsOf,
+): ProgramWriter {
+  const { partition } = quantise(graph, table, floats, new IntegerNetwork(graph, floats));
+  return partition.replaceNodes('IntegerNetwork');
 }

@@ -5,6 +5,7 @@ import type { FloatsOf } from '../onnx/half.ts';
 import type { GraphProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
 import { Unsupported } from './geometry.ts';
 import { LANES, packSixteen, padded, wholeGroups } from './pack.ts';
+import { Pool } from './program.ts';
 
 /** Matrices with fewer rows or columns are left to ONNX Runtime: what they cost is not in the multiplications. */
 const LEAST_INPUTS = 32;
@@ -29,17 +30,9 @@ interface MatMul {
   readonly nodes: readonly NodeProto[];
 }
 
-const wholePairs = (inputs: number) => Math.ceil(inputs / 2) * 2;
-
-function joined(parts: readonly Int8Array[]): Int8Array {
-  const all = new Int8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
-}
+/** Returns a node of an operator of Cutout. */
+const ownNode = (...[opType, inputs, output, settings]: Parameters<typeof buildNode>): NodeProto =>
+  Object.assign(buildNode(opType, inputs, output, settings), { domain: OPERATORS_DOMAIN });
 
 /** Returns the size of a constant matrix that is worth a matmul in bf16, and whether it is stored with its columns first. */
 function sizeOf(node: NodeProto, matrix: TensorProto | undefined) {
@@ -73,7 +66,7 @@ class Bf16MatMulsConverter {
       const matmul = this.#matMul(node);
       if (matmul) matmuls.set(node, matmul);
     }
-    const attentions = this.#graph.node.filter((node) => this.#isAttention(node));
+    const attentions = this.#graph.node.filter(isAttention);
     if (matmuls.size + attentions.length === 0)
       throw new Unsupported('it has no matrix products with constant weights');
     // Rows that several matrices multiply are rounded once.
@@ -222,55 +215,49 @@ class Bf16MatMulsConverter {
     return halves(first) && times(first.output[0] ?? '') === other ? [...head, first, other] : undefined;
   }
 
-  /** Whether a node is attention of queries, keys and values with nothing added, masked or cached. */
-  #isAttention(node: NodeProto): boolean {
-    if (node.domain !== MICROSOFT || node.opType !== 'MultiHeadAttention') return false;
-    const [queries = '', keys = '', values = '', ...rest] = node.input;
-    const simple = rest.every((name) => name === '') && node.output.slice(1).every((name) => name === '');
-    const plain = attribute(node, 'unidirectional')?.i !== 1n && (attribute(node, 'scale')?.f ?? 0) >= 0;
-    return simple && plain && queries !== '' && keys !== '' && values !== '';
-  }
-
   #matMulNode(matmuls: readonly MatMul[]): NodeProto {
     const [{ from, to, inputs, gelu }] = matmuls as readonly [MatMul];
-    const read = wholePairs(inputs);
+    const read = Math.ceil(inputs / 2) * 2;
     const taps = { kernel: [1, 1], dilation: 1 } as const;
-    const weights = matmuls.map(({ columns, matrix }) => {
+    const weights = new Pool<Int8Array>();
+    const biases = new Pool<Float32Array>();
+    for (const { columns, matrix, bias = new Float32Array(columns) } of matmuls) {
       const made = wholeGroups(columns);
-      return packSixteen(padded(matrix, [columns, inputs], [made, read]), made, read, taps, 'bf16');
-    });
-    const biases = matmuls.flatMap(({ columns, bias = new Float32Array(columns) }) => [
-      ...padded(bias, [1, columns], [1, wholeGroups(columns)]),
-    ]);
-    const constant = (kind: string, type: number, values: Float32Array | Int8Array) => {
+      const all = padded(matrix, [columns, inputs], [made, read]);
+      weights.add(packSixteen(all, made, read, taps, 'bf16'));
+      biases.add(padded(bias, [1, columns], [1, made]));
+    }
+    const constant = (kind: string, type: number, values: Pool<Int8Array> | Pool<Float32Array>) => {
       const name = `${to}/bf16/${kind}`;
-      this.#made.push(rawTensor(name, type, [values.length], values));
+      this.#made.push(rawTensor(name, type, [values.length], values.bytes()));
       return name;
     };
-    const node = buildNode(
+    const node = ownNode(
       'Bf16Product',
-      [
-        from,
-        constant('weights', INT8, joined(weights)),
-        constant('biases', FLOAT, Float32Array.from(biases)),
-      ],
+      [from, constant('weights', INT8, weights), constant('biases', FLOAT, biases)],
       to,
       { inputs, columns: matmuls.map(({ columns }) => columns), gelu: gelu ? 1 : 0 },
     );
-    node.domain = OPERATORS_DOMAIN;
     node.output = matmuls.map((each) => each.to);
     return node;
   }
 }
 
+/** Whether a node is attention of queries, keys and values with nothing added, masked or cached. */
+function isAttention(node: NodeProto): boolean {
+  if (node.domain !== MICROSOFT || node.opType !== 'MultiHeadAttention') return false;
+  const [queries = '', keys = '', values = '', ...rest] = node.input;
+  const simple = rest.every((name) => name === '') && node.output.slice(1).every((name) => name === '');
+  const plain = attribute(node, 'unidirectional')?.i !== 1n && (attribute(node, 'scale')?.f ?? 0) >= 0;
+  return simple && plain && queries !== '' && keys !== '' && values !== '';
+}
+
 function attentionNode(node: NodeProto): NodeProto {
   const [to = ''] = node.output;
-  const made = buildNode('Bf16Attention', node.input.slice(0, 3), to, {
+  return ownNode('Bf16Attention', node.input.slice(0, 3), to, {
     heads: Number(attribute(node, 'num_heads')?.i ?? 1n),
     scale: { float: attribute(node, 'scale')?.f ?? 0 },
   });
-  made.domain = OPERATORS_DOMAIN;
-  return made;
 }
 
 /** Whether more of a network's weights are in its matrix products than in its convolutions, as in a transformer. */

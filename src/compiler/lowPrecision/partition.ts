@@ -77,10 +77,10 @@ export class GraphPartition {
   }
 
   /**
-   * Replaces the graph's nodes by one that runs the program, and the nodes that were kept. Throws Unsupported for a program
-   * without outputs.
+   * Replaces the graph's nodes by one that runs the program, which is returned, and the nodes that were kept. Throws
+   * Unsupported for a program without outputs.
    */
-  replaceNodes(operator: 'IntegerNetwork' | 'Bf16Network'): void {
+  replaceNodes(operator: 'IntegerNetwork' | 'Bf16Network'): ProgramWriter {
     if (this.#programOutputs.size === 0)
       throw new Unsupported('it has no part that an operator of Cutout computes');
     const places = new Map(this.#graph.node.map((node, at) => [node, at]));
@@ -101,5 +101,6 @@ export class GraphPartition {
     ];
     const node = newNode(operator, inputs, [...this.#programOutputs]);
     this.#graph.node = [Object.assign(node, { domain: OPERATORS_DOMAIN }), ...this.#outside];
+    return this.program;
   }
 }

@@ -47,7 +47,7 @@ interface ConvSpec {
 }
 
 /** Values of one kind, which operations refer to by index. */
-class Pool<T extends Float32Array | Int32Array | Int8Array> {
+export class Pool<T extends Float32Array | Int32Array | Int8Array> {
   readonly #parts: T[] = [];
   #length = 0;
 
@@ -60,13 +60,8 @@ class Pool<T extends Float32Array | Int32Array | Int8Array> {
 
   /** Returns all of them, little-endian. */
   bytes(): Uint8Array {
-    const all = new Uint8Array(this.#parts.reduce((sum, { byteLength }) => sum + byteLength, 0));
-    let at = 0;
-    for (const { buffer, byteOffset, byteLength } of this.#parts) {
-      all.set(new Uint8Array(buffer, byteOffset, byteLength), at);
-      at += byteLength;
-    }
-    return all;
+    const bytesOf = ({ buffer, byteOffset, byteLength }: T) => new Uint8Array(buffer, byteOffset, byteLength);
+    return Buffer.concat(this.#parts.map(bytesOf));
   }
 
   get length(): number {
@@ -82,15 +77,6 @@ interface ProgramOperation {
   /** A value, or the number of an output. */
   readonly output: number;
   readonly rest: readonly number[];
-}
-
-/** Returns how many channels a convolution reads, and the taps of its window. */
-export function convolutionOf({ rest }: ProgramOperation): {
-  readonly channels: number;
-  readonly taps: number;
-} {
-  const [, channels = 0, height = 0, width = 0] = rest;
-  return { channels, taps: height * width };
 }
 
 /** Assembles a program, operation by operation, in execution order. */

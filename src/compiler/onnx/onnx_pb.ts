@@ -10,404 +10,136 @@ import type { Message } from '@bufbuild/protobuf';
 import type { GenFile, GenMessage } from '@bufbuild/protobuf/codegenv2';
 import { fileDesc, messageDesc } from '@bufbuild/protobuf/codegenv2';
 
-/**
- * Describes the file onnx.proto.
- */
 export const file_onnx: GenFile =
   /*@__PURE__*/
   fileDesc(
     'Cgpvbm54LnByb3RvEgRvbm54IsgBCg5BdHRyaWJ1dGVQcm90bxIMCgRuYW1lGAEgASgJEgkKAWYYAiABKAISCQoBaRgDIAEoAxIJCgFzGAQgASgMEhwKAXQYBSABKAsyES5vbm54LlRlbnNvclByb3RvEhsKAWcYBiABKAsyEC5vbm54LkdyYXBoUHJvdG8SDgoGZmxvYXRzGAcgAygCEgwKBGludHMYCCADKAMSIAoGZ3JhcGhzGAsgAygLMhAub25ueC5HcmFwaFByb3RvEgwKBHR5cGUYFCABKAUiggEKCU5vZGVQcm90bxINCgVpbnB1dBgBIAMoCRIOCgZvdXRwdXQYAiADKAkSDAoEbmFtZRgDIAEoCRIPCgdvcF90eXBlGAQgASgJEicKCWF0dHJpYnV0ZRgFIAMoCzIULm9ubnguQXR0cmlidXRlUHJvdG8SDgoGZG9tYWluGAcgASgJIjUKEk9wZXJhdG9yU2V0SWRQcm90bxIOCgZkb21haW4YASABKAkSDwoHdmVyc2lvbhgCIAEoAyKIAQoKTW9kZWxQcm90bxISCgppcl92ZXJzaW9uGAEgASgDEhUKDXByb2R1Y2VyX25hbWUYAiABKAkSHwoFZ3JhcGgYByABKAsyEC5vbm54LkdyYXBoUHJvdG8SLgoMb3BzZXRfaW1wb3J0GAggAygLMhgub25ueC5PcGVyYXRvclNldElkUHJvdG8i1gEKCkdyYXBoUHJvdG8SHQoEbm9kZRgBIAMoCzIPLm9ubnguTm9kZVByb3RvEgwKBG5hbWUYAiABKAkSJgoLaW5pdGlhbGl6ZXIYBSADKAsyES5vbm54LlRlbnNvclByb3RvEiMKBWlucHV0GAsgAygLMhQub25ueC5WYWx1ZUluZm9Qcm90bxIkCgZvdXRwdXQYDCADKAsyFC5vbm54LlZhbHVlSW5mb1Byb3RvEigKCnZhbHVlX2luZm8YDSADKAsyFC5vbm54LlZhbHVlSW5mb1Byb3RvIj0KDlZhbHVlSW5mb1Byb3RvEgwKBG5hbWUYASABKAkSHQoEdHlwZRgCIAEoCzIPLm9ubnguVHlwZVByb3RvIocBCglUeXBlUHJvdG8SLQoLdGVuc29yX3R5cGUYASABKAsyFi5vbm54LlR5cGVQcm90by5UZW5zb3JIABpCCgZUZW5zb3ISEQoJZWxlbV90eXBlGAEgASgFEiUKBXNoYXBlGAIgASgLMhYub25ueC5UZW5zb3JTaGFwZVByb3RvQgcKBXZhbHVlIoEBChBUZW5zb3JTaGFwZVByb3RvEi0KA2RpbRgBIAMoCzIgLm9ubnguVGVuc29yU2hhcGVQcm90by5EaW1lbnNpb24aPgoJRGltZW5zaW9uEhMKCWRpbV92YWx1ZRgBIAEoA0gAEhMKCWRpbV9wYXJhbRgCIAEoCUgAQgcKBXZhbHVlIuIBCgtUZW5zb3JQcm90bxIMCgRkaW1zGAEgAygDEhEKCWRhdGFfdHlwZRgCIAEoBRIWCgpmbG9hdF9kYXRhGAQgAygCQgIQARIWCgppbnQzMl9kYXRhGAUgAygFQgIQARIWCgppbnQ2NF9kYXRhGAcgAygDQgIQARIMCgRuYW1lGAggASgJEhAKCHJhd19kYXRhGAkgASgMEjMKDWV4dGVybmFsX2RhdGEYDSADKAsyHC5vbm54LlN0cmluZ1N0cmluZ0VudHJ5UHJvdG8SFQoNZGF0YV9sb2NhdGlvbhgOIAEoBSI0ChZTdHJpbmdTdHJpbmdFbnRyeVByb3RvEgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCQ',
   );
 
-/**
- * @generated from message onnx.AttributeProto
- */
 export type AttributeProto = Message<'onnx.AttributeProto'> & {
-  /**
-   * @generated from field: optional string name = 1;
-   */
   name: string;
-
-  /**
-   * @generated from field: optional float f = 2;
-   */
   f: number;
-
-  /**
-   * @generated from field: optional int64 i = 3;
-   */
   i: bigint;
-
-  /**
-   * @generated from field: optional bytes s = 4;
-   */
   s: Uint8Array;
-
-  /**
-   * @generated from field: optional onnx.TensorProto t = 5;
-   */
   t?: TensorProto | undefined;
-
-  /**
-   * @generated from field: optional onnx.GraphProto g = 6;
-   */
   g?: GraphProto | undefined;
-
-  /**
-   * @generated from field: repeated float floats = 7;
-   */
   floats: number[];
-
-  /**
-   * @generated from field: repeated int64 ints = 8;
-   */
   ints: bigint[];
-
-  /**
-   * @generated from field: repeated onnx.GraphProto graphs = 11;
-   */
   graphs: GraphProto[];
-
-  /**
-   * @generated from field: optional int32 type = 20;
-   */
   type: number;
 };
 
-/**
- * Describes the message onnx.AttributeProto.
- * Use `create(AttributeProtoSchema)` to create a new message.
- */
 export const AttributeProtoSchema: GenMessage<AttributeProto> = /*@__PURE__*/ messageDesc(file_onnx, 0);
 
-/**
- * @generated from message onnx.NodeProto
- */
 export type NodeProto = Message<'onnx.NodeProto'> & {
-  /**
-   * @generated from field: repeated string input = 1;
-   */
   input: string[];
-
-  /**
-   * @generated from field: repeated string output = 2;
-   */
   output: string[];
-
-  /**
-   * @generated from field: optional string name = 3;
-   */
   name: string;
-
-  /**
-   * @generated from field: optional string op_type = 4;
-   */
   opType: string;
-
-  /**
-   * @generated from field: repeated onnx.AttributeProto attribute = 5;
-   */
   attribute: AttributeProto[];
-
-  /**
-   * @generated from field: optional string domain = 7;
-   */
   domain: string;
 };
 
-/**
- * Describes the message onnx.NodeProto.
- * Use `create(NodeProtoSchema)` to create a new message.
- */
 export const NodeProtoSchema: GenMessage<NodeProto> = /*@__PURE__*/ messageDesc(file_onnx, 1);
 
-/**
- * @generated from message onnx.OperatorSetIdProto
- */
 export type OperatorSetIdProto = Message<'onnx.OperatorSetIdProto'> & {
-  /**
-   * @generated from field: optional string domain = 1;
-   */
   domain: string;
-
-  /**
-   * @generated from field: optional int64 version = 2;
-   */
   version: bigint;
 };
 
-/**
- * Describes the message onnx.OperatorSetIdProto.
- * Use `create(OperatorSetIdProtoSchema)` to create a new message.
- */
 export const OperatorSetIdProtoSchema: GenMessage<OperatorSetIdProto> =
   /*@__PURE__*/
   messageDesc(file_onnx, 2);
 
-/**
- * @generated from message onnx.ModelProto
- */
 export type ModelProto = Message<'onnx.ModelProto'> & {
-  /**
-   * @generated from field: optional int64 ir_version = 1;
-   */
   irVersion: bigint;
-
-  /**
-   * @generated from field: optional string producer_name = 2;
-   */
   producerName: string;
-
-  /**
-   * @generated from field: optional onnx.GraphProto graph = 7;
-   */
   graph?: GraphProto | undefined;
-
-  /**
-   * @generated from field: repeated onnx.OperatorSetIdProto opset_import = 8;
-   */
   opsetImport: OperatorSetIdProto[];
 };
 
-/**
- * Describes the message onnx.ModelProto.
- * Use `create(ModelProtoSchema)` to create a new message.
- */
 export const ModelProtoSchema: GenMessage<ModelProto> = /*@__PURE__*/ messageDesc(file_onnx, 3);
 
-/**
- * @generated from message onnx.GraphProto
- */
 export type GraphProto = Message<'onnx.GraphProto'> & {
-  /**
-   * @generated from field: repeated onnx.NodeProto node = 1;
-   */
   node: NodeProto[];
-
-  /**
-   * @generated from field: optional string name = 2;
-   */
   name: string;
-
-  /**
-   * @generated from field: repeated onnx.TensorProto initializer = 5;
-   */
   initializer: TensorProto[];
-
-  /**
-   * @generated from field: repeated onnx.ValueInfoProto input = 11;
-   */
   input: ValueInfoProto[];
-
-  /**
-   * @generated from field: repeated onnx.ValueInfoProto output = 12;
-   */
   output: ValueInfoProto[];
-
-  /**
-   * @generated from field: repeated onnx.ValueInfoProto value_info = 13;
-   */
   valueInfo: ValueInfoProto[];
 };
 
-/**
- * Describes the message onnx.GraphProto.
- * Use `create(GraphProtoSchema)` to create a new message.
- */
 export const GraphProtoSchema: GenMessage<GraphProto> = /*@__PURE__*/ messageDesc(file_onnx, 4);
 
-/**
- * @generated from message onnx.ValueInfoProto
- */
 export type ValueInfoProto = Message<'onnx.ValueInfoProto'> & {
-  /**
-   * @generated from field: optional string name = 1;
-   */
   name: string;
-
-  /**
-   * @generated from field: optional onnx.TypeProto type = 2;
-   */
   type?: TypeProto | undefined;
 };
 
-/**
- * Describes the message onnx.ValueInfoProto.
- * Use `create(ValueInfoProtoSchema)` to create a new message.
- */
 export const ValueInfoProtoSchema: GenMessage<ValueInfoProto> = /*@__PURE__*/ messageDesc(file_onnx, 5);
 
-/**
- * @generated from message onnx.TypeProto
- */
 export type TypeProto = Message<'onnx.TypeProto'> & {
-  /**
-   * @generated from oneof onnx.TypeProto.value
-   */
   value:
     | {
-        /**
-         * @generated from field: onnx.TypeProto.Tensor tensor_type = 1;
-         */
         value: TypeProto_Tensor;
         case: 'tensorType';
       }
     | { case: undefined; value?: undefined };
 };
 
-/**
- * Describes the message onnx.TypeProto.
- * Use `create(TypeProtoSchema)` to create a new message.
- */
 export const TypeProtoSchema: GenMessage<TypeProto> = /*@__PURE__*/ messageDesc(file_onnx, 6);
 
-/**
- * @generated from message onnx.TypeProto.Tensor
- */
 export type TypeProto_Tensor = Message<'onnx.TypeProto.Tensor'> & {
-  /**
-   * @generated from field: optional int32 elem_type = 1;
-   */
   elemType: number;
-
-  /**
-   * @generated from field: optional onnx.TensorShapeProto shape = 2;
-   */
   shape?: TensorShapeProto | undefined;
 };
 
-/**
- * Describes the message onnx.TypeProto.Tensor.
- * Use `create(TypeProto_TensorSchema)` to create a new message.
- */
 export const TypeProto_TensorSchema: GenMessage<TypeProto_Tensor> =
   /*@__PURE__*/
   messageDesc(file_onnx, 6, 0);
 
-/**
- * @generated from message onnx.TensorShapeProto
- */
 export type TensorShapeProto = Message<'onnx.TensorShapeProto'> & {
-  /**
-   * @generated from field: repeated onnx.TensorShapeProto.Dimension dim = 1;
-   */
   dim: TensorShapeProto_Dimension[];
 };
 
-/**
- * Describes the message onnx.TensorShapeProto.
- * Use `create(TensorShapeProtoSchema)` to create a new message.
- */
 export const TensorShapeProtoSchema: GenMessage<TensorShapeProto> = /*@__PURE__*/ messageDesc(file_onnx, 7);
 
-/**
- * @generated from message onnx.TensorShapeProto.Dimension
- */
 export type TensorShapeProto_Dimension = Message<'onnx.TensorShapeProto.Dimension'> & {
-  /**
-   * @generated from oneof onnx.TensorShapeProto.Dimension.value
-   */
   value:
     | {
-        /**
-         * @generated from field: int64 dim_value = 1;
-         */
         value: bigint;
         case: 'dimValue';
       }
     | {
-        /**
-         * @generated from field: string dim_param = 2;
-         */
         value: string;
         case: 'dimParam';
       }
     | { case: undefined; value?: undefined };
 };
 
-/**
- * Describes the message onnx.TensorShapeProto.Dimension.
- * Use `create(TensorShapeProto_DimensionSchema)` to create a new message.
- */
 export const TensorShapeProto_DimensionSchema: GenMessage<TensorShapeProto_Dimension> =
   /*@__PURE__*/
   messageDesc(file_onnx, 7, 0);
 
-/**
- * @generated from message onnx.TensorProto
- */
 export type TensorProto = Message<'onnx.TensorProto'> & {
-  /**
-   * @generated from field: repeated int64 dims = 1;
-   */
   dims: bigint[];
-
-  /**
-   * @generated from field: optional int32 data_type = 2;
-   */
   dataType: number;
-
-  /**
-   * @generated from field: repeated float float_data = 4 [packed = true];
-   */
   floatData: number[];
-
-  /**
-   * @generated from field: repeated int32 int32_data = 5 [packed = true];
-   */
   int32Data: number[];
-
-  /**
-   * @generated from field: repeated int64 int64_data = 7 [packed = true];
-   */
   int64Data: bigint[];
-
-  /**
-   * @generated from field: optional string name = 8;
-   */
   name: string;
-
-  /**
-   * @generated from field: optional bytes raw_data = 9;
-   */
   rawData: Uint8Array;
-
-  /**
-   * @generated from field: repeated onnx.StringStringEntryProto external_data = 13;
-   */
   externalData: StringStringEntryProto[];
-
-  /**
-   * @generated from field: optional int32 data_location = 14;
-   */
   dataLocation: number;
 };
 
-/**
- * Describes the message onnx.TensorProto.
- * Use `create(TensorProtoSchema)` to create a new message.
- */
 export const TensorProtoSchema: GenMessage<TensorProto> = /*@__PURE__*/ messageDesc(file_onnx, 8);
 
-/**
- * @generated from message onnx.StringStringEntryProto
- */
 export type StringStringEntryProto = Message<'onnx.StringStringEntryProto'> & {
-  /**
-   * @generated from field: optional string key = 1;
-   */
   key: string;
-
-  /**
-   * @generated from field: optional string value = 2;
-   */
   value: string;
 };
 
-/**
- * Describes the message onnx.StringStringEntryProto.
- * Use `create(StringStringEntryProtoSchema)` to create a new message.
- */
 export const StringStringEntryProtoSchema: GenMessage<StringStringEntryProto> =
   /*@__PURE__*/
   messageDesc(file_onnx, 9);

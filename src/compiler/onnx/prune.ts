@@ -1,12 +1,6 @@
-import { create } from '@bufbuild/protobuf';
-import { allNodes, FLOAT, producersOf, subgraphs } from './graph.ts';
-import {
-  type GraphProto,
-  type NodeProto,
-  TypeProto_TensorSchema,
-  TypeProtoSchema,
-  ValueInfoProtoSchema,
-} from './onnx_pb.ts';
+import { floatValue } from './build.ts';
+import { allNodes, producersOf, subgraphs } from './graph.ts';
+import type { GraphProto, NodeProto } from './onnx_pb.ts';
 
 /** Names that a node reads, including those of its nested graphs. */
 function reads(node: NodeProto): string[] {
@@ -30,11 +24,7 @@ export function keepOutputs(graph: GraphProto, names: readonly string[]): void {
     if (!graph.node.some((node) => node.output.includes(name))) {
       throw new RangeError(`the graph has no tensor named ${name}`);
     }
-    const tensorType = create(TypeProto_TensorSchema, { elemType: FLOAT });
-    return create(ValueInfoProtoSchema, {
-      name,
-      type: create(TypeProtoSchema, { value: { case: 'tensorType', value: tensorType } }),
-    });
+    return floatValue(name);
   });
 }
 

@@ -104,13 +104,15 @@ class Enlargements {
   }
 }
 
-type Factors = ReadonlyMap<NodeProto, Side>;
-
 /**
- * Returns the height and width of every map for an input of size `input`, with `factors` for the Resize nodes; undefined
- * if an operator is not known to work at any size, or if maps that must agree do not.
+ * Returns the height and width of every map for an input of size `input`, with the factor of each Resize, for which the maps
+ * before it are known; undefined if an operator is not known to work at any size, or if maps that must agree do not.
  */
-function sidesOf(graph: GraphProto, input: Side, factors: Factors): Map<string, Side> | undefined {
+function sidesOf(
+  graph: GraphProto,
+  input: Side,
+  factorOf: (node: NodeProto, maps: Maps) => Side | undefined,
+): Map<string, Side> | undefined {
   const known = constants(graph);
   const maps = new Map<string, Side>([[graph.input[0]?.name ?? '', input]]);
   const computed = new Set<string>();
@@ -131,7 +133,7 @@ function sidesOf(graph: GraphProto, input: Side, factors: Factors): Map<string, 
       return rest.every((name) => alike(name) || broadcasts(name)) ? side : undefined;
     if (node.opType === 'Concat')
       return Number(attribute(node, 'axis')?.i) === 1 && rest.every(alike) ? side : undefined;
-    const factor = node.opType === 'Resize' ? factors.get(node) : undefined;
+    const factor = node.opType === 'Resize' ? factorOf(node, maps) : undefined;
     return factor && [side[0] * factor[0], side[1] * factor[1]];
   };
   for (const node of graph.node) {
@@ -154,22 +156,6 @@ function sidesOf(graph: GraphProto, input: Side, factors: Factors): Map<string, 
   return graph.output.every(({ name }) => maps.has(name)) ? maps : undefined;
 }
 
-/** Returns the scale factors of every Resize at the size the file was published for. */
-function factorsAt(graph: GraphProto, input: Side): Factors | undefined {
-  const enlargements = new Enlargements(graph);
-  const factors = new Map<NodeProto, Side>();
-  // A Resize determines the sizes of what follows it, so they are found one after another.
-  for (const node of graph.node.filter(({ opType }) => opType === 'Resize')) {
-    const before = graph.node.slice(0, graph.node.indexOf(node));
-    const part = { ...graph, node: before, output: [] };
-    const maps = sidesOf(part, input, factors);
-    const factor = maps && enlargements.of(node, maps);
-    if (!factor) return undefined;
-    factors.set(node, factor);
-  }
-  return factors;
-}
-
 function declaredSide(value: ValueInfoProto | undefined): Side | undefined {
   const [, , height, width, more] = (value && shapeOf(value)) ?? [];
   if (more || height?.value.case !== 'dimValue' || width?.value.case !== 'dimValue') return undefined;
@@ -184,8 +170,14 @@ function declaredSide(value: ValueInfoProto | undefined): Side | undefined {
  */
 export function freeSize(graph: GraphProto): number | undefined {
   const input = declaredSide(graph.input[0]);
-  const factors = input && factorsAt(graph, input);
-  const maps = factors && sidesOf(graph, input, factors);
+  if (!input) return undefined;
+  const enlargements = new Enlargements(graph);
+  const factors = new Map<NodeProto, Side>();
+  const maps = sidesOf(graph, input, (node, before) => {
+    const factor = enlargements.of(node, before);
+    if (factor) factors.set(node, factor);
+    return factor;
+  });
   if (!maps) return undefined;
   const parts = [...maps.values()].flatMap((side) => [input[0] / side[0], input[1] / side[1]]);
   const step = Math.max(...parts);
@@ -193,7 +185,7 @@ export function freeSize(graph: GraphProto): number | undefined {
   // Checks the factors at another size and aspect ratio: an agreement by rounding at the first would not hold
   // here.
   const other: Side = [5 * step, 3 * step];
-  const again = sidesOf(graph, other, factors);
+  const again = sidesOf(graph, other, (node) => factors.get(node));
   for (const [name, side] of maps) {
     const proportional: Side = [(other[0] * side[0]) / input[0], (other[1] * side[1]) / input[1]];
     const found = again?.get(name);

@@ -131,7 +131,5 @@ class StandardOperators implements Target<string> {
  * Modifies `graph`. Throws a RangeError if table and network do not match.
  */
 export function quantiseGraph(graph: GraphProto, table: QuantisationTable, floats: FloatsOf): void {
-  const target = new StandardOperators(graph);
-  quantise(graph, table, floats, target);
-  graph.node = target.nodes;
+  graph.node = quantise(graph, table, floats, new StandardOperators(graph)).nodes;
 }

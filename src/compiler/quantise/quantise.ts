@@ -301,14 +301,15 @@ const movedOf = ({ opType, input }: NodeProto): string[] => (opType === 'Concat'
 /**
  * Quantises the convolutions of a float32 network with the scales of `table` (decision 0204), and additions, pooling,
  * resizing and concatenation between them; a ReLU is the lower end of an 8-bit range. Inputs and outputs stay floats, and
- * `graph` as it is: `target` makes what the network becomes. Throws a RangeError if table and network do not match, or for
+ * `graph` as it is: `target`, which is returned, makes what the network becomes. Throws a RangeError if table and network do not match, or for
  * what the target does not support.
  */
-export function quantise<T>(
+export function quantise<T, Made extends Target<T>>(
   graph: GraphProto,
   table: QuantisationTable,
   floats: FloatsOf,
-  target: Target<T>,
-): void {
+  target: Made,
+): Made {
   new Quantiser(graph, table, floats, target).run();
+  return target;
 }

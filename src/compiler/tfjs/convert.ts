@@ -1,51 +1,13 @@
 import { toBinary } from '@bufbuild/protobuf';
 import { floatValue, GraphBuilder } from '../onnx/build.ts';
-import { ModelProtoSchema } from '../onnx/onnx_pb.ts';
-import { type Constant, readTfGraph, type TfGraph } from './graph.ts';
+import { ModelProtoSchema, type ValueInfoProto } from '../onnx/onnx_pb.ts';
+import { readTfGraph, type TfNode } from './graph.ts';
 import { type Operand, operators } from './operators.ts';
 
 /** Size of the network's input in pixels. */
 interface ImageSize {
   readonly height: number;
   readonly width: number;
-}
-
-/** Follows the graph from a wanted tensor back to the input, visiting each node once. */
-function emitter(graph: TfGraph, sink: GraphBuilder, size: ImageSize | undefined) {
-  const done = new Set<string>();
-  const image: { name?: string; dims?: readonly number[] } = {};
-  let zoom: readonly [number, number] = [1, 1];
-
-  function operandOf(input: string): Operand {
-    const name = input.replace(/:0$/, '');
-    const constant: Constant | undefined = graph.constants.get(name);
-    if (constant) return { kind: 'constant', constant };
-    const node = graph.nodes.get(name);
-    if (!node) throw new RangeError(`the graph has no tensor ${input}`);
-    const [first = ''] = node.input;
-    if (node.op === 'Identity') return operandOf(first);
-    if (!done.has(name)) {
-      done.add(name);
-      if (node.op === 'Placeholder') {
-        const [batch, height, width, channels] = (node.attr['shape']?.shape?.dim ?? []).map(
-          ({ size }) => size,
-        );
-        if (height === undefined || width === undefined || channels === undefined)
-          throw new RangeError(`${name} has no size`);
-        const wanted = size ?? { height, width };
-        zoom = [wanted.height / height, wanted.width / width];
-        Object.assign(image, { name, dims: [batch, channels, wanted.height, wanted.width] });
-      } else {
-        const operator = operators[node.op];
-        if (!operator) throw new RangeError(`${name} is a ${node.op}, which cannot be converted`);
-        const inputs = node.input.filter((each) => !each.startsWith('^')).map(operandOf);
-        operator({ node, inputs, sink, zoom });
-      }
-    }
-    return { kind: 'tensor', name };
-  }
-
-  return { operandOf, image };
 }
 
 /**
@@ -61,15 +23,47 @@ export function tfjsToOnnx(
   size?: ImageSize,
 ): Uint8Array {
   const graph = readTfGraph(json, weights);
-  const builder = new GraphBuilder();
-  const { operandOf, image } = emitter(graph, builder, size);
-  const names = outputs.map((name) => {
+  const sink = new GraphBuilder();
+  const done = new Set<string>();
+  let image: ValueInfoProto | undefined;
+  let zoom: readonly [number, number] = [1, 1];
+
+  const place = ({ name, attr }: TfNode) => {
+    const [batch = Number.NaN, ...sides] = (attr['shape']?.shape?.dim ?? []).map(({ size }) => size);
+    const [height, width, channels] = sides;
+    if (height === undefined || width === undefined || channels === undefined)
+      throw new RangeError(`${name} has no size`);
+    const wanted = size ?? { height, width };
+    zoom = [wanted.height / height, wanted.width / width];
+    image = floatValue(name, [batch, channels, wanted.height, wanted.width]);
+  };
+
+  /** Follows the graph from a wanted tensor back to the input, visiting each node once. */
+  const operandOf = (input: string): Operand => {
+    const name = input.replace(/:0$/, '');
+    const constant = graph.constants.get(name);
+    if (constant) return { kind: 'constant', constant };
+    const node = graph.nodes.get(name);
+    if (!node) throw new RangeError(`the graph has no tensor ${input}`);
+    if (node.op === 'Identity') return operandOf(node.input[0] ?? '');
+    if (!done.has(name)) {
+      done.add(name);
+      const operator = operators[node.op];
+      if (node.op === 'Placeholder') place(node);
+      else if (!operator) throw new RangeError(`${name} is a ${node.op}, which cannot be converted`);
+      else {
+        const inputs = node.input.filter((each) => !each.startsWith('^')).map(operandOf);
+        operator({ node, inputs, sink, zoom });
+      }
+    }
+    return { kind: 'tensor', name };
+  };
+
+  const values = outputs.map((name) => {
     const operand = operandOf(name);
     if (operand.kind === 'constant') throw new RangeError(`the output ${name} is constant`);
-    return operand.name;
+    return floatValue(operand.name);
   });
-  if (image.name === undefined || image.dims === undefined)
-    throw new RangeError('no output depends on an image');
-  const values = names.map((name) => floatValue(name));
-  return toBinary(ModelProtoSchema, builder.model('network', floatValue(image.name, image.dims), values));
+  if (!image) throw new RangeError('no output depends on an image');
+  return toBinary(ModelProtoSchema, sink.model('network', image, values));
 }
