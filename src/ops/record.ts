@@ -41,8 +41,8 @@ export function outcomeOf(status: number): Outcome {
 
 const tenth = (ms: number) => Math.round(ms * 10) / 10;
 
-/** Probes and scrapes repeat every few seconds and are not logged. */
-const isWatching = (route: string) => route.startsWith('/health/') || route === '/metrics';
+/** Probes and scrapes repeat every few seconds and are neither logged nor traced. */
+export const isWatching = (route: string) => route.startsWith('/health/') || route === '/metrics';
 
 /** One JSON line per request: account, size, stages and outcome. */
 export const requestLog =

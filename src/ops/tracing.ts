@@ -17,7 +17,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { Logger } from './log.ts';
-import type { Recorder, RequestRecord } from './record.ts';
+import { isWatching, type Recorder, type RequestRecord } from './record.ts';
 
 interface TracingOptions {
   /** OTLP over HTTP: address of the collector; `/v1/traces` is appended if it has no path. */
@@ -83,9 +83,6 @@ function attributesOf({ requestId, method, route, status, account, attributes }:
     ),
   };
 }
-
-/** Probes and scrapes are not traced. */
-const isWatching = (route: string) => route.startsWith('/health/') || route === '/metrics';
 
 /**
  * Exports one span per request and one per stage to a collector. Spans are created when the request is
