@@ -40,6 +40,7 @@ export const orNoThread = (error: unknown): unknown =>
     : error;
 
 export const dimensionsUnreadable = 'The dimensions of the given image could not be read.';
+export const otherSize = 'The image does not have the size its header announces.';
 export const cutShort = 'The file ends before the image is complete.';
 
 /**

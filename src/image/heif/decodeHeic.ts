@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import { ImageError } from '../errors.ts';
+import { ImageError, otherSize } from '../errors.ts';
 import type { JobLimits, Probe, Raster } from '../types.ts';
 import type { HeicOutcome, HeicTask } from './heicWorker.ts';
 
@@ -79,6 +79,6 @@ export async function decodeHeic(
       new Error(outcome.failure),
     );
   if (outcome.width !== width || outcome.height !== height)
-    throw new ImageError('failed_to_read_image', 'The image does not have the size its header announces.');
+    throw new ImageError('failed_to_read_image', otherSize);
   return { data: new Uint8Array(outcome.data), width, height };
 }
