@@ -3,7 +3,7 @@ import type { Stores } from '../billing/stores.ts';
 import { type Config, describeConfig, withModel } from '../config/readConfig.ts';
 import { UserError } from '../errors.ts';
 import { sizeLimits } from '../image/size.ts';
-import { onStopSignal } from '../ops/stopSignals.ts';
+import { abortedByStop } from '../ops/stopSignals.ts';
 import { billingOf, improveOf } from '../server/options.ts';
 import { accountsCommands } from './accounts.ts';
 import type { CheckOptions } from './check/check.ts';
@@ -131,16 +131,11 @@ function checkCommand(config: Config): Command {
       '\nBoth services charge for results at their prices. Exit status: 0 no difference that a client can notice, 1 some,\n2 nothing could be compared.',
     )
     .action(async (photo: string | undefined, options: CheckOptions) => {
-      const stopping = new AbortController();
-      onStopSignal(() => stopping.abort(new UserError('Stopped.')));
+      const { signal } = abortedByStop();
       // Stays if the check cannot be made.
       process.exitCode = 2;
       const { check } = await import('./check/check.ts');
-      const same = await check(photo, options, config, {
-        out: stdout,
-        err: stderr,
-        signal: stopping.signal,
-      });
+      const same = await check(photo, options, config, { out: stdout, err: stderr, signal });
       process.exitCode = same ? 0 : 1;
     });
 }

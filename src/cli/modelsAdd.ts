@@ -5,7 +5,7 @@ import { loadAddon } from '../engine/addon.ts';
 import { createEngine } from '../engine/engine.ts';
 import { EngineError, type Pixels } from '../engine/types.ts';
 import { UserError } from '../errors.ts';
-import { codeOf, writeAtomically } from '../files.ts';
+import { writeAtomically } from '../files.ts';
 import { decode } from '../image/decode.ts';
 import { probe } from '../image/probe.ts';
 import { sampleImage } from '../image/sampleImage.ts';
@@ -27,8 +27,7 @@ import { configureLocalImages } from '../server/images.ts';
 import { openCutout } from '../server/openCutout.ts';
 import { deviceIdsOf, librariesOf, threadsOf } from '../server/openEngine.ts';
 import { type Output, progressOn } from './modelsProgress.ts';
-import { readInput } from './run/files.ts';
-import { reasonOf } from './run/report.ts';
+import { readInput, unreadable } from './run/files.ts';
 
 type Size = Readonly<{ width: number; height: number }>;
 type Channels = Manifest['input']['mean'];
@@ -101,12 +100,6 @@ function decide<T>(
   );
 }
 
-/** The error for a photo that cannot be read or decoded. */
-function photoFault(file: string, error: unknown): UserError {
-  const reason = codeOf(error) === 'ENOENT' ? 'there is no such file' : reasonOf(error).replace(/\.$/, '');
-  return new UserError(`The photo ${file} cannot be read: ${reason}.`, { cause: error });
-}
-
 /** The image to check a network on, as a file and decoded. */
 async function readCheckImage(
   photo: string | undefined,
@@ -117,7 +110,7 @@ async function readCheckImage(
     const header = await probe(file, limits);
     return { file, pixels: await decode(file, header, resultSize(header, sizeLimits.preview)) };
   } catch (error) {
-    throw photoFault(photo ?? 'drawn for the check', error);
+    throw unreadable('photo', photo ?? 'drawn for the check', error);
   }
 }
 

@@ -4,7 +4,7 @@ import { decode } from '../../image/decode.ts';
 import { ImageError } from '../../image/errors.ts';
 import { probe } from '../../image/probe.ts';
 import type { ProbeLimits, Raster } from '../../image/types.ts';
-import { faultOf, readBody, shown } from '../httpResponse.ts';
+import { faultOf, readBody, shown } from '../service.ts';
 import type { Fields } from './requests.ts';
 
 /** What an answer says, in the terms that are compared. */
@@ -25,16 +25,17 @@ export const freeFacts: ReadonlySet<string> = new Set(['type', 'credits', 'error
 const maxDepth = 8;
 
 /** Facts that are the values of a result's headers, and headers of which only the presence is the contract. */
-const valueHeaders = ['X-Width', 'X-Height', 'X-Max-Width', 'X-Max-Height']
-  .map((name) => [name, name] as const)
-  .concat([
+const valueHeaders = [
+  ...['X-Width', 'X-Height', 'X-Max-Width', 'X-Max-Height'].map((name) => [name, name] as const),
+  ...([
     ['type', 'X-Type'],
     ['credits', 'X-Credits-Charged'],
-  ]);
-const presentHeaders = ['Type', 'Credits-Charged']
-  .concat(['Top', 'Left', 'Width', 'Height'].map((side) => `Foreground-${side}`))
-  .concat(['Limit', 'Remaining', 'Reset'].map((part) => `RateLimit-${part}`))
-  .map((name) => `X-${name}`);
+  ] as const),
+];
+const presentHeaders = [
+  ...['X-Type', 'X-Credits-Charged', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
+  ...['Top', 'Left', 'Width', 'Height'].map((side) => `X-Foreground-${side}`),
+];
 
 /** The paths of all values of a JSON value; a list counts as its first element. */
 function pathsOf(value: unknown, path = '', depth = 0): string[] {
@@ -71,15 +72,13 @@ function entriesOf(body: Buffer): string {
 }
 
 /** The facts in the headers of a result. */
-function headerFacts(headers: Headers): Fields {
-  const facts: Record<string, string> = {};
-  for (const name of presentHeaders) if (headers.has(name)) facts[name] = 'present';
-  for (const [fact, name] of valueHeaders) {
-    const value = headers.get(name);
-    if (value !== null) facts[fact] = shown(value);
-  }
-  return facts;
-}
+const headerFacts = (headers: Headers): Fields =>
+  Object.fromEntries([
+    ...presentHeaders.filter((name) => headers.has(name)).map((name) => [name, 'present']),
+    ...valueHeaders
+      .filter(([, name]) => headers.has(name))
+      .map(([fact, name]) => [fact, shown(headers.get(name) ?? '')]),
+  ]);
 
 /** The facts in the body of a result, and its image. */
 async function resultOf(
@@ -106,18 +105,15 @@ export async function ask(
   init: RequestInit,
   limits: { readonly timeoutMs: number; readonly image: ProbeLimits; readonly signal: AbortSignal },
 ): Promise<Answer> {
-  const { timeoutMs, image, signal } = limits;
+  const { timeoutMs, image } = limits;
   const timeout = AbortSignal.timeout(timeoutMs);
+  const signal = AbortSignal.any([limits.signal, timeout]);
   const started = performance.now();
   const seconds = () => (performance.now() - started) / 1000;
   const none = (title: string) => ({ status: 0, seconds: seconds(), facts: { 'error title': title } });
   try {
     // A redirect would receive the key.
-    const response = await fetch(url, {
-      ...init,
-      redirect: 'manual',
-      signal: AbortSignal.any([signal, timeout]),
-    });
+    const response = await fetch(url, { ...init, redirect: 'manual', signal });
     const body = await readBody(response, image.maxBytes);
     if (body === undefined) return none(`more than ${image.maxBytes / 1024 ** 2} MB`);
     const { status, headers } = response;
@@ -129,7 +125,7 @@ export async function ask(
     const result = await resultOf(type, body, image);
     return { ...answer, ...result, facts: { ...common, ...headerFacts(headers), ...result.facts } };
   } catch (error) {
-    signal.throwIfAborted();
+    limits.signal.throwIfAborted();
     return none(timeout.aborted ? `no complete answer within ${timeoutMs / 1000} s` : shown(faultOf(error)));
   }
 }

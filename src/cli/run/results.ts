@@ -3,7 +3,7 @@ import { UserError } from '../../errors.ts';
 import { exists, writeAtomically, writeFault } from '../../files.ts';
 import { makeFolder } from '../../folder.ts';
 import { sniff } from '../../image/sniff.ts';
-import { shown } from '../httpResponse.ts';
+import { shown } from '../service.ts';
 
 /** A file to be cut out. */
 export interface Input {

@@ -8,12 +8,12 @@ import { makeFolder } from '../../folder.ts';
 import type { SizeName } from '../../image/size.ts';
 import type { InputFormat } from '../../image/types.ts';
 import { maxFileBytes } from '../../inputLimits.ts';
-import { onStopSignal } from '../../ops/stopSignals.ts';
+import { abortedByStop } from '../../ops/stopSignals.ts';
 import { configureLocalImages } from '../../server/images.ts';
 import type { Output } from '../modelsProgress.ts';
 import type { CutoutFile, Cutter } from './cutter.ts';
 import { promptOf } from './cutter.ts';
-import { isMissing, readInput, readStream } from './files.ts';
+import { readInput, readNamed, readStream } from './files.ts';
 import { findInputs } from './inputs.ts';
 import { openLocalCutter } from './localCutter.ts';
 import { type PlanOptions, planTasks, type Task } from './plan.ts';
@@ -213,13 +213,6 @@ function checkOptions(
   if (review !== undefined) throw new UserError('"-" is one image and cannot be combined with --review.');
 }
 
-async function readMask(file: string): Promise<Uint8Array> {
-  return readInput(file, maxFileBytes).catch((error: unknown) => {
-    const reason = isMissing(error) ? 'There is no such file.' : reasonOf(error);
-    throw new UserError(`The mask ${file} cannot be read: ${reason}`);
-  });
-}
-
 /**
  * `cutout run`: cuts out files without a server, accounts or rate limits, or by a running server. Results that
  * exist are kept, so the same command continues an interrupted run. Resolves with false if anything failed; the
@@ -245,10 +238,8 @@ export async function run(
   if (out !== undefined) makeFolder('output folder', out);
   if (options.review !== undefined) makeFolder('folder for review', options.review);
 
-  const stopping = new AbortController();
-  onStopSignal(() => stopping.abort(new UserError('Stopped.')));
-  const { signal } = stopping;
-  const mask = options.mask === undefined ? undefined : await readMask(options.mask);
+  const { signal } = abortedByStop();
+  const mask = options.mask === undefined ? undefined : await readNamed('mask', options.mask);
   const wanted = { ...options, mask, points: options.point };
   const openCutter = async (): Promise<Cutter> =>
     server === undefined

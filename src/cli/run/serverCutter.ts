@@ -4,12 +4,12 @@ import pRetry, { type RetryContext } from 'p-retry';
 import { z } from 'zod';
 import { noScore } from '../../cutout/uncertaintyScore.ts';
 import { UserError } from '../../errors.ts';
-import { faultOf, readBody, shown } from '../httpResponse.ts';
+import { faultOf, readBody, type Service, serviceAt, shown } from '../service.ts';
 import type { CutoutFile, Cutter, Wanted } from './cutter.ts';
 import { RunError, type RunFormat } from './results.ts';
 
 interface ServerOptions extends Wanted {
-  /** Address of the server, with or without a path before `/v1.0`. */
+  /** Address of the server, as `serviceAt` takes it. */
   readonly server: string;
   readonly apiKey: string | undefined;
   /** Default: `defaultJobs`. */
@@ -118,17 +118,17 @@ async function resultOf(response: Response): Promise<CutoutFile> {
 }
 
 /** Rejects with UserError if the server cannot be reached or does not accept the key. */
-async function checkServer(base: URL, apiKey: string, signal: AbortSignal): Promise<void> {
+async function checkServer({ endpoint, key }: Service, signal: AbortSignal): Promise<void> {
   let response: Response;
   try {
-    response = await fetch(new URL('v1.0/account', base), {
+    response = await fetch(new URL('account', endpoint), {
       redirect: 'manual',
-      headers: { 'X-Api-Key': apiKey, Accept: 'application/json' },
+      headers: { 'X-Api-Key': key, Accept: 'application/json' },
       signal: AbortSignal.any([signal, AbortSignal.timeout(checkMs)]),
     });
   } catch (error) {
     signal.throwIfAborted();
-    throw new UserError(`${base.href} could not be reached (${faultOf(error)}).`);
+    throw new UserError(`${new URL('..', endpoint).href} could not be reached (${faultOf(error)}).`);
   }
   if (response.ok || transient.has(response.status)) return response.body?.cancel();
   throw await failureOf(response);
@@ -166,15 +166,13 @@ async function pause({ error, retryDelay }: RetryContext, signal: AbortSignal): 
 
 class ServerCutter implements Cutter {
   readonly jobs: number;
-  readonly #address: URL;
-  readonly #apiKey: string;
+  readonly #service: Service;
   readonly #wanted: Wanted;
   /** Images in a row that could not be sent. */
   #unreachable = 0;
 
-  constructor(base: URL, apiKey: string, wanted: Wanted, jobs: number) {
-    this.#address = new URL('v1.0/removebg', base);
-    this.#apiKey = apiKey;
+  constructor(service: Service, wanted: Wanted, jobs: number) {
+    this.#service = service;
     this.#wanted = wanted;
     this.jobs = jobs;
   }
@@ -229,12 +227,12 @@ class ServerCutter implements Cutter {
     if (points !== undefined) form.set('subject_points', points);
     if (box !== undefined) form.set('subject_box', box);
     if (mask) form.set('mask_file', new Blob([Uint8Array.from(mask)]), 'mask');
-    const response = await fetch(this.#address, {
+    const response = await fetch(this.#service.endpoint, {
       method: 'POST',
       body: form,
       redirect: 'manual',
       headers: {
-        'X-Api-Key': this.#apiKey,
+        'X-Api-Key': this.#service.key,
         Accept: 'image/*, application/zip',
         'Idempotency-Key': idempotencyKey,
       },
@@ -251,11 +249,7 @@ class ServerCutter implements Cutter {
  */
 export async function openServerCutter(options: ServerOptions): Promise<Cutter> {
   const { server, apiKey, jobs = defaultJobs, signal } = options;
-  if (apiKey === undefined)
-    throw new UserError('Set CUTOUT_API_KEY to the API key of the account on the server.');
-  const base = URL.parse(server.endsWith('/') ? server : `${server}/`);
-  if (!base || !/^https?:$/.test(base.protocol))
-    throw new UserError(`--server must be an http or https address, not "${server}".`);
-  await checkServer(base, apiKey, signal);
-  return new ServerCutter(base, apiKey, options, jobs);
+  const service = serviceAt('--server', server, 'CUTOUT_API_KEY', apiKey);
+  await checkServer(service, signal);
+  return new ServerCutter(service, options, jobs);
 }
