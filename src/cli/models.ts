@@ -32,7 +32,7 @@ import { abortedByStop } from '../ops/stopSignals.ts';
 import { type AddOptions, addNetwork } from './modelsAdd.ts';
 import { listNetworks, listTable, preparedIn } from './modelsList.ts';
 import { type Open, openOnDevice } from './modelsOnDevice.ts';
-import { progressOn } from './modelsProgress.ts';
+import { withProgress } from './modelsProgress.ts';
 import { megabytes, table } from './output.ts';
 
 interface ModelsCommandDependencies {
@@ -102,17 +102,13 @@ class Networks {
     stopped = 'Stopped.',
   ): Promise<T> {
     const entry = await this.find(name);
-    const shown = progressOn(this.given.out, name);
     const form = precision ?? this.form(entry, device);
     const { signal, release } = abortedByStop(stopped);
     const dependencies = this.given.pull ?? pullDependencies();
     const { modelsDir } = this;
-    try {
-      return await work(entry, { modelsDir, form, observer: shown, from, dependencies, signal });
-    } finally {
-      release();
-      shown.done();
-    }
+    return withProgress(this.given.out, name, (observer) =>
+      work(entry, { modelsDir, form, observer, from, dependencies, signal }),
+    ).finally(release);
   }
 
   /** Pulls a network and says that it is ready. */

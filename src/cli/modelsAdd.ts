@@ -26,7 +26,7 @@ import { RequestTelemetry } from '../ops/telemetry.ts';
 import { configureLocalImages } from '../server/images.ts';
 import { openCutout } from '../server/openCutout.ts';
 import { deviceIdsOf, librariesOf, threadsOf } from '../server/openEngine.ts';
-import { type Output, progressOn } from './modelsProgress.ts';
+import { type Output, progressOn, withProgress } from './modelsProgress.ts';
 import { readInput, unreadable } from './run/files.ts';
 
 type Size = Readonly<{ width: number; height: number }>;
@@ -56,47 +56,22 @@ interface AddStreams {
 
 const sizeText = ({ width, height }: Size) => `${width}x${height}`;
 
-/** What a person has to say where the file leaves it open. */
-interface Question<T> {
-  readonly title: string;
-  readonly option: string;
-  readonly choices: string;
-  readonly text: (value: T) => string;
-}
-
-const sizeQuestion: Question<Size> = {
-  title: 'input size',
-  option: '--size',
-  choices: 'WIDTHxHEIGHT',
-  text: sizeText,
-};
-
-const normalisationQuestion: Question<Normalisation> = {
-  title: 'normalisation',
-  option: '--normalise',
-  choices: Object.keys(NORMALISATIONS).join(', '),
-  text: (value) => value,
-};
-
-interface Decided<T> {
-  readonly value: T;
-  readonly because: string;
-}
-
 type Inspected = Awaited<ReturnType<typeof inspectFile>>;
 
-/** What was given, else a guess that is certain or accepted. Throws ModelError `MODEL_UNDECIDED`. */
+/**
+ * What was given, else a guess that is certain or accepted. Throws ModelError `MODEL_UNDECIDED`, which says what the
+ * guess is and how another value is given.
+ */
 function decide<T>(
   given: T | undefined,
   { value, sure, because }: Guess<T>,
-  { title, option, choices, text }: Question<T>,
-  yes: boolean,
-): Decided<T> {
+  { title, option, text, yes }: { title: string; option: string; text: (value: T) => string; yes: boolean },
+): { readonly value: T; readonly because: string } {
   if (given !== undefined) return { value: given, because: 'given' };
   if (sure || yes) return { value, because };
   throw new ModelError(
     'MODEL_UNDECIDED',
-    `The file does not say the ${title}; probably ${text(value)}, because ${because}. Pass ${option} (${choices}), or --yes to accept the guess.`,
+    `The file does not say the ${title}; probably ${text(value)}, because ${because}. Pass ${option}, or --yes to accept the guess.`,
   );
 }
 
@@ -153,12 +128,10 @@ async function writePreview(
   { out, signal }: AddStreams,
 ): Promise<string> {
   const { name } = entry.manifest;
-  const observer = progressOn(out, name);
-  const engine = { ...config.engine, model: name, secondModel: 'off' };
-  const opened = await openCutout(
-    { ...config, engine },
-    { limits, jobs: 1, pull: false, observer, signal },
-  ).finally(() => observer.done());
+  const alone = { ...config, engine: { ...config.engine, model: name, secondModel: 'off' } };
+  const opened = await withProgress(out, name, (observer) =>
+    openCutout(alone, { limits, jobs: 1, pull: false, observer, signal }),
+  );
   try {
     const { bytes } = await opened.cutout(
       { ...plainRequest, source: { kind: 'bytes', bytes: image }, format: 'png', typeLevel: 'none' },
@@ -172,24 +145,25 @@ async function writePreview(
   }
 }
 
-interface Answers {
-  readonly size: Decided<Size>;
-  readonly normalisation: Decided<{ readonly mean: Channels; readonly std: Channels }> & {
-    readonly title: string;
-  };
-}
-
 /** What the options or the file say about the input. Throws ModelError `MODEL_UNDECIDED`. */
 function decideInput(
   { size: givenSize, mean, std, normalise, yes }: AddOptions,
   guesses: Inspected['guesses'],
-): Answers {
-  const size = decide(givenSize, guesses.size, sizeQuestion, yes);
+) {
+  const title = 'input size';
+  const size = decide(givenSize, guesses.size, {
+    title,
+    option: '--size (WIDTHxHEIGHT)',
+    text: sizeText,
+    yes,
+  });
   if (mean && std) {
     const title = `mean ${mean.join(', ')}, deviation ${std.join(', ')}`;
     return { size, normalisation: { value: { mean, std }, title, because: 'given' } };
   }
-  const { value, because } = decide(normalise, guesses.normalisation, normalisationQuestion, yes);
+  const option = `--normalise (${Object.keys(NORMALISATIONS).join(', ')})`;
+  const wanted = { title: 'normalisation', option, text: (value: Normalisation) => value, yes };
+  const { value, because } = decide(normalise, guesses.normalisation, wanted);
   return { size, normalisation: { value: NORMALISATIONS[value], title: value, because } };
 }
 
@@ -232,12 +206,11 @@ export async function addNetwork(
     describeAdded(modelsDir, inspected, { name, title, input, trainedOn, licence, output });
   // The check says what the output is, before the manifest is kept.
   const draft = describe('probability');
-  const observer = progressOn(out, name);
   const device = deviceOfTrial(config.engine);
   const form = floatFormFor(draft.manifest, device);
-  const pull = { modelsDir, form, observer, dependencies: pullDependencies(), signal };
+  const pull = { modelsDir, form, dependencies: pullDependencies(), signal };
   try {
-    await pullNetwork(draft, pull).finally(() => observer.done());
+    await withProgress(out, name, (observer) => pullNetwork(draft, { ...pull, observer }));
     const guessed = inspected.guesses.output;
     const stated =
       options.output === undefined
@@ -263,7 +236,8 @@ export async function addNetwork(
     );
   } catch (error) {
     // Another process added the name first and owns the folder.
-    if (!(error instanceof ModelError && error.code === 'MODEL_EXISTS')) await removeNetwork(draft, pull);
+    if (!(error instanceof ModelError && error.code === 'MODEL_EXISTS'))
+      await removeNetwork(draft, { ...pull, observer: progressOn(out, name) });
     throw error;
   }
 }

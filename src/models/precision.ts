@@ -7,20 +7,6 @@ import type { Manifest } from './manifest.ts';
 /** Values of CUTOUT_PRECISION. */
 type PrecisionSetting = 'auto' | 'fp32' | 'int8' | 'bf16';
 
-/** CUTOUT_OPERATORS: the faster operators as measured, ONNX Runtime's, or Cutout's for a named instruction set. */
-type OperatorsSetting =
-  | 'auto'
-  | 'off'
-  | 'amx_int8'
-  | 'avx512_vnni'
-  | 'avx_vnni'
-  | 'avx512'
-  | 'avx2'
-  | 'amx_bf16'
-  | 'avx512_bf16'
-  | 'i8mm'
-  | 'asimddp';
-
 /** Instructions for dot products of 8-bit integers with 32-bit sums, named as in native/core/cpu.h. */
 const DOT_PRODUCTS: readonly string[] = ['amx_int8', 'avx512_vnni', 'avx_vnni', 'i8mm', 'asimddp'];
 
@@ -55,12 +41,25 @@ export interface PrecisionChoice {
 export interface PrecisionQuestion {
   readonly device: Provider;
   readonly requested: PrecisionSetting;
-  readonly requestedOperators: OperatorsSetting;
+  /** CUTOUT_OPERATORS: auto, the faster ones as measured; off, ONNX Runtime's; or Cutout's for this instruction set. */
+  readonly requestedOperators: string;
   /** Of this processor (NativeModule.versions). */
   readonly instructionSets: readonly string[];
   /** Those that Cutout has operators for, best first (NativeModule.versions). */
   readonly operators: readonly string[];
 }
+
+/** Returns what the settings ask for on this processor. */
+export const questionOf = (
+  settings: { device: Provider; precision: PrecisionSetting; operators: string },
+  { instructionSets, operators }: Pick<PrecisionQuestion, 'instructionSets' | 'operators'>,
+): PrecisionQuestion => ({
+  device: settings.device,
+  requested: settings.precision,
+  requestedOperators: settings.operators,
+  instructionSets,
+  operators,
+});
 
 /** Returns what a network is prepared as for a choice. */
 export const formFor = ({

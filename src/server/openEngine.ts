@@ -11,7 +11,13 @@ import { networkFiles } from '../models/layout.ts';
 import { findFor, preparedFacts, secondModelOf, specOf } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
 import { processorKey } from '../models/optimised.ts';
-import { choosePrecision, formFor, type PrecisionChoice, refusedText } from '../models/precision.ts';
+import {
+  choosePrecision,
+  formFor,
+  type PrecisionChoice,
+  questionOf,
+  refusedText,
+} from '../models/precision.ts';
 import { loadWithNotices, openNetwork } from './openNetwork.ts';
 import { openSelector } from './openSelector.ts';
 import { isAbsent, openSubjectTypes } from './openSubjectTypes.ts';
@@ -76,14 +82,10 @@ interface LocatedNetwork {
 }
 
 /** Finds a network's files. Rejects with ModelError. */
-async function locate(
-  name: string,
-  { modelsDir, device, precision: requested, operators: requestedOperators }: EngineConfig,
-  { instructionSets, operators: known }: Versions,
-): Promise<LocatedNetwork> {
+async function locate(name: string, config: EngineConfig, versions: Versions): Promise<LocatedNetwork> {
+  const { modelsDir } = config;
   const { manifest } = await findFor(name, { modelsDir });
-  const question = { device, requested, requestedOperators, instructionSets, operators: known };
-  const choice = choosePrecision(manifest, question);
+  const choice = choosePrecision(manifest, questionOf(config, versions));
   const form = formFor(choice);
   const { operators } = choice;
   const located = specOf(manifest, networkFiles(modelsDir, manifest, form).prepared);

@@ -10,7 +10,7 @@ import { rememberRun } from '../../models/measured.ts';
 import type { Observer } from '../../models/observer.ts';
 import { formFor, formsOf, operatorsOf, type PrecisionChoice } from '../../models/precision.ts';
 import { deviceIdsOf, type librariesOf, relayTo, threadsOf } from '../../server/openEngine.ts';
-import { type Output, progressOn } from '../modelsProgress.ts';
+import { type Output, progressOn, withProgress } from '../modelsProgress.ts';
 import { type Measured, runCount } from './report.ts';
 
 /** What an engine is opened with. */
@@ -45,9 +45,11 @@ function openEngine({ native, libraries, config }: Bench, observer: Observer): E
 
 /** Opens the device alone. Rejects with EngineError if it cannot be used. */
 export async function findGpus(bench: Bench): Promise<void> {
-  const engine = openEngine(bench, progressOn(bench.err, bench.config.model));
-  bench.onGpus(engine.gpus());
-  await engine.close(0);
+  await withProgress(bench.err, bench.config.model, async (observer) => {
+    const engine = openEngine(bench, observer);
+    bench.onGpus(engine.gpus());
+    await engine.close(0);
+  });
 }
 
 /** The forms of a network on this device, the one in use first, so that its errors are reported even if another fails. */
