@@ -2,7 +2,6 @@ import path from 'node:path';
 import type { Config } from '../config/readConfig.ts';
 import { plainRequest } from '../cutout/request.ts';
 import { loadAddon } from '../engine/addon.ts';
-import { createEngine } from '../engine/engine.ts';
 import { EngineError, type Pixels } from '../engine/types.ts';
 import { UserError } from '../errors.ts';
 import { writeAtomically } from '../files.ts';
@@ -12,7 +11,14 @@ import { sampleImage } from '../image/sampleImage.ts';
 import { resultSize, sizeLimits } from '../image/size.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import { maxFileBytes } from '../inputLimits.ts';
-import { checkName, describeAdded, inspectFile, keepManifest, nameFrom } from '../models/add.ts';
+import {
+  checkName,
+  describeAdded,
+  type Inspected,
+  inspectFile,
+  keepManifest,
+  nameFrom,
+} from '../models/add.ts';
 import type { CatalogueEntry } from '../models/catalogue.ts';
 import { ModelError } from '../models/error.ts';
 import { type Guess, NORMALISATIONS, type Normalisation } from '../models/guess.ts';
@@ -20,12 +26,13 @@ import { networkFiles } from '../models/layout.ts';
 import { floatFormFor, specOf } from '../models/locate.ts';
 import type { Manifest } from '../models/manifest.ts';
 import { rememberRun } from '../models/measured.ts';
+import type { Observer } from '../models/observer.ts';
 import { pullDependencies, pullNetwork, removeNetwork } from '../models/pull.ts';
 import { type Trial, tryNetwork } from '../models/trial.ts';
 import { RequestTelemetry } from '../ops/telemetry.ts';
 import { configureLocalImages } from '../server/images.ts';
 import { openCutout } from '../server/openCutout.ts';
-import { deviceIdsOf, librariesOf, threadsOf } from '../server/openEngine.ts';
+import { deviceIdsOf, startEngine } from '../server/openEngine.ts';
 import { type Output, progressOn, withProgress } from './modelsProgress.ts';
 import { readInput, unreadable } from './run/files.ts';
 
@@ -55,8 +62,6 @@ interface AddStreams {
 }
 
 const sizeText = ({ width, height }: Size) => `${width}x${height}`;
-
-type Inspected = Awaited<ReturnType<typeof inspectFile>>;
 
 /**
  * What was given, else a guess that is certain or accepted. Throws ModelError `MODEL_UNDECIDED`, which says what the
@@ -98,19 +103,14 @@ async function check(
   stated: { readonly value: Manifest['output'] | undefined; readonly because: string | undefined },
   pixels: Pixels,
   { engine: config }: Config,
+  observer: Observer,
 ): Promise<Trial & { readonly file: string }> {
   const { manifest } = entry;
   const device = deviceOfTrial(config);
   const form = floatFormFor(manifest, device);
   const file = networkFiles(config.modelsDir, manifest, form).prepared;
-  const engine = createEngine(loadAddon(), {
-    ...threadsOf(config),
-    ...(await librariesOf({ ...config, device })),
-    provider: device,
-    deviceIds: deviceIdsOf(config).slice(0, 1),
-    queueLimit: 1,
-    idleReleaseMs: 0,
-  });
+  const deviceIds = deviceIdsOf(config).slice(0, 1);
+  const engine = await startEngine(loadAddon(), { ...config, device, deviceIds, batchMax: 1 }, observer);
   try {
     const spec = { ...specOf(manifest, file), fp16: form === 'fp16' };
     return { ...(await tryNetwork(engine, spec, stated.value, stated.because, pixels)), file };
@@ -216,7 +216,9 @@ export async function addNetwork(
       options.output === undefined
         ? { value: guessed.value, because: guessed.because }
         : { value: options.output, because: undefined };
-    const trial = await check(draft, stated, image.pixels, config).catch((error: unknown) => {
+    const trial = await withProgress(out, name, (observer) =>
+      check(draft, stated, image.pixels, config, observer),
+    ).catch((error: unknown) => {
       throw withSizeHint(error, inspected, size.value);
     });
     const entry = describe(trial.output);

@@ -119,7 +119,7 @@ const batchDelayMs = 2;
 const levels = ['verbose', 'info', 'warning', 'error', 'fatal'];
 
 /** Sends what ONNX Runtime logs on a GPU to the operator. */
-export const relayTo =
+const relayTo =
   (observer: Observer) =>
   ({ level, text }: RuntimeMessage): void =>
     observer.notice(`ONNX Runtime, ${levels[level] ?? level}: ${text}`);
@@ -170,17 +170,16 @@ async function openSecond(
 }
 
 /** Starts the threads of an engine for these settings. */
-async function startEngine(
+export async function startEngine(
   native: NativeModule,
   config: EngineConfig,
-  threads: Threads,
   observer: Observer,
 ): Promise<Engine> {
   const { device } = config;
   return createEngine(
     native,
     {
-      ...threads,
+      ...threadsOf(config),
       ...(await librariesOf(config)),
       provider: device,
       deviceIds: deviceIdsOf(config),
@@ -256,7 +255,7 @@ export async function openEngine(config: EngineConfig, start: StartOptions): Pro
   const refused = refusedText(versions);
   if (refused !== undefined) observer.notice(refused);
   const threads = threadsOf(config);
-  const engine = await startEngine(native, config, threads, observer);
+  const engine = await startEngine(native, config, observer);
   start.onEngine?.(engine);
   const giveUp = () => void engine.close(0);
   signal.addEventListener('abort', giveUp, { once: true });

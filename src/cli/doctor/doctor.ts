@@ -100,7 +100,7 @@ class Doctor {
     const choice = entry && versions && (await this.#choose(entry, versions));
     const refused = versions && refusedText(versions);
     if (refused !== undefined) this.warnings.push(refused);
-    const bench = native && libraries && this.#bench(native, libraries);
+    const bench = native && libraries && this.#bench(native);
     const measured = bench && entry && choice ? await this.#measure(bench, entry, choice, measures) : [];
     const inUse = measured.find(({ used }) => used);
     this.#compare(inUse, measured);
@@ -138,12 +138,12 @@ class Doctor {
     };
   }
 
-  #bench(native: NativeModule, libraries: Bench['libraries']): Bench {
+  #bench(native: NativeModule): Bench {
     const { catalogueDir, err } = this.#dependencies;
     const onGpus = (gpus: readonly Gpu[]) => {
       this.#gpus = gpus;
     };
-    return { native, libraries, config: this.#config.engine, catalogueDir, err, onGpus };
+    return { native, config: this.#config.engine, catalogueDir, err, onGpus };
   }
 
   async #choose({ manifest }: CatalogueEntry, versions: Versions): Promise<PrecisionChoice | undefined> {
