@@ -37,11 +37,6 @@ async function models(config: Config): Promise<Command> {
   });
 }
 
-async function runtime(config: Config): Promise<Command> {
-  const { runtimeCommand } = await import('./runtime.ts');
-  return runtimeCommand({ runtimesDir: config.engine.runtimesDir, out: stdout });
-}
-
 function positive(text: string): number {
   if (!/^[1-9]\d{0,2}$/.test(text))
     throw new InvalidArgumentError('It must be a whole number from 1 to 999.');
@@ -174,18 +169,10 @@ function doctorCommand(config: Config): Command {
     });
 }
 
-/** The commands on networks and on libraries for a GPU; the modules of a group are loaded only if it is asked for. */
-async function groupCommands(config: Config): Promise<Command[]> {
-  const groups = [
-    ['models', 'networks: list, pull, verify, prepare, add, remove', models],
-    ['runtime', 'libraries for a GPU: install', runtime],
-  ] as const;
-  return Promise.all(
-    groups.map(async ([name, description, load]) => {
-      const group = asked === name ? await load(config) : new Command(name);
-      return group.description(description);
-    }),
-  );
+/** A group of commands, whose modules are loaded only if it is asked for. */
+async function group(name: string, description: string, load: () => Promise<Command>): Promise<Command> {
+  const command = asked === name ? await load() : new Command(name);
+  return command.description(description);
 }
 
 /** Adds every command but `serve`. */
@@ -202,7 +189,11 @@ export async function addCommands(program: Command, config: Config, shared: Shar
   const commands = [
     runCommand(config, shared),
     checkCommand(config),
-    ...(await groupCommands(config)),
+    await group('models', 'networks: list, pull, verify, prepare, add, remove', () => models(config)),
+    await group('runtime', 'libraries for a GPU: install', async () => {
+      const { runtimeCommand } = await import('./runtime.ts');
+      return runtimeCommand({ runtimesDir: config.engine.runtimesDir, out: stdout });
+    }),
     ...accountsCommands({ open, out: stdout }),
     ...storeCommands({ options: config.store, out: stdout }),
     consoleCommand(config, open),

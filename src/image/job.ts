@@ -1,5 +1,5 @@
 import type { OutputInfo, Sharp } from 'sharp';
-import { ImageError, imageErrorFrom, orNoThread, otherSize } from './errors.ts';
+import { cannotRead, ImageError, imageErrorFrom, orNoThread, otherSize } from './errors.ts';
 import type { Dimensions, JobLimits } from './types.ts';
 
 /** Milliseconds that a job may take whatever its size, and for each megapixel: some tens of times what it should. */
@@ -66,6 +66,6 @@ export async function decodePixels(
   }
   const { data, info } = result;
   if (info.width !== width || info.height !== height || data.length !== width * height * channels)
-    throw new ImageError('failed_to_read_image', otherSize);
+    throw cannotRead(otherSize);
   return new Uint8Array(data.buffer, data.byteOffset, data.length);
 }

@@ -1,7 +1,7 @@
 import { unzipSync } from 'fflate';
 import { z } from 'zod';
 import { decode } from '../../image/decode.ts';
-import { ImageError } from '../../image/errors.ts';
+import { cannotRead, ImageError } from '../../image/errors.ts';
 import { probe } from '../../image/probe.ts';
 import type { ProbeLimits, Raster } from '../../image/types.ts';
 import { faultOf, readBody, shown } from '../service.ts';
@@ -66,7 +66,7 @@ function entriesOf(body: Buffer): string {
   try {
     unzipSync(body, { filter: ({ name }) => names.push(shown(name)) < 0 });
   } catch (error) {
-    throw new ImageError('failed_to_read_image', 'The ZIP cannot be read.', error);
+    throw cannotRead('The ZIP cannot be read.', error);
   }
   return names.slice(0, 20).join(', ');
 }

@@ -1,4 +1,4 @@
-import { ImageError } from '../errors.ts';
+import { cannotRead } from '../errors.ts';
 import { tooManyParts, tooMuchWork } from './partLimits.ts';
 
 /** Pages, one behind the other. */
@@ -26,8 +26,6 @@ const [WIDTH, LENGTH, BITS, SAMPLES, STRIPS, STRIP_BYTES, TILE_WIDTH, TILE_LENGT
   256, 257, 258, 277, 273, 279, 322, 323, 324, 325,
 ] as const;
 const stripTags: ReadonlySet<number> = new Set([STRIPS, STRIP_BYTES, TILES, TILE_BYTES]);
-
-const cannotRead = (detail: string) => new ImageError('failed_to_read_image', detail);
 
 /** Numbers of the file in its byte order, 0 beyond its end, with the widths of TIFF or BigTIFF. */
 export class TiffReader {
