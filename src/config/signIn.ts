@@ -75,16 +75,11 @@ export type SignInConfig = Values<typeof signInSettings>;
 /** Each list needs one entry per provider. Throws UserError. */
 export function checkProviders(values: SignInConfig): void {
   requireTogether(signInSettings, values, ['oidcIssuer', 'oidcClientId']);
-  const { oidcIssuer, oidcClientId, oidcClientSecret, oidcName } = values;
-  const lists = { oidcClientId, oidcClientSecret, oidcName };
-  for (const [name, entries] of Object.entries(lists) as [
-    keyof typeof lists,
-    readonly string[] | undefined,
-  ][]) {
-    const { variable } = signInSettings[name];
-    if (entries && entries.length !== oidcIssuer?.length)
-      throw new UserError(`${variable} must have as many entries as CUTOUT_OIDC_ISSUER.`);
-  }
+  for (const name of ['oidcClientId', 'oidcClientSecret', 'oidcName'] as const)
+    if (values[name] && values[name].length !== values.oidcIssuer?.length)
+      throw new UserError(
+        `${signInSettings[name].variable} must have as many entries as CUTOUT_OIDC_ISSUER.`,
+      );
 }
 
 /** The callback needs a public address. Throws UserError. */
@@ -98,13 +93,12 @@ export function checkOperators({ oidcIssuer, oidcOperators, oidcOperatorClaim }:
   const count = oidcIssuer?.length ?? 0;
   if (count === 0) return;
   const rules = [
-    ...oidcOperators.map((each) => ({ ...each, name: 'oidcOperators', text: each.email }) as const),
+    ...oidcOperators.map(({ provider, email }) => ['CUTOUT_OIDC_OPERATORS', provider, email] as const),
     ...(oidcOperatorClaim ?? []).map(
-      (each) => ({ ...each, name: 'oidcOperatorClaim', text: `${each.name}=${each.value}` }) as const,
+      ({ provider, name, value }) => ['CUTOUT_OIDC_OPERATOR_CLAIM', provider, `${name}=${value}`] as const,
     ),
   ];
-  for (const { name, provider, text } of rules) {
-    const { variable } = signInSettings[name];
+  for (const [variable, provider, text] of rules) {
     if (provider === undefined && count > 1)
       throw new UserError(
         `${variable} must name the provider of ${text}, because there are ${count} providers in CUTOUT_OIDC_ISSUER: for example 1:${text} for the first.`,

@@ -168,7 +168,7 @@ function encodersOf(
   };
 }
 
-const contentTypes = {
+export const contentTypes = {
   png: 'image/png',
   jpg: 'image/jpeg',
   webp: 'image/webp',
