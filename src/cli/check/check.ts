@@ -5,7 +5,7 @@ import { configureImages } from '../../server/images.ts';
 import { readNamed } from '../run/files.ts';
 import { type Service, serviceAt } from '../service.ts';
 import { type Answer, ask } from './answer.ts';
-import { compare, type Difference, sameSubject } from './compare.ts';
+import { compare, type Row, sameSubject } from './compare.ts';
 import { bodyOf, type CheckRequest, type Fields, plain, requestsFor } from './requests.ts';
 
 /** Options of the command, as commands.ts describes them. */
@@ -17,22 +17,6 @@ export interface CheckOptions {
   readonly timeout: number;
   readonly json: boolean;
   readonly dryRun: boolean;
-}
-
-interface Streams {
-  readonly out: NodeJS.WritableStream;
-  readonly err: NodeJS.WritableStream;
-  /** Ends the check. */
-  readonly signal: AbortSignal;
-}
-
-interface Row {
-  readonly request: string;
-  readonly here: Answer;
-  readonly there: Answer;
-  readonly differences: readonly Difference[];
-  /** Mean difference of the images, of 255. */
-  readonly mean?: number | undefined;
 }
 
 /** As many requests in a row that one of the services does not answer end the check. */
@@ -64,13 +48,13 @@ function describeRow({ request, here, there, differences, mean }: Row): string {
 
 /**
  * `cutout check`: sends the same requests to this service and to another one and lists what differs. Resolves with
- * whether a client can notice nothing of it. Rejects with UserError if nothing can be compared.
+ * whether a client can notice nothing of it. Rejects with UserError if nothing can be compared, or with the reason of `signal`.
  */
 export async function check(
   file: string | undefined,
   { against, server, full, field, timeout, json, dryRun }: CheckOptions,
   { accounts }: Pick<Config, 'accounts'>,
-  { out, err, signal }: Streams,
+  { out, err, signal }: Record<'out' | 'err', NodeJS.WritableStream> & { readonly signal: AbortSignal },
 ): Promise<boolean> {
   const requests = requestsFor(full);
   const count = (kind: CheckRequest['expects']) => requests.filter(({ expects }) => expects === kind).length;
@@ -102,13 +86,12 @@ export async function check(
     // One after the other, so that their times are comparable.
     const here = await send(own, request);
     const there = await send(other, request);
-    const { differences, mean } = compare(request, here, there, isSame);
+    const row = compare(request, here, there, isSame);
     if (request === plain) {
       assertUsable(own, here);
       assertUsable(other, there);
-      isSame = mean !== undefined && mean < sameSubject;
+      isSame = row.mean !== undefined && row.mean < sameSubject;
     }
-    const row = { request: request.name, here, there, differences, mean };
     rows.push(row);
     if (!json) out.write(describeRow(row));
     unanswered = here.status === 0 || there.status === 0 ? unanswered + 1 : 0;
