@@ -83,17 +83,13 @@ export function assertDimensions(
 ): void {
   const legal = (side: number) => Number.isSafeInteger(side) && side >= 1;
   if (!legal(width) || !legal(height)) throw new ImageError('invalid_dimensions', dimensionsUnreadable);
-  if (width * height > maxPixels) {
-    const megapixels = Math.ceil((width * height) / 1e6);
-    throw new ImageError(
-      'resolution_too_high',
-      `Input image has ${megapixels} megapixels, maximum supported input resolution is ${maxPixels / 1e6} megapixels`,
+  const tooHigh = (text: string) => new ImageError('resolution_too_high', `Input image has ${text}`);
+  if (width * height > maxPixels)
+    throw tooHigh(
+      `${Math.ceil((width * height) / 1e6)} megapixels, maximum supported input resolution is ${maxPixels / 1e6} megapixels`,
     );
-  }
-  if (Math.max(width, height) > maxImageSide) {
-    throw new ImageError(
-      'resolution_too_high',
-      `Input image has ${width} × ${height} pixels, a side may have at most ${maxImageSide}. Scale the image down or cut it.`,
+  if (Math.max(width, height) > maxImageSide)
+    throw tooHigh(
+      `${width} × ${height} pixels, a side may have at most ${maxImageSide}. Scale the image down or cut it.`,
     );
-  }
 }

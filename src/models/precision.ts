@@ -1,6 +1,6 @@
 import type { Form, Precision } from '../compiler/form.ts';
 import type { Provider } from '../engine/types.ts';
-import { ModelError } from './error.ts';
+import { unsupported } from './error.ts';
 import { floatFormFor } from './locate.ts';
 import type { Manifest } from './manifest.ts';
 
@@ -108,8 +108,7 @@ function chooseOperators(
   if (requestedOperators === 'auto') return best === undefined ? {} : { operators: best };
   if (known.includes(requestedOperators)) return { operators: requestedOperators };
   const other = operators.includes(requestedOperators) ? `precision than ${precision}` : 'processor';
-  throw new ModelError(
-    'MODEL_UNSUPPORTED',
+  throw unsupported(
     `CUTOUT_OPERATORS=${requestedOperators} is for another ${other}: here it can be ${['auto', 'off', ...known].join(', ')}.`,
   );
 }
@@ -122,10 +121,7 @@ function bf16Choice(question: PrecisionQuestion, because: string): PrecisionChoi
     question.requestedOperators === 'off'
       ? 'needs operators of Cutout: set CUTOUT_OPERATORS to auto, or'
       : 'needs a processor with dot products of bf16 (AMX or AVX-512 BF16):';
-  throw new ModelError(
-    'MODEL_UNSUPPORTED',
-    `CUTOUT_PRECISION=bf16 ${reason} set CUTOUT_PRECISION to auto or fp32.`,
-  );
+  throw unsupported(`CUTOUT_PRECISION=bf16 ${reason} set CUTOUT_PRECISION to auto or fp32.`);
 }
 
 /** Whether bf16 is good and fast enough to be taken without being asked for. */
@@ -152,17 +148,13 @@ export function choosePrecision(manifest: Manifest, question: PrecisionQuestion)
       const form = floatFormFor(manifest, device);
       return { precision: manifest.file.precision, form, because: `the device ${device}` };
     }
-    throw new ModelError(
-      'MODEL_UNSUPPORTED',
-      `CUTOUT_PRECISION=${requested} is for the device cpu: on ${device}, leave it at auto.`,
-    );
+    throw unsupported(`CUTOUT_PRECISION=${requested} is for the device cpu: on ${device}, leave it at auto.`);
   }
   const dotProduct = dotProductOf(instructionSets);
   if (requested === 'fp32') return { precision: 'fp32', because: 'CUTOUT_PRECISION=fp32' };
   if (requested === 'int8') {
     if (manifest.int8 === undefined) {
-      throw new ModelError(
-        'MODEL_UNSUPPORTED',
+      throw unsupported(
         `The network ${manifest.name} has no 8-bit form: set CUTOUT_PRECISION to auto or fp32.`,
       );
     }
