@@ -1,4 +1,4 @@
-import { apiKey, integer, listenHost, oneOf, webAddress } from './parsers.ts';
+import { apiKey, integer, list, listenHost, oneOf, webAddress } from './parsers.ts';
 import { optional, type Settings, setting, type Values } from './types.ts';
 
 /** A key in the address would appear in messages about it, so it is refused; headers carry keys. */
@@ -9,19 +9,13 @@ const collector = (text: string): string => {
   return text;
 };
 
-const headers = (text: string): Readonly<Record<string, string>> =>
-  Object.freeze(
-    Object.fromEntries(
-      text
-        .split(',')
-        .filter((pair) => pair.trim() !== '')
-        .map((pair) => {
-          const [, name, value] = /^\s*([A-Za-z0-9-]+)=([\x20-\x7e]+)$/.exec(pair) ?? [];
-          if (!name || !value) throw new Error('headers like Name=value, several with commas');
-          return [name, value.trim()];
-        }),
-    ),
-  );
+const header = (text: string): readonly [string, string] => {
+  const [, name, value] = /^([A-Za-z0-9-]+)=([\x20-\x7e]+)$/.exec(text) ?? [];
+  if (!name || !value) throw new Error();
+  return [name, value];
+};
+const headerList = list(header, 'headers like Name=value, several with commas');
+const headers = (text: string) => Object.freeze(Object.fromEntries(headerList(text)));
 
 export const observeSettings = {
   metricsPort: optional('CUTOUT_METRICS_PORT', integer(0, 65535)).help(

@@ -5,9 +5,8 @@ import { RequestTelemetry } from '../../ops/telemetry.ts';
 import { openCutout } from '../../server/openCutout.ts';
 import { type Output, withProgress } from '../modelsProgress.ts';
 import type { Cutter, Wanted } from './cutter.ts';
-import { promptOf } from './cutter.ts';
 
-interface LocalOptions extends Pick<CutoutRequest, 'size'>, Omit<Wanted, 'size'> {
+interface LocalOptions extends Wanted {
   readonly limits: ProbeLimits;
   readonly jobs?: number | undefined;
   /** Fetches a missing network. */
@@ -19,9 +18,8 @@ interface LocalOptions extends Pick<CutoutRequest, 'size'>, Omit<Wanted, 'size'>
 /** Cuts out in this process, without accounts and limits. Rejects with ModelError or EngineError. */
 export async function openLocalCutter(
   config: Config,
-  { size, lossless, mask, points, box, limits, jobs: wanted, pull, err, signal }: LocalOptions,
+  { size, lossless, mask, prompt, limits, jobs: wanted, pull, err, signal }: LocalOptions,
 ): Promise<Cutter> {
-  const prompt = promptOf(points, box);
   const opened = await withProgress(err, config.engine.model, (observer) =>
     openCutout(config, { limits, jobs: wanted, pull, observer, signal }),
   );

@@ -5,14 +5,14 @@ import type { Config } from '../../config/readConfig.ts';
 import { UserError } from '../../errors.ts';
 import { checkWritable, reasonToWrite } from '../../files.ts';
 import { makeFolder } from '../../folder.ts';
+import type { SubjectPrompt } from '../../geometry/subjectPrompt.ts';
 import type { SizeName } from '../../image/size.ts';
 import type { InputFormat } from '../../image/types.ts';
 import { maxFileBytes } from '../../inputLimits.ts';
 import { abortedByStop } from '../../ops/stopSignals.ts';
 import { configureLocalImages } from '../../server/images.ts';
 import type { Output } from '../modelsProgress.ts';
-import type { CutoutFile, Cutter } from './cutter.ts';
-import { promptOf } from './cutter.ts';
+import { type CutoutFile, type Cutter, promptOf } from './cutter.ts';
 import { readInput, readNamed, readStream } from './files.ts';
 import { findInputs } from './inputs.ts';
 import { openLocalCutter } from './localCutter.ts';
@@ -198,19 +198,18 @@ async function cutFiles(
 
 function checkOptions(
   names: readonly string[],
-  { out, server, pull, report, review, format, lossless, mask, point, box }: RunOptions,
+  prompt: SubjectPrompt | undefined,
+  options: RunOptions,
 ): void {
+  const { server, pull, format, lossless, mask } = options;
   if (lossless && format !== 'webp') throw new UserError('--lossless needs --format webp.');
-  if (mask !== undefined && promptOf(point, box))
-    throw new UserError('--mask cannot be combined with --point or --box.');
-  promptOf(point, box);
+  if (mask !== undefined && prompt) throw new UserError('--mask cannot be combined with --point or --box.');
   if (server !== undefined && pull) throw new UserError('--pull has no effect with --server.');
   if (!names.includes('-')) return;
   if (names.length > 1) throw new UserError('"-" reads one image and must be the only input.');
-  if (out !== undefined)
-    throw new UserError('"-" writes to standard output and cannot be combined with --out.');
-  if (report !== undefined) throw new UserError('"-" is one image and cannot be combined with --report.');
-  if (review !== undefined) throw new UserError('"-" is one image and cannot be combined with --review.');
+  for (const name of ['out', 'report', 'review'] as const)
+    if (options[name] !== undefined)
+      throw new UserError(`"-" writes one image to standard output and cannot be combined with --${name}.`);
 }
 
 /**
@@ -224,7 +223,8 @@ export async function run(
   config: Config,
   streams: Streams,
 ): Promise<boolean> {
-  checkOptions(names, options);
+  const prompt = promptOf(options.point, options.box);
+  checkOptions(names, prompt, options);
   const { err } = streams;
   const { server, out } = options;
   const limits = { ...configureLocalImages(), maxBytes };
@@ -240,7 +240,7 @@ export async function run(
 
   const { signal } = abortedByStop();
   const mask = options.mask === undefined ? undefined : await readNamed('mask', options.mask);
-  const wanted = { ...options, mask, points: options.point };
+  const wanted = { ...options, mask, points: options.point, prompt };
   const openCutter = async (): Promise<Cutter> =>
     server === undefined
       ? openLocalCutter(config, { ...wanted, limits, err, signal })
