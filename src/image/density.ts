@@ -29,10 +29,7 @@ function fromPhys(bytes: Buffer): Density | undefined {
   return;
 }
 
-/**
- * Tags XResolution, YResolution (rationals) and ResolutionUnit of IFD 0 of a TIFF structure (TIFF 6.0,
- * section 2).
- */
+/** Tags XResolution, YResolution (rationals) and ResolutionUnit of IFD 0 of a TIFF structure (TIFF 6.0, section 2). */
 function fromTiff(tiff: Uint8Array): Density | undefined {
   const file = new TiffReader(tiff);
   const rational = (at: number) => file.number(at, 4) / file.number(at + 4, 4);

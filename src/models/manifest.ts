@@ -133,10 +133,7 @@ export const manifestSchema = z.strictObject({
 export type Manifest = Readonly<z.infer<typeof manifestSchema>>;
 export type Source = Manifest['source'];
 
-/**
- * Reads and validates a manifest. Rejects with ModelError `MODEL_UNSUPPORTED`, whose message names file and
- * field.
- */
+/** Reads and validates a manifest. Rejects with ModelError `MODEL_UNSUPPORTED`, whose message names file and field. */
 export async function readManifest(file: string): Promise<Manifest> {
   const text = await readFile(file, 'utf8').catch((cause: unknown) => {
     throw unsupported(`The manifest ${file} cannot be read.`, cause);

@@ -49,10 +49,7 @@ export interface RunOptions extends PlanOptions {
   readonly box?: string;
 }
 
-/**
- * The limit of uploads does not apply to local files; this one keeps an unsuitable file from being read
- * completely.
- */
+/** The limit of uploads does not apply to local files; this one keeps an unsuitable file from being read completely. */
 const maxBytes = 1024 ** 3;
 
 /** Largest input: a server reads no larger upload. */

@@ -1,10 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { scannedBytesPerTurn, tooManyParts, tooMuchWork } from './partLimits.ts';
 
-/**
- * An ICC profile has at most 255 segments; a file within the size limit has at most some hundreds of full
- * ones.
- */
+/** An ICC profile has at most 255 segments; a file within the size limit has at most some hundreds of full ones. */
 const maxSegments = 10_000;
 
 /** Progressive encoders write 10 scans, those that search for the best order of them up to some tens. */
