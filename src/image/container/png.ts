@@ -30,21 +30,15 @@ function mostData(header: Buffer): number {
   return maxPacking * height * (row + 4) + spareBytes;
 }
 
+const number = (type: string): number => Buffer.from(type, 'latin1').readUInt32BE();
+
+const [IDAT, IEND, ZTXT, ITXT] = [number('IDAT'), number('IEND'), number('zTXt'), number('iTXt')] as const;
 /** Ancillary chunks that affect the result. An image has at most one of each. */
-const used: ReadonlySet<string> = new Set([
-  'tRNS',
-  'iCCP',
-  'gAMA',
-  'cHRM',
-  'sRGB',
-  'pHYs',
-  'eXIf',
-  'sBIT',
-  'bKGD',
-  'cICP',
-]);
+const used: ReadonlySet<number> = new Set(
+  ['tRNS', 'iCCP', 'gAMA', 'cHRM', 'sRGB', 'pHYs', 'eXIf', 'sBIT', 'bKGD', 'cICP'].map(number),
+);
 /** Bit 5 of the type's first letter (PNG, section 5.4). */
-const isCritical = (type: string): boolean => (type.charCodeAt(0) & 0x20) === 0;
+const isCritical = (type: number): boolean => (type & 0x20000000) === 0;
 
 export interface PngChunk {
   readonly type: string;
@@ -54,10 +48,11 @@ export interface PngChunk {
   readonly data: Buffer;
 }
 
-/** The chunks of a PNG, in their order; the last one may end behind the file. */
+/** The chunks of a PNG, in their order, up to one that is not complete. */
 function* pngChunks(bytes: Buffer): Generator<PngChunk> {
   for (let from = signatureBytes; from + 12 <= bytes.length; ) {
     const end = from + 12 + bytes.readUInt32BE(from);
+    if (end > bytes.length) return;
     const type = bytes.toString('latin1', from + 4, from + 8);
     yield { type, from, end, data: bytes.subarray(from + 8, end - 4) };
     from = end;
@@ -66,15 +61,14 @@ function* pngChunks(bytes: Buffer): Generator<PngChunk> {
 
 /** The first chunk of a type. */
 export function findChunk(bytes: Buffer, wanted: string): PngChunk | undefined {
-  for (const chunk of pngChunks(bytes))
-    if (chunk.type === wanted) return chunk.end > bytes.length ? undefined : chunk;
+  for (const chunk of pngChunks(bytes)) if (chunk.type === wanted) return chunk;
   return undefined;
 }
 
 /** The chunks before the image data. */
 export function* chunksBeforeData(bytes: Buffer): Generator<PngChunk> {
   for (const chunk of pngChunks(bytes)) {
-    if (chunk.type === 'IDAT' || chunk.end > bytes.length) return;
+    if (chunk.type === 'IDAT') return;
     yield chunk;
   }
 }
@@ -97,23 +91,32 @@ export function pngChunk(type: string, ...data: readonly Uint8Array[]): Buffer {
 export function neededChunks(file: Uint8Array): Uint8Array {
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
   const kept: Buffer[] = [];
-  const seen = new Set<string>();
-  let [from, chunks, spare, texts, dataBytes] = [0, 0, 0, 0, 0];
+  const seen = new Set<number>();
+  let from = 0;
+  let chunks = 0;
+  let spare = 0;
+  let texts = 0;
+  let data = 0;
   const most = mostData(bytes.subarray(signatureBytes + 8));
-  for (const { type, from: at, end, data } of pngChunks(bytes)) {
+  for (let at = signatureBytes; at + 12 <= bytes.length; ) {
     chunks += 1;
     if (chunks > maxChunks) throw tooManyParts('chunks', maxChunks);
-    if (type === 'IEND') break;
-    if (type === 'IDAT') dataBytes += data.length;
-    if (dataBytes > most) throw tooMuchWork('The PNG has more data than its pixels need.');
-    if (type === 'IDAT' || ((isCritical(type) || used.has(type)) && !seen.has(type))) {
-      seen.add(type);
-      continue;
+    const length = bytes.readUInt32BE(at);
+    const next = at + 12 + length;
+    const type = bytes.readUInt32BE(at + 4);
+    if (type === IEND) break;
+    if (type === IDAT) data += length;
+    if (data > most) throw tooMuchWork('The PNG has more data than its pixels need.');
+    const needed = type === IDAT || ((isCritical(type) || used.has(type)) && !seen.has(type));
+    if (needed) {
+      if (type !== IDAT) seen.add(type);
+    } else {
+      spare += 1;
+      if (type === ZTXT || type === ITXT) texts += length;
+      if (at > from) kept.push(bytes.subarray(from, at));
+      from = next;
     }
-    spare += 1;
-    if (type === 'zTXt' || type === 'iTXt') texts += data.length;
-    if (at > from) kept.push(bytes.subarray(from, at));
-    from = end;
+    at = next;
   }
   if (spare <= maxSpare && texts <= maxTextBytes) return file;
   return Buffer.concat([...kept, bytes.subarray(Math.min(from, bytes.length))]);
