@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
+import type { Span } from '../billing/entries.ts';
 import type { PostRequest } from '../billing/postings.ts';
 import { accountRow, entryRow, keyRow, usageRow } from '../billing/present.ts';
 import { creditSteps, formatCredits, parseCredits, type QuarterCredits, quarters } from '../billing/price.ts';
@@ -7,7 +8,7 @@ import { createAccountWithKey, createKey, revokeKey } from '../commands/accounts
 import type { CommandContext } from '../commands/command.ts';
 import { postCredits, refundCharge } from '../commands/credits.ts';
 import { StoreError } from '../store/error.ts';
-import { dayArgument, formatOption, type ListFormat, render, using } from './listing.ts';
+import { formatOption, type ListFormat, render, using, withPeriod } from './listing.ts';
 
 interface AccountsCommandDependencies {
   /** Opens the stores for one command; they are closed when the command ends. */
@@ -15,35 +16,25 @@ interface AccountsCommandDependencies {
   readonly out: { write(text: string): unknown };
 }
 
-/** What the commands do with the stores: they are opened for one command and closed when it ends. */
-class StoreAccess {
+/** What the commands share. */
+interface Access {
   readonly out: AccountsCommandDependencies['out'];
-  readonly #open: () => Promise<Stores>;
-
-  constructor({ open, out }: AccountsCommandDependencies) {
-    this.out = out;
-    this.#open = open;
-  }
-
-  using<T>(work: (stores: Stores) => T | Promise<T>): Promise<T> {
-    return using(this.#open(), work);
-  }
-
-  post(idOrName: string, request: PostRequest): Promise<void> {
-    return this.using(async (stores) => {
-      const { id } = await stores.accounts.resolve(idOrName);
-      const { outcome, balance } = await postCredits(by(stores), id, request);
-      const rest = `the balance of ${id} is ${formatCredits(balance)}`;
-      if (outcome === 'insufficient') throw new StoreError('STORE_BALANCE', `Not enough credits: ${rest}.`);
-      this.out.write(
-        outcome === 'duplicate' ? `Already done, nothing changed: ${rest}.\n` : `Done: ${rest}.\n`,
-      );
-    });
-  }
+  /** Opens the stores for some work, and closes them when it ends. */
+  using<T>(work: (stores: Stores) => T | Promise<T>): Promise<T>;
 }
 
 /** An operator at the machine. */
 const by = (stores: Stores): CommandContext => ({ stores, actor: { id: null } });
+
+/** Books credits and says what the balance is then. */
+const post = ({ out, using }: Access, idOrName: string, request: PostRequest): Promise<void> =>
+  using(async (stores) => {
+    const { id } = await stores.accounts.resolve(idOrName);
+    const { outcome, balance } = await postCredits(by(stores), id, request);
+    const rest = `the balance of ${id} is ${formatCredits(balance)}`;
+    if (outcome === 'insufficient') throw new StoreError('STORE_BALANCE', `Not enough credits: ${rest}.`);
+    out.write(outcome === 'duplicate' ? `Already done, nothing changed: ${rest}.\n` : `Done: ${rest}.\n`);
+  });
 
 function amountArgument(text: string): QuarterCredits {
   const amount = parseCredits(text);
@@ -57,7 +48,7 @@ function wholeArgument(text: string): number {
   return Number(text);
 }
 
-function accountsCommand(access: StoreAccess): Command {
+function accountsCommand(access: Access): Command {
   const accounts = new Command('accounts').description('accounts: list, create');
   accounts
     .command('list')
@@ -86,7 +77,7 @@ function accountsCommand(access: StoreAccess): Command {
   return accounts;
 }
 
-function keysCommand(access: StoreAccess): Command {
+function keysCommand(access: Access): Command {
   const keys = new Command('keys').description('API keys: list, create, revoke');
   keys
     .command('list')
@@ -126,7 +117,7 @@ function keysCommand(access: StoreAccess): Command {
   return keys;
 }
 
-function grantCommand(access: StoreAccess): Command {
+function grantCommand(access: Access): Command {
   return new Command('grant')
     .description('give credits to an account')
     .argument('<account>')
@@ -134,16 +125,13 @@ function grantCommand(access: StoreAccess): Command {
     .option('--reference <text>', 'external reference; the same one is booked once')
     .option('--note <text>')
     .action((account: string, amount: QuarterCredits, options: { reference?: string; note?: string }) => {
-      if (amount <= 0)
-        throw new StoreError(
-          'STORE_BALANCE',
-          'A grant must be more than 0 credits; to take credits away, use `credits adjust`.',
-        );
-      return access.post(account, { kind: 'grant', amount, ...options });
+      const more = 'A grant must be more than 0 credits; to take credits away, use `credits adjust`.';
+      if (amount <= 0) throw new StoreError('STORE_BALANCE', more);
+      return post(access, account, { kind: 'grant', amount, ...options });
     });
 }
 
-function adjustCommand(access: StoreAccess): Command {
+function adjustCommand(access: Access): Command {
   return new Command('adjust')
     .description('correct a balance, up or down, never below 0; a reason is required')
     .argument('<account>')
@@ -152,11 +140,11 @@ function adjustCommand(access: StoreAccess): Command {
     .option('--reference <text>', 'external reference; the same one is booked once')
     .action((account: string, amount: QuarterCredits, options: { reference?: string; note: string }) => {
       if (amount === 0) throw new StoreError('STORE_BALANCE', 'An adjustment of 0 credits changes nothing.');
-      return access.post(account, { kind: 'adjust', amount, ...options });
+      return post(access, account, { kind: 'adjust', amount, ...options });
     });
 }
 
-function refundCommand(access: StoreAccess): Command {
+function refundCommand(access: Access): Command {
   return new Command('refund')
     .description('refund the charge of one call')
     .argument('<account>')
@@ -172,14 +160,12 @@ function refundCommand(access: StoreAccess): Command {
     );
 }
 
-function statementCommand(access: StoreAccess): Command {
-  return new Command('statement')
+function statementCommand(access: Access): Command {
+  return withPeriod(new Command('statement'))
     .description('list every entry of an account, oldest first')
     .argument('<account>')
-    .option('--from <day>', 'first UTC day', dayArgument)
-    .option('--to <day>', 'UTC day at which the period ends, exclusive', dayArgument)
     .addOption(formatOption())
-    .action((account: string, options: { from?: number; to?: number; format: ListFormat }) =>
+    .action((account: string, options: Span & { format: ListFormat }) =>
       access.using(async (stores) => {
         const { id } = await stores.accounts.resolve(account);
         const entries = await stores.ledger.statement(id, options);
@@ -188,7 +174,7 @@ function statementCommand(access: StoreAccess): Command {
     );
 }
 
-function verifyCommand(access: StoreAccess): Command {
+function verifyCommand(access: Access): Command {
   return new Command('verify').description('recompute every balance from its entries').action(() =>
     access.using(async ({ ledger }) => {
       const wrong = await ledger.verify();
@@ -198,21 +184,19 @@ function verifyCommand(access: StoreAccess): Command {
   );
 }
 
-function creditsCommand(access: StoreAccess): Command {
+function creditsCommand(access: Access): Command {
   const credits = new Command('credits').description('credits: grant, adjust, refund, statement, verify');
   for (const command of [grantCommand, adjustCommand, refundCommand, statementCommand, verifyCommand])
     credits.addCommand(command(access));
   return credits;
 }
 
-function usageCommand(access: StoreAccess): Command {
-  return new Command('usage')
+function usageCommand(access: Access): Command {
+  return withPeriod(new Command('usage'))
     .description('charged calls by day, account and payment')
     .argument('[account]', 'one account (default: all)')
-    .option('--from <day>', 'first UTC day', dayArgument)
-    .option('--to <day>', 'UTC day at which the period ends, exclusive', dayArgument)
     .addOption(formatOption())
-    .action((account: string | undefined, options: { from?: number; to?: number; format: ListFormat }) =>
+    .action((account: string | undefined, options: Span & { format: ListFormat }) =>
       access.using(async (stores) => {
         const owner = account === undefined ? undefined : await stores.accounts.resolve(account);
         const rows = await stores.ledger.usage(options, owner?.id);
@@ -226,6 +210,7 @@ function usageCommand(access: StoreAccess): Command {
  * id, or by its name if that is unique. Actions reject with StoreError, one sentence for the operator.
  */
 export function accountsCommands(dependencies: AccountsCommandDependencies): Command[] {
-  const access = new StoreAccess(dependencies);
+  const { open, out } = dependencies;
+  const access: Access = { out, using: (work) => using(open(), work) };
   return [accountsCommand, keysCommand, creditsCommand, usageCommand].map((command) => command(access));
 }

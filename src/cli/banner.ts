@@ -15,15 +15,11 @@ import type { Output } from './modelsProgress.ts';
 
 /** Credits of the local account, practically unlimited for private use. */
 const firstGrant = credits(100_000);
+const given = `${formatCredits(firstGrant)} credits`;
 
 /** The account of the person who installed the program; created at the first start. Throws StoreError. */
 export const openLocalAccount = ({ accounts, store }: Config, { stores }: Server): Promise<LocalAccount> =>
-  ensureLocalAccount({
-    stores: stores,
-    dataDir: store.dataDir,
-    givenKey: accounts.apiKey,
-    grant: firstGrant,
-  });
+  ensureLocalAccount({ stores, dataDir: store.dataDir, givenKey: accounts.apiKey, grant: firstGrant });
 
 /** Address for people; one that means "all interfaces" is written as this machine's. */
 function addressOf(host: string, { address }: HttpServer): string {
@@ -40,12 +36,11 @@ export async function banner(
 ): Promise<string> {
   const { dataDir } = config.store;
   const url = config.http.publicUrl ?? addressOf(config.http.host, http);
-  const given = `${formatCredits(firstGrant)} credits`;
   const loopback = ['127.0.0.1', '::1'].includes(http.address.address);
   const { info, network, second, threads, precision, subjectTypes } = opened;
   const ms = Math.round(info.loadMs + info.warmUpMs);
   const how = [precision.because, operatorsText(precision)].filter(Boolean).join(', ');
-  const secrets = { local, link: await console.link() };
+  const place = { out, dataDir, url };
   return [
     '',
     `Cutout ${version()} listens on ${url}${loopback ? ' (this machine only; CUTOUT_HOST=0.0.0.0 accepts others)' : ''}`,
@@ -55,31 +50,26 @@ export async function banner(
     `Threads   ${describeThreads(threads)}`,
     `API       ${url}/docs`,
     ...(observation.metricsUrl ? [`Metrics   ${observation.metricsUrl}`] : []),
-    ...greeting(secrets, { out, dataDir, url, given }),
+    // Key and link are printed to a terminal only; other outputs may be logs that others can read, and get the names of
+    // files in the data folder that only their owner can read. A key is shown once, when it is created.
+    addressLine(await console.link(), place),
+    ...keyLines(local, place),
     '',
     '',
   ].join('\n');
 }
 
-interface Secrets {
-  readonly local: LocalAccount;
-  /** Token of a one-time link; undefined if people sign in with a provider. */
-  readonly link: string | undefined;
-}
-
-interface GreetingPlace {
+/** The output, the data folder and the public address of the service. */
+interface Place {
   readonly out: Output;
   readonly dataDir: string;
-  /** Public address of the service. */
   readonly url: string;
-  /** Credits given to a new account, in words. */
-  readonly given: string;
 }
 
 const shellQuote = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
-/** One address for the browser, with a one-time token. */
-function addressLine(link: string | undefined, { out, dataDir, url }: GreetingPlace): string {
+/** One address for the browser, with a one-time token; undefined if people sign in with a provider. */
+function addressLine(link: string | undefined, { out, dataDir, url }: Place): string {
   if (link === undefined) return `Console   ${url}/console`;
   const address = `${url}/#${link}`;
   const once = `works once, expires after ${linkMinutes} minutes; \`npx cutout console\` prints another`;
@@ -89,8 +79,7 @@ function addressLine(link: string | undefined, { out, dataDir, url }: GreetingPl
   return `Open      the address in ${file}  (signs you in; ${once})`;
 }
 
-function keyLines({ key, created, givenKeyIgnored }: LocalAccount, place: GreetingPlace): string[] {
-  const { out, dataDir, url, given } = place;
+function keyLines({ key, created, givenKeyIgnored }: LocalAccount, { out, dataDir, url }: Place): string[] {
   const file = path.join(dataDir, 'local-key');
   if (key === undefined) return ['API key   the key of the local account was revoked.'];
   const shown = created && out.isTTY;
@@ -107,13 +96,3 @@ function keyLines({ key, created, givenKeyIgnored }: LocalAccount, place: Greeti
     `  curl -H ${header} -F image_file=@photo.jpg -F size=auto -o cutout.png ${url}/v1.0/removebg`,
   ];
 }
-
-/**
- * How to sign in: the address to open, the key and an example. Key and link are printed to a terminal only;
- * other outputs may be logs that others can read, and get the names of files in the data folder that only
- * their owner can read. A key is shown once, when it is created.
- */
-const greeting = ({ local, link }: Secrets, place: GreetingPlace): readonly string[] => [
-  addressLine(link, place),
-  ...keyLines(local, place),
-];

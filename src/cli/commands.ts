@@ -3,7 +3,7 @@ import type { Stores } from '../billing/stores.ts';
 import { type Config, describeConfig, withModel } from '../config/readConfig.ts';
 import { UserError } from '../errors.ts';
 import { sizeLimits } from '../image/size.ts';
-import { onStopSignal } from '../ops/stopSignals.ts';
+import { abortedByStop } from '../ops/stopSignals.ts';
 import { billingOf, improveOf } from '../server/options.ts';
 import { accountsCommands } from './accounts.ts';
 import type { CheckOptions } from './check/check.ts';
@@ -20,28 +20,21 @@ const { argv, stdin, stdout, stderr } = process;
 const asked = argv[2] === 'help' ? argv[3] : argv[2];
 
 async function models(config: Config): Promise<Command> {
-  const [{ modelsCommand }, { installedCatalogue }, { secondModelOf }, { loadAddon }] = await Promise.all([
-    import('./models.ts'),
-    import('../models/catalogue.ts'),
-    import('../models/locate.ts'),
-    import('../engine/addon.ts'),
-  ]);
+  const [{ modelsCommand }, { installedCatalogue }, { secondModelOf }, { questionOf }, { loadAddon }] =
+    await Promise.all([
+      import('./models.ts'),
+      import('../models/catalogue.ts'),
+      import('../models/locate.ts'),
+      import('../models/precision.ts'),
+      import('../engine/addon.ts'),
+    ]);
   return modelsCommand({
     config,
     catalogueDir: installedCatalogue(),
     secondNetwork: () => secondModelOf(config.engine),
-    target: () => {
-      const { instructionSets, operators } = loadAddon().versions();
-      const { device, precision: requested, operators: requestedOperators } = config.engine;
-      return { device, requested, requestedOperators, instructionSets, operators };
-    },
+    target: () => questionOf(config.engine, loadAddon().versions()),
     out: stdout,
   });
-}
-
-async function runtime(config: Config): Promise<Command> {
-  const { runtimeCommand } = await import('./runtime.ts');
-  return runtimeCommand({ runtimesDir: config.engine.runtimesDir, out: stdout });
 }
 
 function positive(text: string): number {
@@ -131,16 +124,11 @@ function checkCommand(config: Config): Command {
       '\nBoth services charge for results at their prices. Exit status: 0 no difference that a client can notice, 1 some,\n2 nothing could be compared.',
     )
     .action(async (photo: string | undefined, options: CheckOptions) => {
-      const stopping = new AbortController();
-      onStopSignal(() => stopping.abort(new UserError('Stopped.')));
+      const { signal } = abortedByStop();
       // Stays if the check cannot be made.
       process.exitCode = 2;
       const { check } = await import('./check/check.ts');
-      const same = await check(photo, options, config, {
-        out: stdout,
-        err: stderr,
-        signal: stopping.signal,
-      });
+      const same = await check(photo, options, config, { out: stdout, err: stderr, signal });
       process.exitCode = same ? 0 : 1;
     });
 }
@@ -181,18 +169,10 @@ function doctorCommand(config: Config): Command {
     });
 }
 
-/** The commands on networks and on libraries for a GPU; the modules of a group are loaded only if it is asked for. */
-async function groupCommands(config: Config): Promise<Command[]> {
-  const groups = [
-    ['models', 'networks: list, pull, verify, prepare, add, remove', models],
-    ['runtime', 'libraries for a GPU: install', runtime],
-  ] as const;
-  return Promise.all(
-    groups.map(async ([name, description, load]) => {
-      const group = asked === name ? await load(config) : new Command(name);
-      return group.description(description);
-    }),
-  );
+/** A group of commands, whose modules are loaded only if it is asked for. */
+async function group(name: string, description: string, load: () => Promise<Command>): Promise<Command> {
+  const command = asked === name ? await load() : new Command(name);
+  return command.description(description);
 }
 
 /** Adds every command but `serve`. */
@@ -209,7 +189,11 @@ export async function addCommands(program: Command, config: Config, shared: Shar
   const commands = [
     runCommand(config, shared),
     checkCommand(config),
-    ...(await groupCommands(config)),
+    await group('models', 'networks: list, pull, verify, prepare, add, remove', () => models(config)),
+    await group('runtime', 'libraries for a GPU: install', async () => {
+      const { runtimeCommand } = await import('./runtime.ts');
+      return runtimeCommand({ runtimesDir: config.engine.runtimesDir, out: stdout });
+    }),
     ...accountsCommands({ open, out: stdout }),
     ...storeCommands({ options: config.store, out: stdout }),
     consoleCommand(config, open),

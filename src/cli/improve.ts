@@ -1,13 +1,14 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Command } from 'commander';
+import type { Span } from '../billing/entries.ts';
 import type { Row } from '../billing/present.ts';
 import type { Transactional } from '../billing/transaction.ts';
 import { deleteImage } from '../commands/erase.ts';
 import { UserError } from '../errors.ts';
 import { makeFolder } from '../folder.ts';
 import type { HandedIn, Improve } from '../improve/improve.ts';
-import { dayArgument, formatOption, type ListFormat, render, using } from './listing.ts';
+import { formatOption, type ListFormat, render, using, withPeriod } from './listing.ts';
 
 interface OpenImages {
   readonly improve: Improve;
@@ -21,11 +22,9 @@ interface ImproveCommandDependencies {
   readonly out: { write(text: string): unknown };
 }
 
-interface Filter {
+interface Filter extends Span {
   readonly account?: string;
   readonly tag?: string;
-  readonly from?: number;
-  readonly to?: number;
 }
 
 const imageRow = (image: HandedIn): Row => ({
@@ -69,11 +68,9 @@ async function exportImages(
 /** `cutout improve list | export | delete`: images that customers handed in. */
 export function improveCommand({ open, out }: ImproveCommandDependencies): Command {
   const filtered = (command: Command) =>
-    command
-      .option('--account <id>', 'only of this account')
-      .option('--tag <tag>', 'only with this tag')
-      .option('--from <day>', 'first UTC day', dayArgument)
-      .option('--to <day>', 'UTC day at which the period ends, exclusive', dayArgument);
+    withPeriod(
+      command.option('--account <id>', 'only of this account').option('--tag <tag>', 'only with this tag'),
+    );
   const query = ({ account, ...rest }: Filter) => ({ accountId: account, ...rest });
 
   const command = new Command('improve').description('submitted images: list, export, delete');

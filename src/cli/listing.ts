@@ -1,4 +1,4 @@
-import { InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { csv, type Row } from '../billing/present.ts';
 import { table } from './output.ts';
 
@@ -9,11 +9,17 @@ export const formatOption = () =>
   new Option('--format <form>', 'output format').choices(['table', 'csv', 'json']).default('table');
 
 /** A UTC day as Unix milliseconds. */
-export function dayArgument(text: string): number {
+function dayArgument(text: string): number {
   const at = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(at)) throw new InvalidArgumentError('Expected a UTC day, e.g. 2026-11-21.');
   return at;
 }
+
+/** Adds the options of a period. */
+export const withPeriod = (command: Command): Command =>
+  command
+    .option('--from <day>', 'first UTC day', dayArgument)
+    .option('--to <day>', 'UTC day at which the period ends, exclusive', dayArgument);
 
 /** Columns are the keys of the first row; a table without rows says so. */
 export function render(rows: readonly Row[], format: ListFormat): string {

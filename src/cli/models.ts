@@ -2,7 +2,6 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { FORMS, type Form } from '../compiler/form.ts';
 import type { Config } from '../config/readConfig.ts';
 import type { Provider } from '../engine/types.ts';
-import { UserError } from '../errors.ts';
 import {
   type Catalogue,
   type CatalogueEntry,
@@ -29,11 +28,11 @@ import {
 } from '../models/pull.ts';
 import type { PreparedRecord } from '../models/record.ts';
 import { verifyPrepared, verifySource } from '../models/verify.ts';
-import { onStopSignal } from '../ops/stopSignals.ts';
+import { abortedByStop } from '../ops/stopSignals.ts';
 import { type AddOptions, addNetwork } from './modelsAdd.ts';
 import { listNetworks, listTable, preparedIn } from './modelsList.ts';
 import { type Open, openOnDevice } from './modelsOnDevice.ts';
-import { progressOn } from './modelsProgress.ts';
+import { withProgress } from './modelsProgress.ts';
 import { megabytes, table } from './output.ts';
 
 interface ModelsCommandDependencies {
@@ -72,13 +71,6 @@ function channelsArgument(text: string): [number, number, number] {
   return [red, green, blue];
 }
 
-/** Aborted by the first stop signal. */
-function stopSignal(): AbortSignal {
-  const stopping = new AbortController();
-  onStopSignal(() => stopping.abort(new UserError('Stopped.')));
-  return stopping.signal;
-}
-
 /** What the commands share: the catalogue, and work on one network with its progress and a stop signal. */
 class Networks {
   readonly given: ModelsCommandDependencies;
@@ -110,19 +102,13 @@ class Networks {
     stopped = 'Stopped.',
   ): Promise<T> {
     const entry = await this.find(name);
-    const shown = progressOn(this.given.out, name);
     const form = precision ?? this.form(entry, device);
-    const stopping = new AbortController();
-    const stopListening = onStopSignal(() => stopping.abort(new UserError(stopped)));
+    const { signal, release } = abortedByStop(stopped);
     const dependencies = this.given.pull ?? pullDependencies();
     const { modelsDir } = this;
-    try {
-      const { signal } = stopping;
-      return await work(entry, { modelsDir, form, observer: shown, from, dependencies, signal });
-    } finally {
-      stopListening();
-      shown.done();
-    }
+    return withProgress(this.given.out, name, (observer) =>
+      work(entry, { modelsDir, form, observer, from, dependencies, signal }),
+    ).finally(release);
   }
 
   /** Pulls a network and says that it is ready. */
@@ -201,7 +187,7 @@ function prepareCommand(networks: Networks): Command {
       const prepared = options.device ?? config.engine.device;
       // Other networks run on the CPU.
       if (prepared !== 'cpu' && role === 'matte')
-        await openOnDevice(name, prepared, config, { out, signal: stopSignal(), open });
+        await openOnDevice(name, prepared, config, { out, signal: abortedByStop().signal, open });
       networks.sayReady(name, record);
     });
 }
@@ -256,7 +242,7 @@ function addCommand({ given: { config, out } }: Networks): Command {
     .option('--photo <file>', 'image to check it on (default: a built-in one)')
     .option('-y, --yes', 'accept uncertain guesses', false)
     .action(async (file: string, options: AddOptions) => {
-      await addNetwork(file, options, config, { out, signal: stopSignal() });
+      await addNetwork(file, options, config, { out, signal: abortedByStop().signal });
     });
 }
 

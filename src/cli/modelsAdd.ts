@@ -2,17 +2,23 @@ import path from 'node:path';
 import type { Config } from '../config/readConfig.ts';
 import { plainRequest } from '../cutout/request.ts';
 import { loadAddon } from '../engine/addon.ts';
-import { createEngine } from '../engine/engine.ts';
 import { EngineError, type Pixels } from '../engine/types.ts';
 import { UserError } from '../errors.ts';
-import { codeOf, writeAtomically } from '../files.ts';
+import { writeAtomically } from '../files.ts';
 import { decode } from '../image/decode.ts';
 import { probe } from '../image/probe.ts';
 import { sampleImage } from '../image/sampleImage.ts';
 import { resultSize, sizeLimits } from '../image/size.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import { maxFileBytes } from '../inputLimits.ts';
-import { checkName, describeAdded, inspectFile, keepManifest, nameFrom } from '../models/add.ts';
+import {
+  checkName,
+  describeAdded,
+  type Inspected,
+  inspectFile,
+  keepManifest,
+  nameFrom,
+} from '../models/add.ts';
 import type { CatalogueEntry } from '../models/catalogue.ts';
 import { ModelError } from '../models/error.ts';
 import { type Guess, NORMALISATIONS, type Normalisation } from '../models/guess.ts';
@@ -20,15 +26,15 @@ import { networkFiles } from '../models/layout.ts';
 import { floatFormFor, specOf } from '../models/locate.ts';
 import type { Manifest } from '../models/manifest.ts';
 import { rememberRun } from '../models/measured.ts';
+import type { Observer } from '../models/observer.ts';
 import { pullDependencies, pullNetwork, removeNetwork } from '../models/pull.ts';
 import { type Trial, tryNetwork } from '../models/trial.ts';
 import { RequestTelemetry } from '../ops/telemetry.ts';
 import { configureLocalImages } from '../server/images.ts';
 import { openCutout } from '../server/openCutout.ts';
-import { deviceIdsOf, librariesOf, threadsOf } from '../server/openEngine.ts';
-import { type Output, progressOn } from './modelsProgress.ts';
-import { readInput } from './run/files.ts';
-import { reasonOf } from './run/report.ts';
+import { deviceIdsOf, startEngine } from '../server/openEngine.ts';
+import { type Output, progressOn, withProgress } from './modelsProgress.ts';
+import { readInput, unreadable } from './run/files.ts';
 
 type Size = Readonly<{ width: number; height: number }>;
 type Channels = Manifest['input']['mean'];
@@ -57,54 +63,21 @@ interface AddStreams {
 
 const sizeText = ({ width, height }: Size) => `${width}x${height}`;
 
-/** What a person has to say where the file leaves it open. */
-interface Question<T> {
-  readonly title: string;
-  readonly option: string;
-  readonly choices: string;
-  readonly text: (value: T) => string;
-}
-
-const sizeQuestion: Question<Size> = {
-  title: 'input size',
-  option: '--size',
-  choices: 'WIDTHxHEIGHT',
-  text: sizeText,
-};
-
-const normalisationQuestion: Question<Normalisation> = {
-  title: 'normalisation',
-  option: '--normalise',
-  choices: Object.keys(NORMALISATIONS).join(', '),
-  text: (value) => value,
-};
-
-interface Decided<T> {
-  readonly value: T;
-  readonly because: string;
-}
-
-type Inspected = Awaited<ReturnType<typeof inspectFile>>;
-
-/** What was given, else a guess that is certain or accepted. Throws ModelError `MODEL_UNDECIDED`. */
+/**
+ * What was given, else a guess that is certain or accepted. Throws ModelError `MODEL_UNDECIDED`, which says what the
+ * guess is and how another value is given.
+ */
 function decide<T>(
   given: T | undefined,
   { value, sure, because }: Guess<T>,
-  { title, option, choices, text }: Question<T>,
-  yes: boolean,
-): Decided<T> {
+  { title, option, text, yes }: { title: string; option: string; text: (value: T) => string; yes: boolean },
+): { readonly value: T; readonly because: string } {
   if (given !== undefined) return { value: given, because: 'given' };
   if (sure || yes) return { value, because };
   throw new ModelError(
     'MODEL_UNDECIDED',
-    `The file does not say the ${title}; probably ${text(value)}, because ${because}. Pass ${option} (${choices}), or --yes to accept the guess.`,
+    `The file does not say the ${title}; probably ${text(value)}, because ${because}. Pass ${option}, or --yes to accept the guess.`,
   );
-}
-
-/** The error for a photo that cannot be read or decoded. */
-function photoFault(file: string, error: unknown): UserError {
-  const reason = codeOf(error) === 'ENOENT' ? 'there is no such file' : reasonOf(error).replace(/\.$/, '');
-  return new UserError(`The photo ${file} cannot be read: ${reason}.`, { cause: error });
 }
 
 /** The image to check a network on, as a file and decoded. */
@@ -117,7 +90,7 @@ async function readCheckImage(
     const header = await probe(file, limits);
     return { file, pixels: await decode(file, header, resultSize(header, sizeLimits.preview)) };
   } catch (error) {
-    throw photoFault(photo ?? 'drawn for the check', error);
+    throw unreadable('photo', photo ?? 'drawn for the check', error);
   }
 }
 
@@ -130,19 +103,14 @@ async function check(
   stated: { readonly value: Manifest['output'] | undefined; readonly because: string | undefined },
   pixels: Pixels,
   { engine: config }: Config,
+  observer: Observer,
 ): Promise<Trial & { readonly file: string }> {
   const { manifest } = entry;
   const device = deviceOfTrial(config);
   const form = floatFormFor(manifest, device);
   const file = networkFiles(config.modelsDir, manifest, form).prepared;
-  const engine = createEngine(loadAddon(), {
-    ...threadsOf(config),
-    ...(await librariesOf({ ...config, device })),
-    provider: device,
-    deviceIds: deviceIdsOf(config).slice(0, 1),
-    queueLimit: 1,
-    idleReleaseMs: 0,
-  });
+  const deviceIds = deviceIdsOf(config).slice(0, 1);
+  const engine = await startEngine(loadAddon(), { ...config, device, deviceIds, batchMax: 1 }, observer);
   try {
     const spec = { ...specOf(manifest, file), fp16: form === 'fp16' };
     return { ...(await tryNetwork(engine, spec, stated.value, stated.because, pixels)), file };
@@ -160,12 +128,10 @@ async function writePreview(
   { out, signal }: AddStreams,
 ): Promise<string> {
   const { name } = entry.manifest;
-  const observer = progressOn(out, name);
-  const engine = { ...config.engine, model: name, secondModel: 'off' };
-  const opened = await openCutout(
-    { ...config, engine },
-    { limits, jobs: 1, pull: false, observer, signal },
-  ).finally(() => observer.done());
+  const alone = { ...config, engine: { ...config.engine, model: name, secondModel: 'off' } };
+  const opened = await withProgress(out, name, (observer) =>
+    openCutout(alone, { limits, jobs: 1, pull: false, observer, signal }),
+  );
   try {
     const { bytes } = await opened.cutout(
       { ...plainRequest, source: { kind: 'bytes', bytes: image }, format: 'png', typeLevel: 'none' },
@@ -179,24 +145,25 @@ async function writePreview(
   }
 }
 
-interface Answers {
-  readonly size: Decided<Size>;
-  readonly normalisation: Decided<{ readonly mean: Channels; readonly std: Channels }> & {
-    readonly title: string;
-  };
-}
-
 /** What the options or the file say about the input. Throws ModelError `MODEL_UNDECIDED`. */
 function decideInput(
   { size: givenSize, mean, std, normalise, yes }: AddOptions,
   guesses: Inspected['guesses'],
-): Answers {
-  const size = decide(givenSize, guesses.size, sizeQuestion, yes);
+) {
+  const title = 'input size';
+  const size = decide(givenSize, guesses.size, {
+    title,
+    option: '--size (WIDTHxHEIGHT)',
+    text: sizeText,
+    yes,
+  });
   if (mean && std) {
     const title = `mean ${mean.join(', ')}, deviation ${std.join(', ')}`;
     return { size, normalisation: { value: { mean, std }, title, because: 'given' } };
   }
-  const { value, because } = decide(normalise, guesses.normalisation, normalisationQuestion, yes);
+  const option = `--normalise (${Object.keys(NORMALISATIONS).join(', ')})`;
+  const wanted = { title: 'normalisation', option, text: (value: Normalisation) => value, yes };
+  const { value, because } = decide(normalise, guesses.normalisation, wanted);
   return { size, normalisation: { value: NORMALISATIONS[value], title: value, because } };
 }
 
@@ -239,18 +206,19 @@ export async function addNetwork(
     describeAdded(modelsDir, inspected, { name, title, input, trainedOn, licence, output });
   // The check says what the output is, before the manifest is kept.
   const draft = describe('probability');
-  const observer = progressOn(out, name);
   const device = deviceOfTrial(config.engine);
   const form = floatFormFor(draft.manifest, device);
-  const pull = { modelsDir, form, observer, dependencies: pullDependencies(), signal };
+  const pull = { modelsDir, form, dependencies: pullDependencies(), signal };
   try {
-    await pullNetwork(draft, pull).finally(() => observer.done());
+    await withProgress(out, name, (observer) => pullNetwork(draft, { ...pull, observer }));
     const guessed = inspected.guesses.output;
     const stated =
       options.output === undefined
         ? { value: guessed.value, because: guessed.because }
         : { value: options.output, because: undefined };
-    const trial = await check(draft, stated, image.pixels, config).catch((error: unknown) => {
+    const trial = await withProgress(out, name, (observer) =>
+      check(draft, stated, image.pixels, config, observer),
+    ).catch((error: unknown) => {
       throw withSizeHint(error, inspected, size.value);
     });
     const entry = describe(trial.output);
@@ -270,7 +238,8 @@ export async function addNetwork(
     );
   } catch (error) {
     // Another process added the name first and owns the folder.
-    if (!(error instanceof ModelError && error.code === 'MODEL_EXISTS')) await removeNetwork(draft, pull);
+    if (!(error instanceof ModelError && error.code === 'MODEL_EXISTS'))
+      await removeNetwork(draft, { ...pull, observer: progressOn(out, name) });
     throw error;
   }
 }

@@ -18,18 +18,6 @@ export async function preparedIn(modelsDir: string, { manifest }: CatalogueEntry
   return found;
 }
 
-/** Judged by the existence of files. */
-type NetworkState = 'ready' | 'pulled' | 'absent';
-
-async function stateOf(
-  modelsDir: string,
-  { manifest }: CatalogueEntry,
-  prepared: readonly Form[],
-): Promise<NetworkState> {
-  if (prepared.length > 0) return 'ready';
-  return (await exists(networkFiles(modelsDir, manifest).source)) ? 'pulled' : 'absent';
-}
-
 /** A network of `cutout models list --json`. */
 interface ListedNetwork {
   readonly name: string;
@@ -39,7 +27,8 @@ interface ListedNetwork {
   readonly input: { readonly width: number; readonly height: number };
   /** Length of the published file. */
   readonly bytes: number;
-  readonly state: NetworkState;
+  /** Judged by the existence of files. */
+  readonly state: 'ready' | 'pulled' | 'absent';
   readonly prepared: readonly Form[];
   /** Whether it is CUTOUT_MODEL. */
   readonly inUse: boolean;
@@ -67,6 +56,7 @@ async function describe(
 ): Promise<ListedNetwork> {
   const { name, title, role, licence, file, input, quality } = entry.manifest;
   const prepared = await preparedIn(modelsDir, entry);
+  const isPulled = prepared.length === 0 && (await exists(networkFiles(modelsDir, entry.manifest).source));
   return {
     name,
     title,
@@ -74,7 +64,7 @@ async function describe(
     licence,
     input: { width: input.width, height: input.height },
     bytes: file.bytes,
-    state: await stateOf(modelsDir, entry, prepared),
+    state: prepared.length > 0 ? 'ready' : isPulled ? 'pulled' : 'absent',
     prepared,
     inUse: name === defaultNetwork,
     second: name === second,

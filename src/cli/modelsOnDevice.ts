@@ -1,7 +1,7 @@
 import type { Config } from '../config/readConfig.ts';
 import type { Provider } from '../engine/types.ts';
 import { type OpenedEngine, openEngine } from '../server/openEngine.ts';
-import { type Output, progressOn } from './modelsProgress.ts';
+import { type Output, withProgress } from './modelsProgress.ts';
 
 /** Opens an engine as a server does. */
 export type Open = (
@@ -27,16 +27,11 @@ export async function openOnDevice(
     subjectTypes: 'off',
     subjectSelection: 'off',
   } as const;
-  const observer = progressOn(out, name);
   const started = performance.now();
-  try {
-    const opened = await open(alone, { pull: false, observer, signal });
-    const gpus = opened.engine.gpus().map(({ id, name }) => `GPU ${id} (${name})`);
-    await opened.engine.close(0);
-    const seconds = ((performance.now() - started) / 1000).toFixed(1);
-    const what = device === 'tensorrt' ? `The TensorRT engines of ${name} are ready and have` : `${name} has`;
-    out.write(`${what} run on ${gpus.join(', ')} (${seconds} s).\n`);
-  } finally {
-    observer.done();
-  }
+  const opened = await withProgress(out, name, (observer) => open(alone, { pull: false, observer, signal }));
+  const gpus = opened.engine.gpus().map(({ id, name }) => `GPU ${id} (${name})`);
+  await opened.engine.close(0);
+  const seconds = ((performance.now() - started) / 1000).toFixed(1);
+  const what = device === 'tensorrt' ? `The TensorRT engines of ${name} are ready and have` : `${name} has`;
+  out.write(`${what} run on ${gpus.join(', ')} (${seconds} s).\n`);
 }

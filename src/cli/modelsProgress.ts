@@ -74,3 +74,17 @@ export function progressOn(out: Output, name: string): Observer & { done(): void
     done: stop,
   };
 }
+
+/** Does `work`, whose progress is drawn as by `progressOn`. */
+export async function withProgress<T>(
+  out: Output,
+  name: string,
+  work: (observer: Observer) => Promise<T>,
+): Promise<T> {
+  const observer = progressOn(out, name);
+  try {
+    return await work(observer);
+  } finally {
+    observer.done();
+  }
+}

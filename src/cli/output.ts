@@ -69,15 +69,11 @@ export function showConfig(lines: readonly ConfigLine[], json: boolean, out: Nod
     return;
   }
   const anyWrong = lines.some(({ wrong }) => wrong);
-  const shown = lines.map(({ variable, value, source, help, wrong }) => ({
-    variable: anyWrong ? `${wrong ? '!' : ' '} ${variable}` : variable,
-    value: value === null || (Array.isArray(value) && value.length === 0) ? '-' : String(value),
+  const rows = lines.map(({ variable, value, source, help, wrong }) => [
+    anyWrong ? `${wrong ? '!' : ' '} ${variable}` : variable,
+    value === null || (Array.isArray(value) && value.length === 0) ? '-' : String(value),
     source,
     help,
-  }));
-  const width = (pick: (line: (typeof shown)[number]) => string) =>
-    Math.max(...shown.map((line) => pick(line).length));
-  const [names, values] = [width(({ variable }) => variable), width(({ value }) => value)];
-  for (const { variable, value, source, help } of shown)
-    out.write(`${variable.padEnd(names)}  ${value.padEnd(values)}  ${source.padEnd(11)}  ${help}\n`);
+  ]);
+  out.write(table(rows));
 }

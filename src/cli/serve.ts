@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { setFlagsFromString } from 'node:v8';
 import type { Config } from '../config/readConfig.ts';
 import { createHealth } from '../ops/health.ts';
@@ -15,12 +16,6 @@ const flushMs = 2000;
  * which objects are allocated, to which the bytes of buffers do not count (decision 0214).
  */
 const heapGrowth = '--heap-growing-percent=200';
-
-const aborted = (signal: AbortSignal) =>
-  new Promise<void>((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 
 /**
  * `cutout serve`: runs until SIGTERM or SIGINT and resolves when everything is closed. Throws the errors of
@@ -43,7 +38,7 @@ export async function serve(config: Config, { pull, out }: { pull: boolean; out:
     observer.done();
     if (opened.precision.warning) out.write(`${opened.precision.warning}\n`);
     out.write(await banner(config, server, { opened, local, out }));
-    await aborted(signal);
+    if (!signal.aborted) await once(signal, 'abort');
   } catch (error) {
     // A signal during the start is not an error.
     if (!signal.aborted) throw error;

@@ -30,10 +30,7 @@ interface RefundRequest {
   readonly note?: string | undefined;
 }
 
-/**
- * Refunds a charge; false, without an audit event, if it was refunded before. Rejects as `Postings.refund`
- * does.
- */
+/** Refunds a charge; false, without an audit event, if it was refunded before. Rejects as `Postings.refund` does. */
 export const refundCharge = (
   context: CommandContext,
   { accountId, reservation, note }: RefundRequest,

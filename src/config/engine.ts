@@ -1,6 +1,6 @@
 import { UserError } from '../errors.ts';
-import { absolutePath, auto, bytes, integer, list, oneOf, optional, showBytes } from './parsers.ts';
-import { type Settings, setting, type Values } from './types.ts';
+import { absolutePath, auto, bytes, integer, list, oneOf, showBytes } from './parsers.ts';
+import { optional, type Settings, setting, type Values } from './types.ts';
 
 const networkName = (text: string): string => {
   if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(text))
@@ -19,54 +19,29 @@ const devices = (text: string): 'all' | readonly number[] => {
 };
 
 export const engineSettings = {
-  modelsDir: setting(
-    'CUTOUT_MODELS_DIR',
-    '',
-    optional(absolutePath),
+  modelsDir: optional('CUTOUT_MODELS_DIR', absolutePath).help(
     'Folder of pulled and prepared networks (default: "models" in the data folder, where that is set, has some or belongs to a checkout; else ~/.local/share/cutout/models).',
   ),
-  model: setting('CUTOUT_MODEL', 'isnet', networkName, 'Network to run.'),
-  secondModel: setting(
-    'CUTOUT_SECOND_MODEL',
-    'auto',
-    networkName,
+  model: setting('CUTOUT_MODEL', 'isnet', networkName).help('Network to run.'),
+  secondModel: setting('CUTOUT_SECOND_MODEL', 'auto', networkName).help(
     'Second network, which looks at the images that leave the first one in doubt; the surer answer is the result. off: none. auto: u2net after isnet, none after others; a server that may fetch it does so once it is ready. A name: that network, which must be there.',
   ),
-  subjectTypes: setting(
-    'CUTOUT_SUBJECT_TYPES',
-    'on',
-    oneOf('on', 'off'),
+  subjectTypes: setting('CUTOUT_SUBJECT_TYPES', 'on', oneOf('on', 'off')).help(
     'Whether type=auto detects the type of the subject (about 60 MB). off: X-Type is always other for type=auto.',
   ),
-  subjectSelection: setting(
-    'CUTOUT_SUBJECT_SELECTION',
-    'on',
-    oneOf('on', 'off'),
+  subjectSelection: setting('CUTOUT_SUBJECT_SELECTION', 'on', oneOf('on', 'off')).help(
     'Whether subject_points and subject_box choose the subject. The network sam2-tiny is downloaded and loaded at the first such request; a server with --no-pull needs it pulled before. off: they are refused with 400.',
   ),
-  device: setting(
-    'CUTOUT_DEVICE',
-    'cpu',
-    oneOf('cpu', 'cuda', 'tensorrt'),
+  device: setting('CUTOUT_DEVICE', 'cpu', oneOf('cpu', 'cuda', 'tensorrt')).help(
     'Device that runs the network: cpu, cuda or tensorrt. If it cannot be used, the start fails.',
   ),
-  deviceIds: setting(
-    'CUTOUT_DEVICE_ID',
-    '0',
-    devices,
+  deviceIds: setting('CUTOUT_DEVICE_ID', '0', devices).help(
     'Numbers of the GPUs, for example 0 or 0,1; all: every GPU that the driver shows. Each gets a copy of the networks, and images go to the one with the fewest in progress.',
   ),
-  deviceMemory: setting(
-    'CUTOUT_DEVICE_MEMORY',
-    'auto',
-    auto(bytes),
+  deviceMemory: setting('CUTOUT_DEVICE_MEMORY', 'auto', auto(bytes), { show: showBytes }).help(
     'Memory of each GPU that the networks and the images in progress may take, for example 20G; sizes of batches that do not fit are left out, and a network that does not fit ends the start. auto: nine tenths of the GPU.',
-    { show: showBytes },
   ),
-  precision: setting(
-    'CUTOUT_PRECISION',
-    'auto',
-    oneOf('auto', 'fp32', 'int8', 'bf16'),
+  precision: setting('CUTOUT_PRECISION', 'auto', oneOf('auto', 'fp32', 'int8', 'bf16')).help(
     'Precision of the network on a CPU: int8 is faster on processors with 8-bit dot products or AVX2, bf16 on those with dot products of bf16; auto detects them (cutout doctor).',
   ),
   operators: setting(
@@ -85,32 +60,21 @@ export const engineSettings = {
       'i8mm',
       'asimddp',
     ),
+  ).help(
     "Implementation of the network's operators (convolutions and others) in 8 bits or bf16; people who operate the service are set in CUTOUT_OIDC_OPERATORS. auto takes Cutout's own operators where they were measured to be faster, a name takes those for that instruction set, off takes those of ONNX Runtime, which have no bf16.",
   ),
-  runtime: setting(
-    'CUTOUT_RUNTIME',
-    '',
-    optional(absolutePath),
+  runtime: optional('CUTOUT_RUNTIME', absolutePath).help(
     'File of the ONNX Runtime library (default: for a GPU the installed runtime, otherwise the library in the npm package onnxruntime-node).',
   ),
-  workers: setting('CUTOUT_WORKERS', 'auto', auto(integer(1, 64)), 'Number of concurrent network runs.'),
-  threads: setting('CUTOUT_THREADS', 'auto', auto(integer(1, 256)), 'Threads of one network run.'),
-  batchMax: setting(
-    'CUTOUT_BATCH_MAX',
-    'auto',
-    auto(integer(1, 64)),
+  workers: setting('CUTOUT_WORKERS', 'auto', auto(integer(1, 64))).help('Number of concurrent network runs.'),
+  threads: setting('CUTOUT_THREADS', 'auto', auto(integer(1, 256))).help('Threads of one network run.'),
+  batchMax: setting('CUTOUT_BATCH_MAX', 'auto', auto(integer(1, 64))).help(
     'Images that a GPU computes in one run at most: this number and its halves are prepared. auto is 8 on a GPU and 1 on a CPU, which gains nothing.',
   ),
-  idleRelease: setting(
-    'CUTOUT_IDLE_RELEASE',
-    '300',
-    integer(0, 86_400),
+  idleRelease: setting('CUTOUT_IDLE_RELEASE', '300', integer(0, 86_400)).help(
     'Seconds without a request after which the memory of a network run (0.1 GB in 8 bits, 0.6 GB in floats) is returned to the system; the next request takes about half a second longer. 0 keeps it.',
   ),
-  idleUnload: setting(
-    'CUTOUT_IDLE_UNLOAD',
-    '0',
-    integer(0, 2_000_000),
+  idleUnload: setting('CUTOUT_IDLE_UNLOAD', '0', integer(0, 2_000_000)).help(
     'Seconds without a request after which the network itself is unloaded and its memory is returned to the system; the next request waits until it is loaded again. 0 keeps it.',
   ),
 } as const satisfies Settings;

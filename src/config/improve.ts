@@ -1,27 +1,17 @@
-import { integer, optional, token, webAddress } from './parsers.ts';
-import { requireTogether, type Settings, setting, type Values } from './types.ts';
+import { integer, token, webAddress } from './parsers.ts';
+import { optional, requireTogether, type Settings, setting, type Values } from './types.ts';
 
 export const improveSettings = {
-  perDay: setting(
-    'CUTOUT_IMPROVE_PER_DAY',
-    '100',
-    integer(0, 1_000_000),
+  perDay: setting('CUTOUT_IMPROVE_PER_DAY', '100', integer(0, 1_000_000)).help(
     'Images that an account may submit through /v1.0/improve on one day (UTC). 0 is no limit.',
   ),
-  s3Endpoint: setting(
-    'CUTOUT_S3_ENDPOINT',
-    '',
-    optional(webAddress),
+  s3Endpoint: optional('CUTOUT_S3_ENDPOINT', webAddress).help(
     'S3 bucket for submitted images, instead of the folder "improve" in the data folder: https://s3.example.com/my-bucket.',
   ),
-  s3Region: setting('CUTOUT_S3_REGION', 'us-east-1', token, 'Region of the S3 bucket.'),
-  s3AccessKeyId: setting('CUTOUT_S3_ACCESS_KEY_ID', '', optional(token), 'Access key id of the S3 bucket.'),
-  s3SecretAccessKey: setting(
-    'CUTOUT_S3_SECRET_ACCESS_KEY',
-    '',
-    optional(token),
+  s3Region: setting('CUTOUT_S3_REGION', 'us-east-1', token).help('Region of the S3 bucket.'),
+  s3AccessKeyId: optional('CUTOUT_S3_ACCESS_KEY_ID', token).help('Access key id of the S3 bucket.'),
+  s3SecretAccessKey: optional('CUTOUT_S3_SECRET_ACCESS_KEY', token, { secret: true }).help(
     'Secret access key of the S3 bucket.',
-    { secret: true },
   ),
 } as const satisfies Settings;
 

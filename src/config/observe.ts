@@ -1,5 +1,5 @@
-import { apiKey, integer, listenHost, oneOf, optional, webAddress } from './parsers.ts';
-import { type Settings, setting, type Values } from './types.ts';
+import { apiKey, integer, list, listenHost, oneOf, webAddress } from './parsers.ts';
+import { optional, type Settings, setting, type Values } from './types.ts';
 
 /** A key in the address would appear in messages about it, so it is refused; headers carry keys. */
 const collector = (text: string): string => {
@@ -9,57 +9,31 @@ const collector = (text: string): string => {
   return text;
 };
 
-const headers = (text: string): Readonly<Record<string, string>> =>
-  Object.freeze(
-    Object.fromEntries(
-      text
-        .split(',')
-        .filter((pair) => pair.trim() !== '')
-        .map((pair) => {
-          const [, name, value] = /^\s*([A-Za-z0-9-]+)=([\x20-\x7e]+)$/.exec(pair) ?? [];
-          if (!name || !value) throw new Error('headers like Name=value, several with commas');
-          return [name, value.trim()];
-        }),
-    ),
-  );
+const header = (text: string): readonly [string, string] => {
+  const [, name, value] = /^([A-Za-z0-9-]+)=([\x20-\x7e]+)$/.exec(text) ?? [];
+  if (!name || !value) throw new Error();
+  return [name, value];
+};
+const headerList = list(header, 'headers like Name=value, several with commas');
+const headers = (text: string) => Object.freeze(Object.fromEntries(headerList(text)));
 
 export const observeSettings = {
-  metricsPort: setting(
-    'CUTOUT_METRICS_PORT',
-    '',
-    optional(integer(0, 65535)),
+  metricsPort: optional('CUTOUT_METRICS_PORT', integer(0, 65535)).help(
     'Separate port for GET /metrics, for Prometheus; 0 takes a free one. Not set: no such port.',
   ),
-  metricsHost: setting(
-    'CUTOUT_METRICS_HOST',
-    '127.0.0.1',
-    listenHost,
+  metricsHost: setting('CUTOUT_METRICS_HOST', '127.0.0.1', listenHost).help(
     'Address on which CUTOUT_METRICS_PORT listens. 0.0.0.0 or :: accepts connections from other machines.',
   ),
-  metricsToken: setting(
-    'CUTOUT_METRICS_TOKEN',
-    '',
-    optional(apiKey),
+  metricsToken: optional('CUTOUT_METRICS_TOKEN', apiKey, { secret: true }).help(
     'Token for GET /metrics. If set, metrics are also on CUTOUT_PORT, and both ports require Authorization: Bearer <token>.',
-    { secret: true },
   ),
-  otlpUrl: setting(
-    'CUTOUT_OTLP_URL',
-    '',
-    optional(collector),
+  otlpUrl: optional('CUTOUT_OTLP_URL', collector).help(
     'OpenTelemetry collector (OTLP over HTTP) that traces are sent to, for example http://localhost:4318. Not set: no traces.',
   ),
-  otlpHeaders: setting(
-    'CUTOUT_OTLP_HEADERS',
-    '',
-    headers,
+  otlpHeaders: setting('CUTOUT_OTLP_HEADERS', '', headers, { secret: true }).help(
     'Headers for the OpenTelemetry collector, for example Authorization=Bearer abc, comma-separated.',
-    { secret: true },
   ),
-  logLevel: setting(
-    'CUTOUT_LOG_LEVEL',
-    'info',
-    oneOf('error', 'warn', 'info', 'debug', 'silent'),
+  logLevel: setting('CUTOUT_LOG_LEVEL', 'info', oneOf('error', 'warn', 'info', 'debug', 'silent')).help(
     'Lowest level of the lines that are written to the log.',
   ),
 } as const satisfies Settings;

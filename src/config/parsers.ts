@@ -69,11 +69,6 @@ export const price = (text: string): QuarterCredits => {
 
 export const absolutePath = (text: string): string => path.resolve(text);
 
-export const optional =
-  <T>(parse: (text: string) => T) =>
-  (text: string): T | undefined =>
-    text === '' ? undefined : parse(text);
-
 export const apiKey = (text: string): string => {
   if (!/^[\x21-\x7e]{16,200}$/.test(text))
     throw new Error('16 to 200 visible ASCII characters without white space');

@@ -63,26 +63,14 @@ const former: Readonly<Record<string, string>> = {
 /** Reserved for the test suite; not settings. */
 const testPrefix = 'CUTOUT_TEST_';
 
-function unknownNames(env: Environment): string[] {
-  const known = new Set<string>(allSettings.map(({ variable }) => variable));
-  return Object.keys(env).filter(
-    (name) => name.startsWith('CUTOUT_') && !name.startsWith(testPrefix) && !known.has(name),
-  );
-}
-
-/** Collects the messages of UserErrors, so that one start reports everything that is wrong. */
-class Faults {
-  readonly messages: string[] = [];
-
-  /** The result of `work`; undefined if it throws UserError. */
-  attempt<T>(work: () => T): T | undefined {
-    try {
-      return work();
-    } catch (error) {
-      if (!(error instanceof UserError)) throw error;
-      this.messages.push(error.message);
-      return undefined;
-    }
+/** The result of `work`; undefined if it throws UserError, whose message is added to `faults`: one start reports all that is wrong. */
+function attempt<T>(faults: string[], work: () => T): T | undefined {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    faults.push(error.message);
+    return undefined;
   }
 }
 
@@ -97,14 +85,6 @@ function read<T>({ variable, fallback, parse, secret }: Setting<T>, env: Environ
     const expected = error instanceof Error ? error.message : 'something else';
     throw new UserError(`${variable} must be ${expected}${secret ? '' : `, not "${text}"`}.`);
   }
-}
-
-function readPart(settings: Settings, env: Environment, faults: Faults): Values<Settings> {
-  const values = Object.entries(settings).map(([name, setting]) => [
-    name,
-    faults.attempt(() => read(setting, env)),
-  ]);
-  return Object.freeze(Object.fromEntries(values));
 }
 
 /** What settings require of each other: of which parts, and the check, which throws UserError. */
@@ -130,31 +110,33 @@ export class InvalidSettings extends UserError {
 
 /** All parts. Throws InvalidSettings; a check of a part with an invalid value is left out. */
 function readParts(env: Environment): Parsed {
-  const faults = new Faults();
-  for (const name of unknownNames(env))
-    faults.messages.push(
+  const known = new Set<string>(allSettings.map(({ variable }) => variable));
+  const faults = Object.keys(env)
+    .filter((name) => name.startsWith('CUTOUT_') && !name.startsWith(testPrefix) && !known.has(name))
+    .map((name) =>
       former[name] === undefined
         ? `${name} is not a setting of Cutout. \`cutout config\` lists all of them.`
         : `${name} is not a setting of Cutout any more. ${former[name]}`,
     );
   const invalid = new Set<PartName>();
-  const values = partNames.map((part) => {
-    const before = faults.messages.length;
-    const read = readPart(parts[part], env, faults);
-    if (faults.messages.length > before) invalid.add(part);
-    return [part, read] as const;
-  });
-  const parsed = Object.fromEntries(values) as unknown as Parsed;
+  const readPart = (part: PartName) => {
+    const before = faults.length;
+    const values = Object.entries<Setting<unknown>>(parts[part]).map(
+      ([name, setting]) => [name, attempt(faults, () => read(setting, env))] as const,
+    );
+    if (faults.length > before) invalid.add(part);
+    return [part, Object.freeze(Object.fromEntries(values))] as const;
+  };
+  const parsed = Object.fromEntries(partNames.map(readPart)) as unknown as Parsed;
   for (const { of, check } of checks)
-    if (!of.some((part) => invalid.has(part))) faults.attempt(() => check(parsed));
-  if (faults.messages.length > 0)
-    throw new InvalidSettings(faults.messages, invalidLines(parsed, env, faults));
+    if (!of.some((part) => invalid.has(part))) attempt(faults, () => check(parsed));
+  if (faults.length > 0) throw new InvalidSettings(faults, invalidLines(parsed, env, faults));
   return parsed;
 }
 
 /** Every setting, with those marked that a fault names; the value of one that cannot be parsed is the text given. */
-function invalidLines(parsed: Parsed, env: Environment, { messages }: Faults): ConfigLine[] {
-  const named = new Set(messages.flatMap((message) => message.match(/\bCUTOUT_[A-Z0-9_]+/g) ?? []));
+function invalidLines(parsed: Parsed, env: Environment, faults: readonly string[]): ConfigLine[] {
+  const named = new Set(faults.flatMap((message) => message.match(/\bCUTOUT_[A-Z0-9_]+/g) ?? []));
   return linesOf(withFolders(parsed, env), sourcesOf(env), (variable) => given(env, variable) || null).map(
     (line) => (named.has(line.variable) ? { ...line, wrong: true as const } : line),
   );

@@ -1,7 +1,7 @@
 import { formatCredits } from '../billing/price.ts';
 import { UserError } from '../errors.ts';
-import { list, optional, price, token, webAddress } from './parsers.ts';
-import { requireTogether, type Settings, setting, type Values } from './types.ts';
+import { list, price, token, webAddress } from './parsers.ts';
+import { optional, requireTogether, type Settings, setting, type Values } from './types.ts';
 
 /** A rule of one provider, by its position in CUTOUT_OIDC_ISSUER, from 1; undefined: the only provider. */
 interface OfProvider {
@@ -29,40 +29,27 @@ const operatorEmail = (text: string): { readonly email: string } & OfProvider =>
 };
 
 export const signInSettings = {
-  oidcIssuer: setting(
+  oidcIssuer: optional(
     'CUTOUT_OIDC_ISSUER',
-    '',
-    optional(list(webAddress, 'a comma-separated list of http or https addresses')),
+    list(webAddress, 'a comma-separated list of http or https addresses'),
+  ).help(
     'OpenID Connect providers for sign-in, comma-separated. Not set: the console opens through a link that `cutout serve` and `cutout console` print.',
   ),
-  oidcClientId: setting(
-    'CUTOUT_OIDC_CLIENT_ID',
-    '',
-    optional(list(token, 'a comma-separated list of client ids')),
+  oidcClientId: optional('CUTOUT_OIDC_CLIENT_ID', list(token, 'a comma-separated list of client ids')).help(
     'Client id of this service at each provider, in the same order.',
   ),
-  oidcClientSecret: setting(
-    'CUTOUT_OIDC_CLIENT_SECRET',
-    '',
-    optional(list(token, 'a comma-separated list of secrets')),
-    'Client secret at each provider; not set for public clients.',
-    { secret: true },
-  ),
-  oidcName: setting(
+  oidcClientSecret: optional('CUTOUT_OIDC_CLIENT_SECRET', list(token, 'a comma-separated list of secrets'), {
+    secret: true,
+  }).help('Client secret at each provider; not set for public clients.'),
+  oidcName: optional(
     'CUTOUT_OIDC_NAME',
-    '',
-    optional(list((text) => text, 'a comma-separated list of names')),
-    'Name of each provider on its button (default: its host).',
-  ),
-  oidcOperatorClaim: setting(
-    'CUTOUT_OIDC_OPERATOR_CLAIM',
-    '',
-    optional(claims),
+    list((text) => text, 'a comma-separated list of names'),
+  ).help('Name of each provider on its button (default: its host).'),
+  oidcOperatorClaim: optional('CUTOUT_OIDC_OPERATOR_CLAIM', claims, {
+    show: (all: ReturnType<typeof claims>) =>
+      all.map((each) => placed(each, `${each.name}=${each.value}`)).join(', '),
+  }).help(
     'Claim that makes somebody an operator, for example groups=cutout-admins; with several providers 1:groups=cutout-admins, 2:roles=operator.',
-    {
-      show: (all: ReturnType<typeof claims>) =>
-        all.map((each) => placed(each, `${each.name}=${each.value}`)).join(', '),
-    },
   ),
   oidcOperators: setting(
     'CUTOUT_OIDC_OPERATORS',
@@ -71,18 +58,15 @@ export const signInSettings = {
       operatorEmail,
       'a comma-separated list of e-mail addresses, with several providers like 1:ann@example.com',
     ),
-    'Verified e-mail addresses of operators; with several providers 1:ann@example.com, where 1 is the first of CUTOUT_OIDC_ISSUER.',
     {
       show: (all: readonly ReturnType<typeof operatorEmail>[]) =>
         all.map((each) => placed(each, each.email)).join(', '),
     },
+  ).help(
+    'Verified e-mail addresses of operators; with several providers 1:ann@example.com, where 1 is the first of CUTOUT_OIDC_ISSUER.',
   ),
-  signUpCredits: setting(
-    'CUTOUT_SIGN_UP_CREDITS',
-    '0',
-    price,
+  signUpCredits: setting('CUTOUT_SIGN_UP_CREDITS', '0', price, { show: formatCredits }).help(
     'Credits that an account gets at its first sign-in.',
-    { show: formatCredits },
   ),
 } as const satisfies Settings;
 
@@ -91,16 +75,11 @@ export type SignInConfig = Values<typeof signInSettings>;
 /** Each list needs one entry per provider. Throws UserError. */
 export function checkProviders(values: SignInConfig): void {
   requireTogether(signInSettings, values, ['oidcIssuer', 'oidcClientId']);
-  const { oidcIssuer, oidcClientId, oidcClientSecret, oidcName } = values;
-  const lists = { oidcClientId, oidcClientSecret, oidcName };
-  for (const [name, entries] of Object.entries(lists) as [
-    keyof typeof lists,
-    readonly string[] | undefined,
-  ][]) {
-    const { variable } = signInSettings[name];
-    if (entries && entries.length !== oidcIssuer?.length)
-      throw new UserError(`${variable} must have as many entries as CUTOUT_OIDC_ISSUER.`);
-  }
+  for (const name of ['oidcClientId', 'oidcClientSecret', 'oidcName'] as const)
+    if (values[name] && values[name].length !== values.oidcIssuer?.length)
+      throw new UserError(
+        `${signInSettings[name].variable} must have as many entries as CUTOUT_OIDC_ISSUER.`,
+      );
 }
 
 /** The callback needs a public address. Throws UserError. */
@@ -114,13 +93,12 @@ export function checkOperators({ oidcIssuer, oidcOperators, oidcOperatorClaim }:
   const count = oidcIssuer?.length ?? 0;
   if (count === 0) return;
   const rules = [
-    ...oidcOperators.map((each) => ({ ...each, name: 'oidcOperators', text: each.email }) as const),
+    ...oidcOperators.map(({ provider, email }) => ['CUTOUT_OIDC_OPERATORS', provider, email] as const),
     ...(oidcOperatorClaim ?? []).map(
-      (each) => ({ ...each, name: 'oidcOperatorClaim', text: `${each.name}=${each.value}` }) as const,
+      ({ provider, name, value }) => ['CUTOUT_OIDC_OPERATOR_CLAIM', provider, `${name}=${value}`] as const,
     ),
   ];
-  for (const { name, provider, text } of rules) {
-    const { variable } = signInSettings[name];
+  for (const [variable, provider, text] of rules) {
     if (provider === undefined && count > 1)
       throw new UserError(
         `${variable} must name the provider of ${text}, because there are ${count} providers in CUTOUT_OIDC_ISSUER: for example 1:${text} for the first.`,

@@ -1,5 +1,5 @@
-import { absolutePath, optional } from './parsers.ts';
-import { type Settings, setting, type Values } from './types.ts';
+import { absolutePath } from './parsers.ts';
+import { optional, type Settings, setting, type Values } from './types.ts';
 
 const postgresAddress = (text: string): string => {
   const url = URL.parse(text);
@@ -9,18 +9,11 @@ const postgresAddress = (text: string): string => {
 };
 
 export const storeSettings = {
-  dataDir: setting(
-    'CUTOUT_DATA_DIR',
-    './data',
-    absolutePath,
+  dataDir: setting('CUTOUT_DATA_DIR', './data', absolutePath).help(
     'Folder of the database and, unless CUTOUT_MODELS_DIR is set, of the networks.',
   ),
-  databaseUrl: setting(
-    'CUTOUT_DATABASE_URL',
-    '',
-    optional(postgresAddress),
+  databaseUrl: optional('CUTOUT_DATABASE_URL', postgresAddress, { secret: true }).help(
     'PostgreSQL database of accounts and ledger, which several nodes may share: postgres://… (default: SQLite in the data folder).',
-    { secret: true },
   ),
 } as const satisfies Settings;
 
@@ -34,11 +27,7 @@ const redisAddress = (text: string): string => {
 };
 
 export const redisSettings = {
-  url: setting(
-    'CUTOUT_REDIS_URL',
-    '',
-    optional(redisAddress),
+  url: optional('CUTOUT_REDIS_URL', redisAddress, { secret: true }).help(
     'Redis 7 in which several nodes share cached results, requests in progress, limits and sessions: redis://user:password@host:6379/0. Not set: all of these stay in memory.',
-    { secret: true },
   ),
 } as const satisfies Settings;

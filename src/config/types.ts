@@ -12,13 +12,20 @@ export interface Setting<T> {
   readonly show?: (value: never) => unknown;
 }
 
+/** A setting by its variable, default and parser; `help` completes it. */
 export const setting = <T>(
   variable: string,
   fallback: string,
   parse: (text: string) => T,
-  help: string,
   more: Pick<Setting<T>, 'secret' | 'show'> = {},
-): Setting<T> => ({ variable, fallback, parse, help, ...more });
+) => ({ help: (help: string): Setting<T> => ({ variable, fallback, parse, help, ...more }) });
+
+/** A setting without a default: its value is undefined unless it is set. */
+export const optional = <T>(
+  variable: string,
+  parse: (text: string) => T,
+  more: Pick<Setting<T>, 'secret' | 'show'> = {},
+) => setting(variable, '', (text) => (text === '' ? undefined : parse(text)), more);
 
 /** The settings of one part, by the property that holds the value. */
 export type Settings = Readonly<Record<string, Setting<unknown>>>;

@@ -45,13 +45,8 @@ export function loadAddon(file: string = defaultAddonPath): NativeModule {
     loaded = require(file);
   } catch (cause) {
     const missing = cause instanceof Error && 'code' in cause && cause.code === 'MODULE_NOT_FOUND';
-    throw new EngineError(
-      'ENGINE_RUNTIME',
-      missing
-        ? `The native addon '${file}' does not exist: ${remedy}.`
-        : `The native addon '${file}' cannot be loaded (${reason(cause)}): ${remedy}.`,
-      { cause },
-    );
+    const fault = missing ? 'does not exist' : `cannot be loaded (${reason(cause)})`;
+    throw new EngineError('ENGINE_RUNTIME', `The native addon '${file}' ${fault}: ${remedy}.`, { cause });
   }
   const abi = typeof loaded === 'object' && loaded !== null && 'abi' in loaded ? loaded.abi : undefined;
   if (abi !== expectedAbi) {

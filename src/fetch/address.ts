@@ -32,10 +32,7 @@ export function isPublicAddress(address: string): boolean {
 export const ownAddresses = (): readonly string[] =>
   Object.values(networkInterfaces()).flatMap((addresses) => addresses?.map(({ address }) => address) ?? []);
 
-/**
- * Whether an address is public and belongs to another machine. `own` is called each time, because addresses
- * change.
- */
+/** Whether an address is public and belongs to another machine. `own` is called each time, because addresses change. */
 export const isPublicElsewhere =
   (own: () => readonly string[] = ownAddresses) =>
   (address: string): boolean => {

@@ -5,20 +5,13 @@ import { parseLength } from './length.ts';
 import type { OptionParser } from './optionParser.ts';
 
 /** `car` and `3D` are accepted and not drawn (docs/contract.md section 4). */
-export type ShadowType = 'none' | 'auto' | 'drop' | 'car' | '3D';
-
-const shadowTypes: ReadonlyMap<string, ShadowType> = new Map([
-  ['none', 'none'],
-  ['auto', 'auto'],
-  ['drop', 'drop'],
-  ['car', 'car'],
-  ['3d', '3D'],
-]);
+const shadowTypes = ['none', 'auto', 'drop', 'car', '3D'] as const;
+export type ShadowType = (typeof shadowTypes)[number];
 
 export const shadowTypeParser: OptionParser<ShadowType> = {
-  parse: (text) => shadowTypes.get(text.toLowerCase()),
+  parse: (text) => shadowTypes.find((type) => type.toLowerCase() === text.toLowerCase()),
   expected: 'none, auto, drop, car or 3D',
-  examples: [...shadowTypes.values()],
+  examples: shadowTypes,
 };
 
 /** Peak opacity, 0 to 1; `auto`: by the type of subject. */

@@ -1,8 +1,7 @@
 import sharp from 'sharp';
 import { forConversion } from './embeddedProfile.ts';
-import { ImageError, imageErrorFrom } from './errors.ts';
 import { decodeHeif, isHeif } from './heif/decodeHeif.ts';
-import { runJob } from './job.ts';
+import { decodePixels } from './job.ts';
 import { fromSrgb, toSrgb } from './profileConversion.ts';
 import type { Dimensions, JobLimits, Probe, Raster } from './types.ts';
 
@@ -36,9 +35,9 @@ export async function decodeCover(
   const same = icc !== undefined && probe.icc !== undefined && Buffer.compare(icc, probe.icc) === 0;
   const decoded = isHeif(probe.format) ? await decodeHeif(bytes, probe, jobLimits) : undefined;
   if (decoded && probe.icc && !same) await toSrgb(probe.icc)?.raster(decoded, jobLimits.signal);
-  try {
-    const limitInputPixels = probe.width * probe.height;
-    const file = forConversion(bytes, probe);
+  const limitInputPixels = probe.width * probe.height;
+  const file = forConversion(bytes, probe);
+  const open = () => {
     const source = decoded
       ? sharp(decoded.data, { raw: { width: decoded.width, height: decoded.height, channels: 4 } })
       : sharp(file.bytes, { limitInputPixels, autoOrient: true, ignoreIcc: same || file.ignoreIcc });
@@ -48,21 +47,15 @@ export async function decodeCover(
     const tooLong = scale * Math.max(probe.width, probe.height) >= maxEnlargedSide;
     const cutFirst = tooLong || (scale > 1 && probe.orientation !== 1);
     const part = cutFirst ? source.extract(seenPart(probe, canvas)) : source;
-    const image = part
+    return part
       .resize({ width, height, fit: 'cover', position: 'centre', kernel: 'lanczos3' })
       .toColourspace('srgb')
       .ensureAlpha()
       .raw();
-    const larger = { width: probe.width + width, height: probe.height + height };
-    const { data } = await runJob(image, larger, jobLimits);
-    if (data.length === width * height * 4) {
-      const raster = { data: new Uint8Array(data.buffer, data.byteOffset, data.length), width, height };
-      if (icc && !same) await fromSrgb(icc)?.raster(raster, jobLimits.signal);
-      return raster;
-    }
-  } catch (error) {
-    jobLimits.signal?.throwIfAborted();
-    throw imageErrorFrom(error);
-  }
-  throw new ImageError('failed_to_read_image', 'The image does not have the size its header announces.');
+  };
+  const larger = { width: probe.width + width, height: probe.height + height };
+  const data = await decodePixels(open, larger, { width, height, channels: 4 }, jobLimits);
+  const raster = { data, width, height };
+  if (icc && !same) await fromSrgb(icc)?.raster(raster, jobLimits.signal);
+  return raster;
 }

@@ -3,12 +3,11 @@ import { forDecoder } from './container/check.ts';
 import { hasHarmlessFaults } from './container/jpeg.ts';
 import { maxPixelBytes } from './container/tiff.ts';
 import { forConversion } from './embeddedProfile.ts';
-import { ImageError, imageErrorFrom } from './errors.ts';
 import { decodeHeif, heifBytes, isHeif } from './heif/decodeHeif.ts';
-import { runJob } from './job.ts';
+import { decodePixels } from './job.ts';
 import { displayP3, rgbProfile, srgbTransfer } from './matrixProfile.ts';
 import { toSrgb } from './profileConversion.ts';
-import type { Dimensions, JobLimits, Probe, Raster } from './types.ts';
+import type { Dimensions, InputFormat, JobLimits, Probe, Raster } from './types.ts';
 
 /**
  * The second lobe of Lanczos makes alpha 1 where nothing is, and 254 where the subject is opaque; what one lobe adds is
@@ -53,29 +52,18 @@ const reducedRaster = ({ data, width, height }: Raster, target: Dimensions, prob
     .resize({ ...target, fit: 'fill', kernel: kernelFor(probe) })
     .raw();
 
+/** Bytes for each pixel of the file; none for other formats. */
+type FormatBytes = Readonly<Partial<Record<InputFormat, number>>>;
+
 /** Upper bound of the bytes that decoding takes beside the file, the raster included. */
 export function decodeBytes(probe: Probe, target: Dimensions, file: Uint8Array): number {
   const { format, progressive, orientation, hasAlpha, width, height } = probe;
   if (isHeif(format)) return heifBytes(probe, file) + target.width * target.height * 4.6;
   // Two bytes for each coefficient, of up to four components.
-  const several = {
-    jpeg: probe.colour === 'cmyk' ? 8 : 6,
-    png: 4,
-    webp: 0,
-    tiff: 0,
-    gif: 0,
-    jxl: 0,
-  } as const;
-  const whole = {
-    jpeg: 0,
-    png: 0,
-    webp: 7,
-    tiff: maxPixelBytes,
-    gif: 8,
-    jxl: maxPixelBytes,
-  } as const;
+  const several: FormatBytes = { jpeg: probe.colour === 'cmyk' ? 8 : 6, png: 4 };
+  const whole: FormatBytes = { webp: 7, tiff: maxPixelBytes, gif: 8, jxl: maxPixelBytes };
   const turned = orientation === 1 ? 0 : hasAlpha ? 4 : 3;
-  const source = whole[format] + (progressive ? several[format] : 0) + turned;
+  const source = (whole[format] ?? 0) + (progressive ? (several[format] ?? 0) : 0) + turned;
   return width * height * source + target.width * target.height * 4.6;
 }
 
@@ -102,21 +90,10 @@ export async function decode(
   }
   const decoded = isHeif(probe.format) ? await decodeHeif(bytes, probe, jobLimits) : undefined;
   if (decoded && decoded.width === target.width && decoded.height === target.height) return decoded;
-  let result: Awaited<ReturnType<typeof runJob>>;
-  try {
-    // sharp throws some errors synchronously.
-    const image = decoded ? reducedRaster(decoded, target, probe) : openImage(bytes, probe, target);
-    result = await runJob(image, probe, jobLimits);
-  } catch (error) {
-    jobLimits.signal?.throwIfAborted();
-    throw imageErrorFrom(error);
-  }
-  const { data, info } = result;
+  const open = () => (decoded ? reducedRaster(decoded, target, probe) : openImage(bytes, probe, target));
   const { width, height } = target;
-  if (info.width !== width || info.height !== height || data.length !== width * height * 4) {
-    throw new ImageError('failed_to_read_image', 'The image does not have the size its header announces.');
-  }
-  const raster = { data: new Uint8Array(data.buffer, data.byteOffset, data.length), width, height };
+  const data = await decodePixels(open, probe, { width, height, channels: 4 }, jobLimits);
+  const raster = { data, width, height };
   // sharp converts 16 bits of RGB to Display P3 instead.
   if (probe.convertsProfile && probe.depth === 16 && probe.colour !== 'gray')
     await displayP3ToSrgb()?.raster(raster, jobLimits.signal);

@@ -1,4 +1,5 @@
 import { chunksBeforeData } from './container/png.ts';
+import { TiffReader } from './container/tiff.ts';
 import type { Density, InputFormat } from './types.ts';
 
 const metresPerInch = 0.0254;
@@ -28,26 +29,17 @@ function fromPhys(bytes: Buffer): Density | undefined {
   return;
 }
 
-/**
- * Tags XResolution, YResolution (rationals) and ResolutionUnit of IFD 0 of a TIFF structure (TIFF 6.0,
- * section 2).
- */
-function fromTiff(tiff: Buffer): Density | undefined {
-  if (tiff.length < 8) return;
-  const little = tiff.toString('latin1', 0, 2) === 'II';
-  const u16 = (at: number) => (little ? tiff.readUInt16LE(at) : tiff.readUInt16BE(at));
-  const u32 = (at: number) => (little ? tiff.readUInt32LE(at) : tiff.readUInt32BE(at));
-  const inside = (at: number, length: number) => at >= 0 && at + length <= tiff.length;
-  const rational = (at: number) => (inside(at, 8) ? u32(at) / u32(at + 4) : Number.NaN);
-
-  const ifd = u32(4);
-  if (!inside(ifd, 2)) return;
+/** Tags XResolution, YResolution (rationals) and ResolutionUnit of IFD 0 of a TIFF structure (TIFF 6.0, section 2). */
+function fromTiff(tiff: Uint8Array): Density | undefined {
+  const file = new TiffReader(tiff);
+  const rational = (at: number) => file.number(at, 4) / file.number(at + 4, 4);
+  const ifd = file.number(4, 4);
   let [x, y, unit] = [Number.NaN, Number.NaN, 2];
-  for (let entry = ifd + 2, left = u16(ifd); left > 0 && inside(entry, 12); entry += 12, left -= 1) {
-    const tag = u16(entry);
-    if (tag === 0x011a) x = rational(u32(entry + 8));
-    else if (tag === 0x011b) y = rational(u32(entry + 8));
-    else if (tag === 0x0128) unit = u16(entry + 8);
+  for (let entry = ifd + 2, left = file.u16(ifd); left > 0; entry += 12, left -= 1) {
+    const tag = file.u16(entry);
+    if (tag === 0x011a) x = rational(file.number(entry + 8, 4));
+    else if (tag === 0x011b) y = rational(file.number(entry + 8, 4));
+    else if (tag === 0x0128) unit = file.u16(entry + 8);
   }
   const convert = { 2: perInch, 3: perCentimetre }[unit];
   return convert && density(convert(x), convert(y));
@@ -59,14 +51,8 @@ function fromTiff(tiff: Buffer): Density | undefined {
  */
 export function readDensity(file: Uint8Array, format: InputFormat, exif?: Buffer): Density | undefined {
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
-  const own =
-    format === 'jpeg'
-      ? fromJfif(bytes)
-      : format === 'png'
-        ? fromPhys(bytes)
-        : format === 'tiff'
-          ? fromTiff(bytes)
-          : undefined;
+  const read = { jpeg: fromJfif, png: fromPhys, tiff: fromTiff }[format as string];
+  const own = read?.(bytes);
   if (own || !exif) return own;
   return fromTiff(exif.toString('latin1', 0, 6) === 'Exif\0\0' ? exif.subarray(6) : exif);
 }

@@ -113,102 +113,62 @@ function zipResult(colorJpg: Uint8Array, alphaPng: Uint8Array): Buffer {
   return Buffer.from(zip.buffer, zip.byteOffset, zip.byteLength);
 }
 
-/** One encoding of a raster: its options, and its images as libvips sees them. */
-class Encoding {
-  readonly #raster: Raster;
-  readonly #options: EncodeOptions;
-  readonly #engine: PngEncoder;
-  /** What is written beside a gray matte: a profile would be one of colours. */
-  readonly #matteTags: Tags;
-  readonly #colourTags: Tags;
+/** The encoders of a raster, by format. */
+function encodersOf(
+  { data, width, height }: Raster,
+  options: EncodeOptions,
+  engine: PngEncoder,
+): Readonly<Record<OutputFormat, () => Promise<Buffer>>> {
+  const { format, opaque, density, icc, pngEffort: effort, signal } = options;
+  const isMatte = options.channels === 'alpha';
+  // What is written beside a gray matte: a profile would be one of colours.
+  const matteTags: Tags = density ? { density } : {};
+  const colourTags: Tags = { ...matteTags, ...(icc && { icc }) };
 
-  constructor(raster: Raster, options: EncodeOptions, engine: PngEncoder) {
-    this.#raster = raster;
-    this.#options = options;
-    this.#engine = engine;
-    const { density, icc } = options;
-    this.#matteTags = density ? { density } : {};
-    this.#colourTags = { ...this.#matteTags, ...(icc && { icc }) };
-  }
-
-  png(): Promise<Buffer> {
-    return this.#options.channels === 'alpha' ? this.#mattePng() : this.#png('rgba', this.#colourTags);
-  }
-
-  async jpg(): Promise<Buffer> {
-    if (this.#options.channels === 'alpha')
-      return tagJpeg(await this.#finish(this.#matte().jpeg(jpegOptions)), this.#matteTags);
-    const { opaque } = this.#options;
-    const onWhite = opaque ? this.#opaque() : this.#image().flatten({ background: '#ffffff' });
-    return tagJpeg(await this.#finish(onWhite.jpeg(jpegOptions)), this.#colourTags);
-  }
-
-  async webp(): Promise<Buffer> {
-    const { channels, opaque, lossless } = this.#options;
-    const options = lossless ? losslessWebpOptions : webpOptions;
-    if (channels === 'alpha') return this.#finish(this.#matte().webp(options));
-    const colours = opaque ? this.#opaque() : this.#image();
-    return tagWebp(await this.#finish(colours.webp(options)), this.#colourTags, this.#raster);
-  }
-
-  async avif(): Promise<Buffer> {
-    const { channels, opaque, icc } = this.#options;
-    if (channels === 'alpha') return writeAvif(await this.#avifMatte());
-    // One after the other: each takes as much memory as the raster several times.
-    const colours = colourItem(await this.#finish(this.#opaque().avif(avifOptions)));
-    const alpha = opaque ? undefined : await this.#avifMatte();
-    return writeAvif(colours, { ...(alpha && { alpha }), ...(icc && { icc }) });
-  }
-
-  async zip(): Promise<Buffer> {
-    const [color, alpha] = await Promise.all([
-      this.#finish(this.#opaque().jpeg(jpegOptions)),
-      this.#mattePng(),
-    ]);
-    return zipResult(tagJpeg(color, this.#colourTags), alpha);
-  }
-
-  #image(): Sharp {
-    const { data, width, height } = this.#raster;
-    return sharp(data, { raw: { width, height, channels: 4 } });
-  }
-
+  const image = () => sharp(data, { raw: { width, height, channels: 4 } });
   /** The colours as they are, whatever their alpha. */
-  #opaque(): Sharp {
-    return this.#image().removeAlpha();
-  }
+  const colours = () => image().removeAlpha();
+  const matte = () => image().extractChannel(3).toColourspace('b-w');
+  const slow = format === 'webp' || format === 'avif';
+  const finish = async (job: Sharp) => (await runJob(job, { width, height, slow }, options)).data;
+  const png = (channels: PngOptions['channels'], { icc, density }: Tags) => {
+    const pixelsPerMetre = density && ([density.x, density.y] as const);
+    const tags = { ...(icc && { icc }), ...(pixelsPerMetre && { pixelsPerMetre }) };
+    return engine.encodePng({ data, width, height }, { channels, effort, ...tags }, { signal });
+  };
+  const avifMatte = async () =>
+    alphaItem(await finish(image().linear([0, 0, 0, 1], [0, 0, 0, 0]).avif(avifAlphaOptions)));
 
-  #matte(): Sharp {
-    return this.#image().extractChannel(3).toColourspace('b-w');
-  }
-
-  async #avifMatte() {
-    return alphaItem(
-      await this.#finish(this.#image().linear([0, 0, 0, 1], [0, 0, 0, 0]).avif(avifAlphaOptions)),
-    );
-  }
-
-  #mattePng(): Promise<Buffer> {
-    return this.#png('alpha', this.#matteTags);
-  }
-
-  #png(channels: PngOptions['channels'], { icc, density }: Tags): Promise<Buffer> {
-    const { pngEffort: effort, signal } = this.#options;
-    const tags = {
-      ...(icc && { icc }),
-      ...(density && { pixelsPerMetre: [density.x, density.y] as const }),
-    };
-    return this.#engine.encodePng(this.#raster, { channels, effort, ...tags }, { signal });
-  }
-
-  async #finish(image: Sharp): Promise<Buffer> {
-    const { width, height } = this.#raster;
-    const slow = this.#options.format === 'webp' || this.#options.format === 'avif';
-    return (await runJob(image, { width, height, slow }, this.#options)).data;
-  }
+  return {
+    png: () => (isMatte ? png('alpha', matteTags) : png('rgba', colourTags)),
+    async jpg() {
+      if (isMatte) return tagJpeg(await finish(matte().jpeg(jpegOptions)), matteTags);
+      const onWhite = opaque ? colours() : image().flatten({ background: '#ffffff' });
+      return tagJpeg(await finish(onWhite.jpeg(jpegOptions)), colourTags);
+    },
+    async webp() {
+      const webpOf = (job: Sharp) => finish(job.webp(options.lossless ? losslessWebpOptions : webpOptions));
+      if (isMatte) return webpOf(matte());
+      return tagWebp(await webpOf(opaque ? colours() : image()), colourTags, { width, height });
+    },
+    async avif() {
+      if (isMatte) return writeAvif(await avifMatte());
+      // One after the other: each takes as much memory as the raster several times.
+      const colour = colourItem(await finish(colours().avif(avifOptions)));
+      const alpha = opaque ? undefined : await avifMatte();
+      return writeAvif(colour, { ...(alpha && { alpha }), ...(icc && { icc }) });
+    },
+    async zip() {
+      const [color, alpha] = await Promise.all([
+        finish(colours().jpeg(jpegOptions)),
+        png('alpha', matteTags),
+      ]);
+      return zipResult(tagJpeg(color, colourTags), alpha);
+    },
+  };
 }
 
-const contentTypes = {
+export const contentTypes = {
   png: 'image/png',
   jpg: 'image/jpeg',
   webp: 'image/webp',
@@ -224,8 +184,6 @@ const contentTypes = {
  */
 export async function encode(raster: Raster, options: EncodeOptions, engine: PngEncoder): Promise<Encoded> {
   const { format } = options;
-  return {
-    bytes: await new Encoding(raster, options, engine)[format](),
-    contentType: contentTypes[format],
-  };
+  const bytes = await encodersOf(raster, options, engine)[format]();
+  return { bytes, contentType: contentTypes[format] };
 }

@@ -24,6 +24,10 @@ export class ImageError extends Error {
   }
 }
 
+/** The error for a file whose pixels cannot be had. */
+export const cannotRead = (detail: string, cause?: unknown): ImageError =>
+  new ImageError('failed_to_read_image', detail, cause);
+
 /** The system starts no more threads for this process (`ulimit -u`, pids.max). The image is not the reason. */
 export class NoThreadError extends Error {
   override readonly name = 'NoThreadError';
@@ -40,6 +44,7 @@ export const orNoThread = (error: unknown): unknown =>
     : error;
 
 export const dimensionsUnreadable = 'The dimensions of the given image could not be read.';
+export const otherSize = 'The image does not have the size its header announces.';
 export const cutShort = 'The file ends before the image is complete.';
 
 /**
@@ -48,39 +53,27 @@ export const cutShort = 'The file ends before the image is complete.';
  * (`orNoThread`). First match wins; test/image/errors.test.ts
  * provokes every row with real bytes, which detects a libvips with other texts.
  */
-export const libvipsErrors: readonly {
-  readonly text: RegExp;
-  readonly code: ImageErrorCode;
-  readonly detail: string;
-}[] = [
-  { text: /^Input Buffer is empty/i, code: 'failed_to_read_image', detail: 'The file is empty.' },
-  {
-    text: /unsupported image format/,
-    code: 'failed_to_read_image',
-    detail: 'The file is not an image that can be read.',
-  },
-  {
-    text: /exceeds pixel limit/,
-    code: 'resolution_too_high',
-    detail: 'The image has more pixels than its header may announce.',
-  },
-  { text: /corrupt header/, code: 'invalid_dimensions', detail: dimensionsUnreadable },
-  { text: /premature end/, code: 'failed_to_read_image', detail: cutShort },
-  {
-    text: /read error|unable to (?:parse|read|decode)/,
-    code: 'failed_to_read_image',
-    detail: 'The file is damaged or incomplete.',
-  },
+export const libvipsErrors: readonly (readonly [text: RegExp, code: ImageErrorCode, detail: string])[] = [
+  [/^Input Buffer is empty/i, 'failed_to_read_image', 'The file is empty.'],
+  [/unsupported image format/, 'failed_to_read_image', 'The file is not an image that can be read.'],
+  [/exceeds pixel limit/, 'resolution_too_high', 'The image has more pixels than its header may announce.'],
+  [/corrupt header/, 'invalid_dimensions', dimensionsUnreadable],
+  [/premature end/, 'failed_to_read_image', cutShort],
+  [
+    /read error|unable to (?:parse|read|decode)/,
+    'failed_to_read_image',
+    'The file is damaged or incomplete.',
+  ],
 ];
 
 /** The ImageError for an error of libvips; `failed_to_read_image` if no row of the table matches. */
 export function imageErrorFrom(error: unknown): ImageError | NoThreadError {
   if (error instanceof ImageError || error instanceof NoThreadError) return error;
   const text = error instanceof Error ? error.message : String(error);
-  const row = libvipsErrors.find((candidate) => candidate.text.test(text));
-  return row
-    ? new ImageError(row.code, row.detail, error)
-    : new ImageError('failed_to_read_image', 'The image data could not be decoded.', error);
+  const [, code, detail] = libvipsErrors.find(([candidate]) => candidate.test(text)) ?? [];
+  return code && detail
+    ? new ImageError(code, detail, error)
+    : cannotRead('The image data could not be decoded.', error);
 }
 
 /** Throws ImageError for sides that are no sides, for more pixels than the limit, and for longer sides than `maxImageSide`. */
@@ -90,17 +83,13 @@ export function assertDimensions(
 ): void {
   const legal = (side: number) => Number.isSafeInteger(side) && side >= 1;
   if (!legal(width) || !legal(height)) throw new ImageError('invalid_dimensions', dimensionsUnreadable);
-  if (width * height > maxPixels) {
-    const megapixels = Math.ceil((width * height) / 1e6);
-    throw new ImageError(
-      'resolution_too_high',
-      `Input image has ${megapixels} megapixels, maximum supported input resolution is ${maxPixels / 1e6} megapixels`,
+  const tooHigh = (text: string) => new ImageError('resolution_too_high', `Input image has ${text}`);
+  if (width * height > maxPixels)
+    throw tooHigh(
+      `${Math.ceil((width * height) / 1e6)} megapixels, maximum supported input resolution is ${maxPixels / 1e6} megapixels`,
     );
-  }
-  if (Math.max(width, height) > maxImageSide) {
-    throw new ImageError(
-      'resolution_too_high',
-      `Input image has ${width} × ${height} pixels, a side may have at most ${maxImageSide}. Scale the image down or cut it.`,
+  if (Math.max(width, height) > maxImageSide)
+    throw tooHigh(
+      `${width} × ${height} pixels, a side may have at most ${maxImageSide}. Scale the image down or cut it.`,
     );
-  }
 }

@@ -1,5 +1,5 @@
 import type { OutputInfo, Sharp } from 'sharp';
-import { ImageError, orNoThread } from './errors.ts';
+import { cannotRead, ImageError, imageErrorFrom, orNoThread, otherSize } from './errors.ts';
 import type { Dimensions, JobLimits } from './types.ts';
 
 /** Milliseconds that a job may take whatever its size, and for each megapixel: some tens of times what it should. */
@@ -44,4 +44,28 @@ export async function runJob(
     .finally(ended);
   signal?.throwIfAborted();
   return result;
+}
+
+/**
+ * Runs a decoder, whose pixels are `wanted`, of as many channels. Throws ImageError `failed_to_read_image` or `timeout`,
+ * NoThreadError, or the signal's reason.
+ */
+export async function decodePixels(
+  open: () => Sharp,
+  size: JobSize,
+  { width, height, channels }: Dimensions & { readonly channels: number },
+  limits: JobLimits,
+): Promise<Uint8Array> {
+  let result: Awaited<ReturnType<typeof runJob>>;
+  try {
+    // sharp throws some errors synchronously.
+    result = await runJob(open(), size, limits);
+  } catch (error) {
+    limits.signal?.throwIfAborted();
+    throw imageErrorFrom(error);
+  }
+  const { data, info } = result;
+  if (info.width !== width || info.height !== height || data.length !== width * height * channels)
+    throw cannotRead(otherSize);
+  return new Uint8Array(data.buffer, data.byteOffset, data.length);
 }

@@ -1,8 +1,7 @@
 import sharp, { type Sharp } from 'sharp';
 import { forConversion } from './embeddedProfile.ts';
-import { ImageError, imageErrorFrom } from './errors.ts';
 import { decodeHeif, isHeif } from './heif/decodeHeif.ts';
-import { runJob } from './job.ts';
+import { decodePixels } from './job.ts';
 import type { Dimensions, JobLimits, Probe } from './types.ts';
 
 /** One byte for each pixel, upright, row-major without padding. */
@@ -22,28 +21,6 @@ async function openMask(bytes: Uint8Array, probe: Probe, jobLimits: JobLimits): 
   return () => sharp(file, { limitInputPixels: probe.width * probe.height, autoOrient: true, ignoreIcc });
 }
 
-async function channel(
-  image: Sharp,
-  probe: Dimensions,
-  { width, height }: Dimensions,
-  which: 'gray' | 'alpha',
-  jobLimits: JobLimits,
-): Promise<Uint8Array> {
-  const plane =
-    which === 'alpha'
-      ? image.ensureAlpha().extractChannel('alpha')
-      : image.removeAlpha().toColourspace('b-w');
-  // The kernel has no negative lobes: no gray where the mask is black or white.
-  const { data } = await runJob(
-    plane.resize({ width, height, fit: 'fill', kernel: 'linear' }).raw({ depth: 'uchar' }),
-    probe,
-    jobLimits,
-  );
-  if (data.length !== width * height)
-    throw new ImageError('failed_to_read_image', 'The image does not have the size its header announces.');
-  return new Uint8Array(data.buffer, data.byteOffset, data.length);
-}
-
 /**
  * Decodes a mask to `target`, which is at most its size: its alpha where any pixel of it is not opaque, otherwise its
  * lightness. Throws ImageError `failed_to_read_image` or `timeout`, or the signal's reason.
@@ -54,18 +31,23 @@ export async function decodeMask(
   target: Dimensions,
   jobLimits: JobLimits = {},
 ): Promise<Mask> {
-  const open = await openMask(bytes, probe, jobLimits);
-  try {
-    if (probe.hasAlpha) {
-      const alpha = await channel(open(), probe, target, 'alpha', jobLimits);
-      if (alpha.some((value) => value < opaque)) return { data: alpha, ...target };
-    }
-    const gray = await channel(open(), probe, target, 'gray', jobLimits);
-    return { data: gray, ...target };
-  } catch (error) {
-    jobLimits.signal?.throwIfAborted();
-    throw imageErrorFrom(error);
+  const file = await openMask(bytes, probe, jobLimits);
+  const { width, height } = target;
+  const plane = async (of: (image: Sharp) => Sharp): Promise<Mask> => {
+    // The kernel has no negative lobes: no gray where the mask is black or white.
+    const open = () =>
+      of(file()).resize({ width, height, fit: 'fill', kernel: 'linear' }).raw({ depth: 'uchar' });
+    return {
+      data: await decodePixels(open, probe, { width, height, channels: 1 }, jobLimits),
+      width,
+      height,
+    };
+  };
+  if (probe.hasAlpha) {
+    const alpha = await plane((image) => image.ensureAlpha().extractChannel('alpha'));
+    if (alpha.data.some((value) => value < opaque)) return alpha;
   }
+  return plane((image) => image.removeAlpha().toColourspace('b-w'));
 }
 
 /**

@@ -3,7 +3,7 @@ import { checkParts, forDecoder, statesColour } from './container/check.ts';
 import { isCodedInParts } from './container/jpeg.ts';
 import { readDensity } from './density.ts';
 import { checkProfile } from './embeddedProfile.ts';
-import { assertDimensions, cutShort, dimensionsUnreadable, ImageError } from './errors.ts';
+import { assertDimensions, cannotRead, cutShort, dimensionsUnreadable, ImageError } from './errors.ts';
 import { usableRgbProfile } from './fileMetadata.ts';
 import { checkAvif, readHeicHeader } from './heif/heicHeader.ts';
 import { isInputFormat, sniff } from './sniff.ts';
@@ -82,9 +82,7 @@ export async function probe(
     metadata = await sharp(needed, { limitInputPixels: false }).metadata();
   } catch (error) {
     // WebP is the only format that libvips opens only if it is complete.
-    if (format === 'webp' && isTruncated(bytes)) {
-      throw new ImageError('failed_to_read_image', cutShort, error);
-    }
+    if (format === 'webp' && isTruncated(bytes)) throw cannotRead(cutShort, error);
     throw new ImageError('invalid_dimensions', dimensionsUnreadable, error);
   } finally {
     ended?.();

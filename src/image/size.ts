@@ -28,10 +28,7 @@ function reducedSide(side: number, other: number, limit: number): number {
   return Math.max(1, result);
 }
 
-/**
- * Size of the result for an upright source: never enlarged, at most `limit` pixels, sides rounded down, at
- * least 1.
- */
+/** Size of the result for an upright source: never enlarged, at most `limit` pixels, sides rounded down, at least 1. */
 export function resultSize(source: Dimensions, limit: number): Dimensions {
   const { width, height } = source;
   if (width * height <= limit) return { width, height };

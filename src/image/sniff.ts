@@ -1,10 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { type InputFormat, optionalFormats } from './types.ts';
 
-interface Signature {
-  readonly name: string;
-  readonly matches: (bytes: Buffer) => boolean;
-}
+type Matches = (bytes: Buffer) => boolean;
 
 const at = (offset: number, text: string) => (bytes: Buffer) =>
   bytes.toString('latin1', offset, offset + text.length) === text;
@@ -26,30 +23,27 @@ const brand =
 const text = (pattern: RegExp) => (bytes: Buffer) => pattern.test(bytes.toString('latin1', 0, 512));
 
 /** First match wins. Formats of `InputFormat` have its names; the others are here to be named in the error. */
-const signatures: readonly Signature[] = [
-  { name: 'jpeg', matches: at(0, '\xff\xd8\xff') },
-  { name: 'png', matches: at(0, '\x89PNG\r\n\x1a\n') },
-  { name: 'webp', matches: (bytes) => at(0, 'RIFF')(bytes) && at(8, 'WEBP')(bytes) },
-  { name: 'gif', matches: text(/^GIF8[79]a/) },
-  { name: 'tiff', matches: text(/^(?:II[*+]\0|MM\0[*+])/) },
-  { name: 'avif', matches: brand('avif', 'avis') },
-  { name: 'heic', matches: brand('heic', 'heix', 'hevc', 'heim', 'heis', 'mif1', 'msf1') },
-  { name: 'mp4', matches: at(4, 'ftyp') },
-  { name: 'jp2', matches: at(4, 'jP  \r\n\x87\n') },
-  { name: 'jxl', matches: (bytes) => at(0, '\xff\x0a')(bytes) || at(4, 'JXL \r\n\x87\n')(bytes) },
-  { name: 'bmp', matches: at(0, 'BM') },
-  { name: 'ico', matches: at(0, '\0\0\x01\0') },
-  { name: 'psd', matches: at(0, '8BPS') },
-  { name: 'pdf', matches: at(0, '%PDF') },
-  { name: 'zip', matches: at(0, 'PK\x03\x04') },
-  {
-    name: 'svg',
-    matches: text(/^(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!--[\s\S]*?-->\s*)?<(?:!DOCTYPE )?svg/i),
-  },
-  { name: 'html', matches: text(/^(?:\xef\xbb\xbf)?\s*<(?:!DOCTYPE html|html)/i) },
-  { name: 'json', matches: text(/^\s*[[{]\s*["\]}]/) },
+const signatures: readonly (readonly [name: string, matches: Matches])[] = [
+  ['jpeg', at(0, '\xff\xd8\xff')],
+  ['png', at(0, '\x89PNG\r\n\x1a\n')],
+  ['webp', (bytes) => at(0, 'RIFF')(bytes) && at(8, 'WEBP')(bytes)],
+  ['gif', text(/^GIF8[79]a/)],
+  ['tiff', text(/^(?:II[*+]\0|MM\0[*+])/)],
+  ['avif', brand('avif', 'avis')],
+  ['heic', brand('heic', 'heix', 'hevc', 'heim', 'heis', 'mif1', 'msf1')],
+  ['mp4', at(4, 'ftyp')],
+  ['jp2', at(4, 'jP  \r\n\x87\n')],
+  ['jxl', (bytes) => at(0, '\xff\x0a')(bytes) || at(4, 'JXL \r\n\x87\n')(bytes)],
+  ['bmp', at(0, 'BM')],
+  ['ico', at(0, '\0\0\x01\0')],
+  ['psd', at(0, '8BPS')],
+  ['pdf', at(0, '%PDF')],
+  ['zip', at(0, 'PK\x03\x04')],
+  ['svg', text(/^(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!--[\s\S]*?-->\s*)?<(?:!DOCTYPE )?svg/i)],
+  ['html', text(/^(?:\xef\xbb\xbf)?\s*<(?:!DOCTYPE html|html)/i)],
+  ['json', text(/^\s*[[{]\s*["\]}]/)],
   // biome-ignore lint/suspicious/noControlCharactersInRegex: text has none of them
-  { name: 'text', matches: (bytes) => isUtf8(bytes) && text(/^[^\0-\x08\x0b\x0e-\x1f]+$/)(bytes) },
+  ['text', (bytes) => isUtf8(bytes) && text(/^[^\0-\x08\x0b\x0e-\x1f]+$/)(bytes)],
 ];
 
 const allInputFormats: readonly string[] = [
@@ -70,5 +64,5 @@ export function isInputFormat(name: string): name is InputFormat {
 export function sniff(bytes: Uint8Array): string {
   if (bytes.length === 0) return 'empty file';
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 512));
-  return signatures.find((signature) => signature.matches(head))?.name ?? 'unknown';
+  return signatures.find(([, matches]) => matches(head))?.[0] ?? 'unknown';
 }

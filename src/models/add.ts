@@ -3,7 +3,7 @@ import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { exists, writeAtomically } from '../files.ts';
 import { type CatalogueEntry, catalogueWith, findNetwork, isAdded } from './catalogue.ts';
-import { ModelError } from './error.ts';
+import { ModelError, unsupported } from './error.ts';
 import { type Guesses, guess } from './guess.ts';
 import { UNFINISHED } from './layout.ts';
 import { type Manifest, manifestSchema } from './manifest.ts';
@@ -52,8 +52,7 @@ export const nameFrom = (file: string): string =>
 /** Rejects with ModelError for a name that no network may have, or that one has. */
 export async function checkName(modelsDir: string, name: string): Promise<void> {
   if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(name)) {
-    throw new ModelError(
-      'MODEL_UNSUPPORTED',
+    throw unsupported(
       `A network cannot be named "${name}": a name has up to 64 lower-case letters, digits, dots, hyphens and underscores. Give another --name.`,
     );
   }
@@ -97,10 +96,7 @@ export function describeAdded(
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     const where = issue?.path.join('.') ?? '';
-    throw new ModelError(
-      'MODEL_UNSUPPORTED',
-      `The network cannot be described: ${where}: ${issue?.message}.`,
-    );
+    throw unsupported(`The network cannot be described: ${where}: ${issue?.message}.`);
   }
   return { manifest: parsed.data, folder: path.join(modelsDir, description.name) };
 }

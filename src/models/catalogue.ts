@@ -2,7 +2,7 @@ import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { codeOf } from '../files.ts';
-import { ModelError } from './error.ts';
+import { ModelError, unsupported } from './error.ts';
 import { type Manifest, readManifest } from './manifest.ts';
 
 /** Returns the path of this installation's `models/` folder, relative to build/ts/src/models. */
@@ -33,10 +33,7 @@ async function readEntry(folder: string, name: string): Promise<CatalogueEntry> 
   const file = path.join(folder, 'model.json');
   const manifest = await readManifest(file);
   if (manifest.name !== name) {
-    throw new ModelError(
-      'MODEL_UNSUPPORTED',
-      `The manifest ${file} is named ${manifest.name}, unlike its folder.`,
-    );
+    throw unsupported(`The manifest ${file} is named ${manifest.name}, unlike its folder.`);
   }
   return { manifest, folder };
 }

@@ -28,3 +28,7 @@ export class ModelError extends Error {
     this.code = code;
   }
 }
+
+/** The error for what this version, or this machine, does not do. */
+export const unsupported = (message: string, cause?: unknown): ModelError =>
+  new ModelError('MODEL_UNSUPPORTED', message, cause === undefined ? undefined : { cause });

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { writeAtomically } from '../files.ts';
 import { UNFINISHED } from './layout.ts';
@@ -49,14 +49,24 @@ export async function writeNetworkFile(
   return digest.end();
 }
 
+/** File of a kept folder that says what the others are. */
+export const RECORD = 'record.json';
+
+/** Lengths of the other files of a kept folder, by their names. */
+export async function lengthsIn(folder: string): Promise<Readonly<Record<string, number>>> {
+  const names = (await readdir(folder)).filter((name) => name !== RECORD).sort();
+  const lengths = names.map(async (name) => [name, (await stat(path.join(folder, name))).size] as const);
+  return Object.fromEntries(await Promise.all(lengths));
+}
+
 /** A folder that is being filled. */
 interface FolderDraft {
   readonly folder: string;
   /**
-   * Gives it its final name, in place of any other, after `complete`. If one of these fails, because the disk is full or
-   * another process was faster, nothing is left of it: what it caches is made again by the next start.
+   * Adds `record` of its files and gives it its final name, in place of any other. If that fails, because the disk is full,
+   * another process was faster or nothing is in it, nothing is left of it: what it caches is made again by the next start.
    */
-  keep(complete: () => Promise<void>): Promise<void>;
+  keep(record: (lengths: Readonly<Record<string, number>>) => object | Promise<object>): Promise<void>;
   discard(): Promise<void>;
 }
 
@@ -88,9 +98,11 @@ export async function draftFolder(final: string): Promise<FolderDraft | undefine
   } catch {
     return undefined;
   }
-  const keep = async (complete: () => Promise<void>) => {
+  const keep: FolderDraft['keep'] = async (record) => {
     try {
-      await complete();
+      const lengths = await lengthsIn(folder);
+      if (Object.keys(lengths).length === 0) throw new RangeError('nothing was written');
+      await writeFile(path.join(folder, RECORD), JSON.stringify(await record(lengths)));
       await rm(final, { recursive: true, force: true });
       await rename(folder, final);
     } catch {

@@ -18,7 +18,7 @@ import type {
   ValueInfoProto,
 } from '../compiler/onnx/onnx_pb.ts';
 import { hasHalf } from '../compiler/onnx/widen.ts';
-import { ModelError } from './error.ts';
+import { ModelError, unsupported } from './error.ts';
 
 /** What an ONNX file of unknown origin is, as far as its graph tells. */
 
@@ -57,7 +57,7 @@ export interface Guesses {
 /** Domains of operators that ONNX Runtime has, as far as preparation knows them. */
 const DOMAINS = new Set(['', 'ai.onnx', 'com.microsoft']);
 
-const unsupported = (what: string) => new ModelError('MODEL_UNSUPPORTED', `The network ${what}.`);
+const notRunnable = (what: string) => unsupported(`The network ${what}.`);
 
 /** Lengths of the dimensions; undefined for a free one, or without a declared shape for all. */
 const dims = (value: ValueInfoProto) =>
@@ -71,11 +71,11 @@ function imageInput(graph: GraphProto): { input: ValueInfoProto; height?: number
   const inputs = graph.input.filter(({ name }) => !given.has(name));
   const [input] = inputs;
   if (!input || inputs.length > 1) {
-    throw unsupported(`has ${inputs.length} inputs; one is needed, the image [1, 3, height, width]`);
+    throw notRunnable(`has ${inputs.length} inputs; one is needed, the image [1, 3, height, width]`);
   }
   const type = elementType(input);
   if (type !== FLOAT && type !== FLOAT16) {
-    throw unsupported('has an input that is not of floats (float32 or float16)');
+    throw notRunnable('has an input that is not of floats (float32 or float16)');
   }
   const shape = dims(input);
   if (!shape) return { input };
@@ -83,7 +83,7 @@ function imageInput(graph: GraphProto): { input: ValueInfoProto; height?: number
   if (shape.length !== 4 || (batch ?? 1) !== 1 || (channels ?? 3) !== 3) {
     const last =
       shape.length === 4 && shape[3] === 3 ? ': images with the channels last are not supported' : '';
-    throw unsupported(`has an input of shape ${written(shape)}, [1, 3, height, width] is needed${last}`);
+    throw notRunnable(`has an input of shape ${written(shape)}, [1, 3, height, width] is needed${last}`);
   }
   return { input, ...(height !== undefined && { height }), ...(width !== undefined && { width }) };
 }
@@ -91,11 +91,11 @@ function imageInput(graph: GraphProto): { input: ValueInfoProto; height?: number
 /** Throws ModelError where output 0 is declared as anything but one map. */
 function checkOutput(graph: GraphProto): void {
   const [output] = graph.output;
-  if (!output) throw unsupported('has no output');
+  if (!output) throw notRunnable('has no output');
   const shape = dims(output);
   const leading = shape?.slice(0, -2) ?? [];
   if (shape && (shape.length < 2 || leading.some((dim) => (dim ?? 1) !== 1))) {
-    throw unsupported(
+    throw notRunnable(
       `gives an output 0 of shape ${written(shape)}, one map [1, 1, height, width] is needed`,
     );
   }
@@ -200,7 +200,7 @@ export function guess({ graph }: ModelProto): Guesses {
   const nodes = [...allNodes(graph)];
   const foreign = nodes.find(({ domain }) => !DOMAINS.has(domain));
   if (foreign) {
-    throw unsupported(
+    throw notRunnable(
       `has the operator ${foreign.opType} of ${foreign.domain}, which ONNX Runtime does not have`,
     );
   }

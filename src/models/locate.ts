@@ -1,7 +1,7 @@
 import type { Form } from '../compiler/form.ts';
 import type { NetworkSpec, Provider } from '../engine/types.ts';
 import { type CatalogueEntry, catalogueWith, findNetwork } from './catalogue.ts';
-import { ModelError } from './error.ts';
+import { unsupported } from './error.ts';
 import { networkFiles } from './layout.ts';
 import type { Manifest } from './manifest.ts';
 import { readRecord } from './record.ts';
@@ -59,10 +59,7 @@ export async function findFor(
   const entry = await findNetwork(catalogueWith(modelsDir, catalogueDir), name);
   const made = entry.manifest.role;
   if (made === role) return entry;
-  throw new ModelError(
-    'MODEL_UNSUPPORTED',
-    `The network ${name} ${USES[made]}; it cannot be used as a ${role} network.`,
-  );
+  throw unsupported(`The network ${name} ${USES[made]}; it cannot be used as a ${role} network.`);
 }
 
 /** The networks of the settings, and where they are. */

@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { codeOf } from '../files.ts';
 import { UNFINISHED } from './layout.ts';
 
 const POLL_MS = 250;
@@ -25,7 +26,7 @@ function exists(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
+    return codeOf(error) === 'EPERM';
   }
 }
 
@@ -66,7 +67,7 @@ async function removeStale(file: string, seen: string): Promise<boolean> {
   try {
     await writeFile(mark, '', { flag: 'wx' });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    if (codeOf(error) !== 'EEXIST') throw error;
     const { mtimeMs } = await stat(mark);
     if (Date.now() - mtimeMs > STALE_MS) await rm(mark, { force: true });
     return false;
@@ -78,8 +79,6 @@ async function removeStale(file: string, seen: string): Promise<boolean> {
   }
   return true;
 }
-
-const absent = (error: unknown) => (error as NodeJS.ErrnoException).code === 'ENOENT';
 
 /**
  * Waits until this process alone holds the lock `file`, runs `work`, and releases it. A lock whose owner died
@@ -98,13 +97,13 @@ export async function withLock<T>(
       await create(file, mine);
       break;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+      if (codeOf(error) !== 'EEXIST') throw error;
     }
     try {
       const content = await readFile(file, 'utf8');
       if ((await isStale(file, content)) && (await removeStale(file, content))) continue;
     } catch (error) {
-      if (absent(error)) continue; // released or taken over in the meantime
+      if (codeOf(error) === 'ENOENT') continue; // released or taken over in the meantime
       throw error;
     }
     if (!waited) options.onWait();

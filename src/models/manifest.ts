@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { ModelError } from './error.ts';
+import { unsupported } from './error.ts';
 import { parseJson } from './json.ts';
 
 const perChannel = z.tuple([z.number(), z.number(), z.number()]).readonly();
@@ -133,13 +133,10 @@ export const manifestSchema = z.strictObject({
 export type Manifest = Readonly<z.infer<typeof manifestSchema>>;
 export type Source = Manifest['source'];
 
-/**
- * Reads and validates a manifest. Rejects with ModelError `MODEL_UNSUPPORTED`, whose message names file and
- * field.
- */
+/** Reads and validates a manifest. Rejects with ModelError `MODEL_UNSUPPORTED`, whose message names file and field. */
 export async function readManifest(file: string): Promise<Manifest> {
   const text = await readFile(file, 'utf8').catch((cause: unknown) => {
-    throw new ModelError('MODEL_UNSUPPORTED', `The manifest ${file} cannot be read.`, { cause });
+    throw unsupported(`The manifest ${file} cannot be read.`, cause);
   });
   return parseJson(manifestSchema, text, `The manifest ${file}`);
 }

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { crc32 } from 'node:zlib';
 import { z } from 'zod';
-import { draftFolder } from './files.ts';
+import { draftFolder, lengthsIn, RECORD } from './files.ts';
 import { readKept } from './json.ts';
 
 /**
@@ -23,18 +24,13 @@ export interface CacheKey {
   readonly operators: string;
 }
 
-const sumSchema = z.strictObject({ bytes: z.number().int(), crc32: z.number().int() });
 const recordSchema = z.strictObject({
-  onnxruntime: z.string(),
-  processor: z.string(),
-  operators: z.string(),
-  /** `identity` of the prepared file it was made from. */
-  prepared: z.string(),
-  graph: sumSchema,
-  /** Null for a network whose weights are all small and therefore inside the graph's file. */
-  weights: sumSchema.nullable(),
+  /** What it was made for and from: `keyOf`. */
+  key: z.string(),
+  /** Lengths and CRC-32 of its files, by their names. */
+  lengths: z.record(z.string(), z.number().int()),
+  sums: z.record(z.string(), z.number().int()),
 });
-type Sum = z.infer<typeof sumSchema>;
 
 interface OptimisedCopy {
   /** For NetworkSpec.path. */
@@ -43,19 +39,19 @@ interface OptimisedCopy {
   intact(): Promise<boolean>;
 }
 
-const weightsOf = (file: string) => `${file}.data`;
 const folderOf = (prepared: string) => prepared.replace(/\.onnx$/, '.optimised');
-const inFolder = (folder: string) => ({
-  graph: path.join(folder, 'network.onnx'),
-  record: path.join(folder, 'record.json'),
-});
+/** Its weights, unless they are all small, lie beside it. */
+const graphIn = (folder: string) => path.join(folder, 'network.onnx');
 
 /** Distinguishes versions of a file, whether written or moved into place; 'missing' if there is none. */
-export const identity = (file: string): Promise<string> =>
+const identity = (file: string): Promise<string> =>
   stat(file).then(
     ({ ino, size, mtimeMs }) => `${ino} ${size} ${mtimeMs}`,
     () => 'missing',
   );
+
+const keyOf = async (prepared: string, { onnxruntime, processor, operators }: CacheKey): Promise<string> =>
+  JSON.stringify([onnxruntime, processor, operators, await identity(prepared)]);
 
 /** Returns the hash of the processor's name and features; undefined if the system does not report them. */
 export async function processorKey(cpuinfo = '/proc/cpuinfo'): Promise<string | undefined> {
@@ -72,24 +68,12 @@ export async function processorKey(cpuinfo = '/proc/cpuinfo'): Promise<string | 
  * Returns the CRC-32, which detects damage as reliably as needed here, at seven times the speed of SHA-256 on processors
  * without SHA instructions.
  */
-async function sumOf(file: string): Promise<Sum> {
-  let [bytes, crc] = [0, 0];
-  for await (const chunk of createReadStream(file, { highWaterMark: 1 << 20 })) {
+async function sumOf(file: string): Promise<number> {
+  let crc = 0;
+  for await (const chunk of createReadStream(file, { highWaterMark: 1 << 20 }))
     crc = crc32(chunk as Buffer, crc);
-    bytes += (chunk as Buffer).length;
-  }
-  return { bytes, crc32: crc };
+  return crc;
 }
-
-const holds = async (file: string, wanted: Sum) => {
-  const { bytes, crc32: crc } = await sumOf(file);
-  return bytes === wanted.bytes && crc === wanted.crc32;
-};
-const lengthOf = (file: string) =>
-  stat(file).then(
-    ({ size }) => size,
-    () => -1,
-  );
 
 /**
  * Returns the copy of exactly this prepared file under `cacheKey`, if its files have their recorded lengths (reading
@@ -99,21 +83,17 @@ export async function findOptimised(
   prepared: string,
   cacheKey: CacheKey,
 ): Promise<OptimisedCopy | undefined> {
-  const { graph, record: recordFile } = inFolder(folderOf(prepared));
-  const record = await readKept(recordSchema, recordFile);
-  if (
-    record?.onnxruntime !== cacheKey.onnxruntime ||
-    record.processor !== cacheKey.processor ||
-    record.operators !== cacheKey.operators ||
-    record.prepared !== (await identity(prepared))
-  )
-    return undefined;
-  const { graph: graphSum, weights } = record;
-  if ((await lengthOf(graph)) !== graphSum.bytes) return undefined;
-  if (weights && (await lengthOf(weightsOf(graph))) !== weights.bytes) return undefined;
-  const intact = async () =>
-    (await holds(graph, graphSum)) && (!weights || (await holds(weightsOf(graph), weights)));
-  return { file: graph, intact: () => intact().catch(() => false) };
+  const folder = folderOf(prepared);
+  const record = await readKept(recordSchema, path.join(folder, RECORD));
+  if (record?.key !== (await keyOf(prepared, cacheKey))) return undefined;
+  const lengths = await lengthsIn(folder).catch(() => undefined);
+  if (!isDeepStrictEqual(lengths, record.lengths)) return undefined;
+  const intact = async () => {
+    for (const [name, sum] of Object.entries(record.sums))
+      if ((await sumOf(path.join(folder, name))) !== sum) return false;
+    return true;
+  };
+  return { file: graphIn(folder), intact: () => intact().catch(() => false) };
 }
 
 interface OptimisedDraft {
@@ -132,19 +112,13 @@ export async function draftOptimised(
   prepared: string,
   cacheKey: CacheKey,
 ): Promise<OptimisedDraft | undefined> {
-  const from = await identity(prepared);
+  const key = await keyOf(prepared, cacheKey);
   const draft = await draftFolder(folderOf(prepared));
   if (!draft) return undefined;
-  const { graph, record } = inFolder(draft.folder);
-  const complete = async () => {
-    const hasWeights = (await lengthOf(weightsOf(graph))) >= 0;
-    const made: z.infer<typeof recordSchema> = {
-      ...cacheKey,
-      prepared: from,
-      graph: await sumOf(graph),
-      weights: hasWeights ? await sumOf(weightsOf(graph)) : null,
-    };
-    await writeFile(record, JSON.stringify(made));
+  const recordOf = async (lengths: Readonly<Record<string, number>>) => {
+    const sums: Record<string, number> = {};
+    for (const name of Object.keys(lengths)) sums[name] = await sumOf(path.join(draft.folder, name));
+    return { key, lengths, sums } satisfies z.infer<typeof recordSchema>;
   };
-  return { file: graph, keep: () => draft.keep(complete), discard: draft.discard };
+  return { file: graphIn(draft.folder), keep: () => draft.keep(recordOf), discard: draft.discard };
 }

@@ -1,25 +1,11 @@
 import type { Form, Precision } from '../compiler/form.ts';
 import type { Provider } from '../engine/types.ts';
-import { ModelError } from './error.ts';
+import { unsupported } from './error.ts';
 import { floatFormFor } from './locate.ts';
 import type { Manifest } from './manifest.ts';
 
 /** Values of CUTOUT_PRECISION. */
 type PrecisionSetting = 'auto' | 'fp32' | 'int8' | 'bf16';
-
-/** CUTOUT_OPERATORS: the faster operators as measured, ONNX Runtime's, or Cutout's for a named instruction set. */
-type OperatorsSetting =
-  | 'auto'
-  | 'off'
-  | 'amx_int8'
-  | 'avx512_vnni'
-  | 'avx_vnni'
-  | 'avx512'
-  | 'avx2'
-  | 'amx_bf16'
-  | 'avx512_bf16'
-  | 'i8mm'
-  | 'asimddp';
 
 /** Instructions for dot products of 8-bit integers with 32-bit sums, named as in native/core/cpu.h. */
 const DOT_PRODUCTS: readonly string[] = ['amx_int8', 'avx512_vnni', 'avx_vnni', 'i8mm', 'asimddp'];
@@ -55,12 +41,25 @@ export interface PrecisionChoice {
 export interface PrecisionQuestion {
   readonly device: Provider;
   readonly requested: PrecisionSetting;
-  readonly requestedOperators: OperatorsSetting;
+  /** CUTOUT_OPERATORS: auto, the faster ones as measured; off, ONNX Runtime's; or Cutout's for this instruction set. */
+  readonly requestedOperators: string;
   /** Of this processor (NativeModule.versions). */
   readonly instructionSets: readonly string[];
   /** Those that Cutout has operators for, best first (NativeModule.versions). */
   readonly operators: readonly string[];
 }
+
+/** Returns what the settings ask for on this processor. */
+export const questionOf = (
+  settings: { device: Provider; precision: PrecisionSetting; operators: string },
+  { instructionSets, operators }: Pick<PrecisionQuestion, 'instructionSets' | 'operators'>,
+): PrecisionQuestion => ({
+  device: settings.device,
+  requested: settings.precision,
+  requestedOperators: settings.operators,
+  instructionSets,
+  operators,
+});
 
 /** Returns what a network is prepared as for a choice. */
 export const formFor = ({
@@ -109,8 +108,7 @@ function chooseOperators(
   if (requestedOperators === 'auto') return best === undefined ? {} : { operators: best };
   if (known.includes(requestedOperators)) return { operators: requestedOperators };
   const other = operators.includes(requestedOperators) ? `precision than ${precision}` : 'processor';
-  throw new ModelError(
-    'MODEL_UNSUPPORTED',
+  throw unsupported(
     `CUTOUT_OPERATORS=${requestedOperators} is for another ${other}: here it can be ${['auto', 'off', ...known].join(', ')}.`,
   );
 }
@@ -123,10 +121,7 @@ function bf16Choice(question: PrecisionQuestion, because: string): PrecisionChoi
     question.requestedOperators === 'off'
       ? 'needs operators of Cutout: set CUTOUT_OPERATORS to auto, or'
       : 'needs a processor with dot products of bf16 (AMX or AVX-512 BF16):';
-  throw new ModelError(
-    'MODEL_UNSUPPORTED',
-    `CUTOUT_PRECISION=bf16 ${reason} set CUTOUT_PRECISION to auto or fp32.`,
-  );
+  throw unsupported(`CUTOUT_PRECISION=bf16 ${reason} set CUTOUT_PRECISION to auto or fp32.`);
 }
 
 /** Whether bf16 is good and fast enough to be taken without being asked for. */
@@ -153,17 +148,13 @@ export function choosePrecision(manifest: Manifest, question: PrecisionQuestion)
       const form = floatFormFor(manifest, device);
       return { precision: manifest.file.precision, form, because: `the device ${device}` };
     }
-    throw new ModelError(
-      'MODEL_UNSUPPORTED',
-      `CUTOUT_PRECISION=${requested} is for the device cpu: on ${device}, leave it at auto.`,
-    );
+    throw unsupported(`CUTOUT_PRECISION=${requested} is for the device cpu: on ${device}, leave it at auto.`);
   }
   const dotProduct = dotProductOf(instructionSets);
   if (requested === 'fp32') return { precision: 'fp32', because: 'CUTOUT_PRECISION=fp32' };
   if (requested === 'int8') {
     if (manifest.int8 === undefined) {
-      throw new ModelError(
-        'MODEL_UNSUPPORTED',
+      throw unsupported(
         `The network ${manifest.name} has no 8-bit form: set CUTOUT_PRECISION to auto or fp32.`,
       );
     }

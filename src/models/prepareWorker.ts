@@ -4,7 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { type Compiled, compile } from '../compiler/compile.ts';
 import { type Form, precisionOfForm, preparerOf } from '../compiler/form.ts';
 import type { CatalogueEntry } from './catalogue.ts';
-import { ModelError } from './error.ts';
+import { ModelError, unsupported } from './error.ts';
 import { writeNetworkFile } from './files.ts';
 import { networkFiles } from './layout.ts';
 import type { PreparedRecord } from './record.ts';
@@ -43,9 +43,7 @@ async function prepare({ modelsDir, entry, form }: PrepareTask): Promise<Prepare
     compiled = compile(source, manifest, form, table);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ModelError('MODEL_UNSUPPORTED', `The network ${manifest.name} cannot be prepared: ${reason}.`, {
-      cause,
-    });
+    throw unsupported(`The network ${manifest.name} cannot be prepared: ${reason}.`, cause);
   }
   // The old record is removed first: a file without a record counts as missing, never as damaged.
   await rm(files.record, { force: true });

@@ -49,9 +49,9 @@ function licenceNotice(manifest: Manifest): string {
 
 /** Reports what a pull of this network does. */
 const progressOf =
-  ({ manifest }: Pick<CatalogueEntry, 'manifest'>, { observer }: Pick<PullOptions, 'observer'>) =>
+  ({ name }: Manifest, { observer }: PullOptions) =>
   (progress: Omit<Progress, 'network'>): void =>
-    observer.progress({ ...progress, network: manifest.name });
+    observer.progress({ ...progress, network: name });
 
 /**
  * Deletes leftovers of killed pulls; a resumable part stays. Another program may still write to what is deleted: npm, or
@@ -87,7 +87,7 @@ function fileSource(file: string): OpenSource {
 
 function placeOf(source: Source, entry: CatalogueEntry, files: NetworkFiles, options: PullOptions): Place {
   const { dependencies } = options;
-  const progress = progressOf(entry, options);
+  const progress = progressOf(entry.manifest, options);
   switch (source.kind) {
     case 'https': {
       const open = httpsSource(source.url, entry.manifest.file.bytes, dependencies.fetch);
@@ -105,17 +105,15 @@ function placeOf(source: Source, entry: CatalogueEntry, files: NetworkFiles, opt
   }
 }
 
+/** The place that was named instead of the manifest's. */
+const namedSource = (from: string): Source =>
+  /^[a-z]+:\/\//i.test(from) ? { kind: 'https', url: from } : { kind: 'file', path: path.resolve(from) };
+
 /** Returns where to fetch a network's file from, in this order. */
 function placesOf(entry: CatalogueEntry, files: NetworkFiles, options: PullOptions): readonly Place[] {
   const { source, mirrors } = entry.manifest;
-  const { from } = options;
-  const at = (each: Source) => placeOf(each, entry, files, options);
-  if (from === undefined) return [source, ...mirrors].map(at);
-  return [
-    at(
-      /^[a-z]+:\/\//i.test(from) ? { kind: 'https', url: from } : { kind: 'file', path: path.resolve(from) },
-    ),
-  ];
+  const sources = options.from === undefined ? [source, ...mirrors] : [namedSource(options.from)];
+  return sources.map((each) => placeOf(each, entry, files, options));
 }
 
 /** Fetches the file from the first place that delivers it. A wrong checksum ends it: no other place is asked. */
@@ -126,7 +124,7 @@ async function receiveFromFirst(
   options: PullOptions,
 ): Promise<void> {
   const { observer, signal } = options;
-  const progress = progressOf({ manifest }, options);
+  const progress = progressOf(manifest, options);
   for (const [at, { open, phase }] of places.entries()) {
     const onBytes = (bytes: number) => progress({ phase, bytes, total: manifest.file.bytes });
     try {
@@ -176,7 +174,7 @@ async function prepareUnlessDone(
   const record = await readRecord(files);
   if (state === 'ok' && record) return record;
   if (state === 'damaged') observer.notice(`${files.prepared} is damaged and is prepared again.`);
-  progressOf(entry, options)({ phase: 'prepare' });
+  progressOf(entry.manifest, options)({ phase: 'prepare' });
   return prepareNetwork({ modelsDir, entry, form }, signal);
 }
 
@@ -194,7 +192,7 @@ async function locked<T>(
         await sweep(files);
         return work(files);
       },
-      { signal: options.signal, onWait: () => progressOf({ manifest }, options)({ phase: 'wait' }) },
+      { signal: options.signal, onWait: () => progressOf(manifest, options)({ phase: 'wait' }) },
     );
   } catch (error) {
     const fault = writeFault(error);

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { Gpu } from '../engine/types.ts';
-import { draftFolder, removeFolder } from './files.ts';
+import { draftFolder, lengthsIn, RECORD, removeFolder } from './files.ts';
 import { readKept } from './json.ts';
 import { UNFINISHED } from './layout.ts';
 
@@ -26,34 +27,17 @@ export interface TensorrtCacheKey {
 /** Returns the name of the folder of an engine. */
 export function engineFolderName({ network, fp16, onnxruntime, gpu }: TensorrtCacheKey): string {
   const { name, computeCapability, driver, cuda, tensorrt } = gpu;
-  const parts = [
-    network,
-    fp16 ? 'fp16' : 'fp32',
-    onnxruntime,
-    tensorrt,
-    cuda,
-    driver,
-    computeCapability,
-    name,
-  ];
+  const format = fp16 ? 'fp16' : 'fp32';
+  const parts = [network, format, onnxruntime, tensorrt, cuda, driver, computeCapability, name];
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 24);
 }
 
-const RECORD = 'record.json';
 /** Folders that are kept, the newest first: several kinds of GPU may share a models folder. */
 const KEPT = 4;
 
 const recordSchema = z.record(z.string(), z.number().int());
 
 const folderOf = (prepared: string) => prepared.replace(/\.onnx$/, '.tensorrt');
-
-const sizesIn = async (folder: string): Promise<Record<string, number>> => {
-  const sizes: Record<string, number> = {};
-  for (const name of (await readdir(folder)).sort()) {
-    if (name !== RECORD) sizes[name] = (await stat(path.join(folder, name))).size;
-  }
-  return sizes;
-};
 
 interface TensorrtCache {
   /** For NetworkSpec.engineCache. */
@@ -91,21 +75,15 @@ export async function openTensorrtCache(
   const parent = folderOf(prepared);
   const final = path.join(parent, engineFolderName(cacheKey));
   const wanted = await readKept(recordSchema, path.join(final, RECORD));
-  const given = await sizesIn(final).catch(() => undefined);
-  if (wanted && Object.keys(wanted).length > 0 && JSON.stringify(wanted) === JSON.stringify(given)) {
+  const given = await lengthsIn(final).catch(() => undefined);
+  if (wanted && isDeepStrictEqual(wanted, given))
     return { folder: final, built: true, keep: async () => {}, discard: () => removeFolder(final) };
-  }
   // Not recursive: the folder of the network exists (src/folder.ts says why). Where this fails, the draft does too.
   await mkdir(parent).catch(() => {});
   const draft = await draftFolder(final);
   if (!draft) return undefined;
-  const complete = async () => {
-    const sizes = await sizesIn(draft.folder);
-    if (Object.keys(sizes).length === 0) throw new RangeError('TensorRT has kept nothing');
-    await writeFile(path.join(draft.folder, RECORD), JSON.stringify(sizes));
-  };
   const keep = async () => {
-    await draft.keep(complete);
+    await draft.keep((lengths) => lengths);
     await sweep(parent).catch(() => {});
   };
   return { folder: draft.folder, built: false, keep, discard: draft.discard };

@@ -1,7 +1,7 @@
 import { type DescField, type DescMessage, fromBinary, ScalarType } from '@bufbuild/protobuf';
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 import { type ModelProto, ModelProtoSchema } from '../compiler/onnx/onnx_pb.ts';
-import { ModelError } from './error.ts';
+import { ModelError, unsupported } from './error.ts';
 
 /** Longest file: protobuf allows no longer message. */
 export const MAX_MODEL_BYTES = 2 ** 31 - 1;
@@ -84,7 +84,7 @@ class Scan {
     if (typeName === 'onnx.TensorProto' && number === EXTERNAL_DATA) throw external();
     const refused = REFUSED[typeName]?.[number];
     if (refused !== undefined) {
-      throw new ModelError('MODEL_UNSUPPORTED', `The file has ${refused}, which is not supported.`);
+      throw unsupported(`The file has ${refused}, which is not supported.`);
     }
   }
 }

@@ -4,10 +4,7 @@ import { Socket } from 'node:net';
 /** The maximum number of bytes queued for the reader, not counting what the system buffers. */
 const maxWaiting = 4e6;
 
-/**
- * Whether the descriptor is read by another process: a container's log driver, journald, a program behind
- * `|`.
- */
+/** Whether the descriptor is read by another process: a container's log driver, journald, a program behind `|`. */
 export function isPipe(fd: number): boolean {
   const stat = fstatSync(fd);
   return stat.isFIFO() || stat.isSocket();

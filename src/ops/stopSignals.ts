@@ -1,3 +1,5 @@
+import { UserError } from '../errors.ts';
+
 /**
  * Calls `stop` on the first SIGTERM or SIGINT and ends the process at once on the second, by `end`, until the returned
  * function is called.
@@ -18,4 +20,14 @@ export function onStopSignal(
     process.off('SIGTERM', handle);
     process.off('SIGINT', handle);
   };
+}
+
+/** Aborted with a UserError of this sentence by the first stop signal, until `release` is called. */
+export function abortedByStop(sentence = 'Stopped.'): {
+  readonly signal: AbortSignal;
+  readonly release: () => void;
+} {
+  const stopping = new AbortController();
+  const release = onStopSignal(() => stopping.abort(new UserError(sentence)));
+  return { signal: stopping.signal, release };
 }

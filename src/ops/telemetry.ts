@@ -1,7 +1,4 @@
-/**
- * Stages of a request, in order. The same names appear in `Server-Timing`, the log, the metrics and the
- * traces.
- */
+/** Stages of a request, in order. The same names appear in `Server-Timing`, the log, the metrics and the traces. */
 export const stageNames = [
   /** Reading and parsing the body. */
   'upload',

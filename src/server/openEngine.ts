@@ -11,7 +11,13 @@ import { networkFiles } from '../models/layout.ts';
 import { findFor, preparedFacts, secondModelOf, specOf } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
 import { processorKey } from '../models/optimised.ts';
-import { choosePrecision, formFor, type PrecisionChoice, refusedText } from '../models/precision.ts';
+import {
+  choosePrecision,
+  formFor,
+  type PrecisionChoice,
+  questionOf,
+  refusedText,
+} from '../models/precision.ts';
 import { type FetchOptions, loadWithNotices, openNetwork } from './openNetwork.ts';
 import { openSelector } from './openSelector.ts';
 import { isAbsent, openSubjectTypes } from './openSubjectTypes.ts';
@@ -76,14 +82,10 @@ interface LocatedNetwork {
 }
 
 /** Finds a network's files. Rejects with ModelError. */
-async function locate(
-  name: string,
-  { modelsDir, device, precision: requested, operators: requestedOperators }: EngineConfig,
-  { instructionSets, operators: known }: Versions,
-): Promise<LocatedNetwork> {
+async function locate(name: string, config: EngineConfig, versions: Versions): Promise<LocatedNetwork> {
+  const { modelsDir } = config;
   const { manifest } = await findFor(name, { modelsDir });
-  const question = { device, requested, requestedOperators, instructionSets, operators: known };
-  const choice = choosePrecision(manifest, question);
+  const choice = choosePrecision(manifest, questionOf(config, versions));
   const form = formFor(choice);
   const { operators } = choice;
   const located = specOf(manifest, networkFiles(modelsDir, manifest, form).prepared);
@@ -117,7 +119,7 @@ const batchDelayMs = 2;
 const levels = ['verbose', 'info', 'warning', 'error', 'fatal'];
 
 /** Sends what ONNX Runtime logs on a GPU to the operator. */
-export const relayTo =
+const relayTo =
   (observer: Observer) =>
   ({ level, text }: RuntimeMessage): void =>
     observer.notice(`ONNX Runtime, ${levels[level] ?? level}: ${text}`);
@@ -164,17 +166,16 @@ async function openSecond(
 }
 
 /** Starts the threads of an engine for these settings. */
-async function startEngine(
+export async function startEngine(
   native: NativeModule,
   config: EngineConfig,
-  threads: Threads,
   observer: Observer,
 ): Promise<Engine> {
   const { device } = config;
   return createEngine(
     native,
     {
-      ...threads,
+      ...threadsOf(config),
       ...(await librariesOf(config)),
       provider: device,
       deviceIds: deviceIdsOf(config),
@@ -250,7 +251,7 @@ export async function openEngine(config: EngineConfig, start: StartOptions): Pro
   const refused = refusedText(versions);
   if (refused !== undefined) observer.notice(refused);
   const threads = threadsOf(config);
-  const engine = await startEngine(native, config, threads, observer);
+  const engine = await startEngine(native, config, observer);
   start.onEngine?.(engine);
   const giveUp = () => void engine.close(0);
   signal.addEventListener('abort', giveUp, { once: true });

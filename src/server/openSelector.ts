@@ -5,7 +5,7 @@ import type { NativeModule, SelectorSpec } from '../engine/types.ts';
 import { exists } from '../files.ts';
 import { networkFiles } from '../models/layout.ts';
 import { findFor, SUBJECT_DECODER, SUBJECT_ENCODER } from '../models/locate.ts';
-import { chooseSelectorPrecision, formFor } from '../models/precision.ts';
+import { chooseSelectorPrecision, formFor, questionOf } from '../models/precision.ts';
 import type { FetchOptions } from './openNetwork.ts';
 
 /** Missing networks are fetched at the first use. */
@@ -26,21 +26,16 @@ type Settings = Pick<EngineConfig, 'modelsDir' | 'precision' | 'operators'>;
 type Processor = Pick<ReturnType<NativeModule['versions']>, 'instructionSets' | 'operators'>;
 
 /** Where a network is in the form for this processor, and the operators that compute it. */
-async function locate(
-  [name, role]: (typeof networkPair)[number],
-  { modelsDir, precision: requested, operators: requestedOperators }: Settings,
-  { instructionSets, operators }: Processor,
-) {
-  const place = { modelsDir, device: 'cpu', role } as const;
+async function locate([name, role]: (typeof networkPair)[number], settings: Settings, processor: Processor) {
+  const place = { modelsDir: settings.modelsDir, device: 'cpu', role } as const;
   const { manifest } = await findFor(name, place);
-  const question = { device: 'cpu', requested, requestedOperators, instructionSets, operators } as const;
-  const choice = chooseSelectorPrecision(manifest, question);
+  const choice = chooseSelectorPrecision(manifest, questionOf({ ...settings, device: 'cpu' }, processor));
   const form = formFor(choice);
   return {
     name,
     place: { ...place, form },
     operators: choice.operators,
-    files: networkFiles(modelsDir, manifest, form),
+    files: networkFiles(settings.modelsDir, manifest, form),
   };
 }
 

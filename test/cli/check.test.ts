@@ -349,7 +349,7 @@ test.serial('--dry-run lists the requests and sends none', async (t) => {
 test.serial('a file that cannot be read is refused before anything is sent', async (t) => {
   const folder = temporaryFolder(t);
   for (const [file, said] of [
-    [path.join(folder, 'none.jpg'), /none\.jpg: ENOENT/],
+    [path.join(folder, 'none.jpg'), /^The photo .*none\.jpg cannot be read: There is no such file\.$/],
     [folder, /: It is not a regular file\.$/],
   ] as const)
     await t.throwsAsync(run('http://127.0.0.1:1', 'http://127.0.0.1:1', {}, file), {

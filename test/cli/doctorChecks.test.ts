@@ -7,7 +7,7 @@ import { freePort } from '../../bench/lib/freePort.ts';
 import { standardBilling } from '../../src/billing/price.ts';
 import { openStores } from '../../src/billing/stores.ts';
 import type { Finding } from '../../src/cli/doctor/finding.ts';
-import { checkDisk, checkLimits } from '../../src/cli/doctor/machine.ts';
+import { checkDisk, checkLimits } from '../../src/cli/doctor/resources.ts';
 import { checkExposure, checkServer } from '../../src/cli/doctor/server.ts';
 import { checkDatabase, checkRedis, compareClocks } from '../../src/cli/doctor/stores.ts';
 import { type Environment, loadConfig } from '../../src/config/readConfig.ts';

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import sharp from 'sharp';
-import { readBody } from '../../src/cli/httpResponse.ts';
+import { readBody } from '../../src/cli/service.ts';
 import { cli, modelsFolder, startCli, startServing, temporaryFolder } from '../fixtures/cli.ts';
 import { scene } from '../fixtures/images.ts';
 

@@ -15,6 +15,7 @@ export function everyMetric(): Metrics {
       failed: 1,
       cancelled: 2,
       keptBytes: 6e8,
+      opening: [],
       devices: [
         {
           id: 0,

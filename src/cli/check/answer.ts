@@ -1,10 +1,10 @@
 import { unzipSync } from 'fflate';
 import { z } from 'zod';
 import { decode } from '../../image/decode.ts';
-import { ImageError } from '../../image/errors.ts';
+import { cannotRead, ImageError } from '../../image/errors.ts';
 import { probe } from '../../image/probe.ts';
 import type { ProbeLimits, Raster } from '../../image/types.ts';
-import { faultOf, readBody, shown } from '../httpResponse.ts';
+import { faultOf, readBody, shown } from '../service.ts';
 import type { Fields } from './requests.ts';
 
 /** What an answer says, in the terms that are compared. */
@@ -24,17 +24,12 @@ export const freeFacts: ReadonlySet<string> = new Set(['type', 'credits', 'error
 /** Levels of a JSON text that are looked at. */
 const maxDepth = 8;
 
-/** Facts that are the values of a result's headers, and headers of which only the presence is the contract. */
-const valueHeaders = ['X-Width', 'X-Height', 'X-Max-Width', 'X-Max-Height']
-  .map((name) => [name, name] as const)
-  .concat([
-    ['type', 'X-Type'],
-    ['credits', 'X-Credits-Charged'],
-  ]);
-const presentHeaders = ['Type', 'Credits-Charged']
-  .concat(['Top', 'Left', 'Width', 'Height'].map((side) => `Foreground-${side}`))
-  .concat(['Limit', 'Remaining', 'Reset'].map((part) => `RateLimit-${part}`))
-  .map((name) => `X-${name}`);
+/** Headers of a result whose values are facts, and those of which only the presence is the contract. */
+const sizeHeaders = ['X-Width', 'X-Height', 'X-Max-Width', 'X-Max-Height'];
+const presentHeaders = [
+  ...['X-Type', 'X-Credits-Charged', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
+  ...['Top', 'Left', 'Width', 'Height'].map((side) => `X-Foreground-${side}`),
+];
 
 /** The paths of all values of a JSON value; a list counts as its first element. */
 function pathsOf(value: unknown, path = '', depth = 0): string[] {
@@ -46,7 +41,7 @@ function pathsOf(value: unknown, path = '', depth = 0): string[] {
 const text = z.string().transform(shown);
 const envelope = z.object({ errors: z.array(z.object({ code: text, title: text }).partial()) });
 
-/** The facts in a JSON body: the paths of its values, and of an error its code and title. */
+/** The facts in a JSON body: of an error its code and title, and the paths of its values. */
 function jsonFacts(body: Buffer): Fields {
   let json: unknown;
   try {
@@ -54,9 +49,8 @@ function jsonFacts(body: Buffer): Fields {
   } catch {
     return { keys: 'no JSON' };
   }
-  const { code, title } = envelope.safeParse(json).data?.errors[0] ?? {};
-  const keys = shown(pathsOf(json).sort().join(', '));
-  return { ...(code && { 'error code': code }), ...(title && { 'error title': title }), keys };
+  const { code = '', title = '' } = envelope.safeParse(json).data?.errors[0] ?? {};
+  return { 'error code': code, 'error title': title, keys: shown(pathsOf(json).sort().join(', ')) };
 }
 
 /** The names of a ZIP's entries, of which nothing is unpacked. Throws ImageError. */
@@ -65,28 +59,23 @@ function entriesOf(body: Buffer): string {
   try {
     unzipSync(body, { filter: ({ name }) => names.push(shown(name)) < 0 });
   } catch (error) {
-    throw new ImageError('failed_to_read_image', 'The ZIP cannot be read.', error);
+    throw cannotRead('The ZIP cannot be read.', error);
   }
   return names.slice(0, 20).join(', ');
 }
 
-/** The facts in the headers of a result. */
-function headerFacts(headers: Headers): Fields {
-  const facts: Record<string, string> = {};
-  for (const name of presentHeaders) if (headers.has(name)) facts[name] = 'present';
-  for (const [fact, name] of valueHeaders) {
-    const value = headers.get(name);
-    if (value !== null) facts[fact] = shown(value);
-  }
-  return facts;
-}
+/** The facts in the headers of a result; `header` is the value of one, or empty. */
+const headerFacts = (header: (name: string) => string): Fields => ({
+  ...Object.fromEntries(presentHeaders.map((name) => [name, header(name) && 'present'])),
+  ...Object.fromEntries(sizeHeaders.map((name) => [name, header(name)])),
+  type: header('X-Type'),
+  credits: header('X-Credits-Charged'),
+});
+
+type Result = Pick<Answer, 'facts' | 'image'>;
 
 /** The facts in the body of a result, and its image. */
-async function resultOf(
-  type: string,
-  body: Buffer,
-  limits: ProbeLimits,
-): Promise<Pick<Answer, 'facts' | 'image'>> {
+async function resultOf(type: string, body: Buffer, limits: ProbeLimits): Promise<Result> {
   try {
     if (type === 'application/json') return { facts: jsonFacts(body) };
     if (type === 'application/zip') return { facts: { entries: entriesOf(body) } };
@@ -100,36 +89,37 @@ async function resultOf(
   }
 }
 
+/** Facts without those that an answer does not have. */
+const stated = (facts: Fields): Fields =>
+  Object.fromEntries(Object.entries(facts).filter(([, fact]) => fact !== ''));
+
 /** Sends a request. No answer is one of status 0 that says why; rejects with the reason of an aborted `signal`. */
 export async function ask(
   url: URL,
   init: RequestInit,
   limits: { readonly timeoutMs: number; readonly image: ProbeLimits; readonly signal: AbortSignal },
 ): Promise<Answer> {
-  const { timeoutMs, image, signal } = limits;
+  const { timeoutMs, image } = limits;
   const timeout = AbortSignal.timeout(timeoutMs);
+  const signal = AbortSignal.any([limits.signal, timeout]);
   const started = performance.now();
   const seconds = () => (performance.now() - started) / 1000;
   const none = (title: string) => ({ status: 0, seconds: seconds(), facts: { 'error title': title } });
   try {
     // A redirect would receive the key.
-    const response = await fetch(url, {
-      ...init,
-      redirect: 'manual',
-      signal: AbortSignal.any([signal, timeout]),
-    });
+    const response = await fetch(url, { ...init, redirect: 'manual', signal });
     const body = await readBody(response, image.maxBytes);
     if (body === undefined) return none(`more than ${image.maxBytes / 1024 ** 2} MB`);
-    const { status, headers } = response;
+    const { status } = response;
     const answer = { status, seconds: seconds() };
-    const type = shown(headers.get('Content-Type')?.split(';', 1)[0]?.toLowerCase() ?? '');
-    const redirect = headers.get('Location');
-    const common = { ...(type && { 'Content-Type': type }), ...(redirect && { redirect: shown(redirect) }) };
-    if (status !== 200) return { ...answer, facts: { ...common, ...jsonFacts(body) } };
+    const header = (name: string) => shown(response.headers.get(name) ?? '');
+    const type = header('Content-Type').split(';', 1)[0]?.toLowerCase() ?? '';
+    const common = { 'Content-Type': type, redirect: header('Location') };
+    if (status !== 200) return { ...answer, facts: stated({ ...common, ...jsonFacts(body) }) };
     const result = await resultOf(type, body, image);
-    return { ...answer, ...result, facts: { ...common, ...headerFacts(headers), ...result.facts } };
+    return { ...answer, ...result, facts: stated({ ...common, ...headerFacts(header), ...result.facts }) };
   } catch (error) {
-    signal.throwIfAborted();
+    limits.signal.throwIfAborted();
     return none(timeout.aborted ? `no complete answer within ${timeoutMs / 1000} s` : shown(faultOf(error)));
   }
 }

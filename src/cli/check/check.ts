@@ -1,11 +1,11 @@
 import type { Config } from '../../config/readConfig.ts';
 import { UserError } from '../../errors.ts';
 import { sampleBackground, sampleImage } from '../../image/sampleImage.ts';
-import { maxFileBytes } from '../../inputLimits.ts';
 import { configureImages } from '../../server/images.ts';
-import { readInput } from '../run/files.ts';
+import { readNamed } from '../run/files.ts';
+import { type Service, serviceAt } from '../service.ts';
 import { type Answer, ask } from './answer.ts';
-import { compare, type Difference, sameSubject } from './compare.ts';
+import { compare, type Row, sameSubject } from './compare.ts';
 import { bodyOf, type CheckRequest, type Fields, plain, requestsFor } from './requests.ts';
 
 /** Options of the command, as commands.ts describes them. */
@@ -19,53 +19,12 @@ export interface CheckOptions {
   readonly dryRun: boolean;
 }
 
-interface Streams {
-  readonly out: NodeJS.WritableStream;
-  readonly err: NodeJS.WritableStream;
-  /** Ends the check. */
-  readonly signal: AbortSignal;
-}
-
-interface Service {
-  readonly endpoint: URL;
-  readonly key: string;
-  /** The variable that has the key. */
-  readonly variable: string;
-}
-
-interface Row {
-  readonly request: string;
-  readonly here: Answer;
-  readonly there: Answer;
-  readonly differences: readonly Difference[];
-  /** Mean difference of the images, of 255. */
-  readonly mean?: number | undefined;
-}
-
 /** As many requests in a row that one of the services does not answer end the check. */
 const maxUnanswered = 3;
 /** Largest answer that is read. */
 const maxBytes = 256 * 1024 ** 2;
 /** A key that no service gives out. */
 const wrongKey = 'cutout-check-wrong-key';
-
-/**
- * The service at an address: that of the API without `/v1.0`, or the whole path of its `removebg` (`cutout`). Throws
- * UserError.
- */
-function serviceAt(option: string, address: string, variable: string, key: string | undefined): Service {
-  const url = URL.parse(address);
-  if (!url || !/^https?:$/.test(url.protocol))
-    throw new UserError(`${option} must be an http or https address, not "${address}".`);
-  if (url.username !== '' || url.password !== '')
-    throw new UserError(`${option} must have no user name and password.`);
-  if (key === undefined)
-    throw new UserError(`Set ${variable} to the key for ${option}, or to any text if it needs none.`);
-  url.search = '';
-  url.pathname = url.pathname.replace(/\/$/, '');
-  if (!/\/(?:removebg|cutout)$/.test(url.pathname)) url.pathname += '/v1.0/removebg';
-  return { endpoint: url, key, variable };
-}
 
 /** Throws UserError if the answer to the plain request shows that no request can succeed. */
 function assertUsable({ endpoint, variable }: Service, { status, facts }: Answer): void {
@@ -87,41 +46,15 @@ function describeRow({ request, here, there, differences, mean }: Row): string {
   return `${request}: ${statuses}, ${seconds}${images}\n${lines.join('')}`;
 }
 
-type Send = (service: Service, request: CheckRequest) => Promise<Answer>;
-
-/** Yields the comparison of each request, sent to one service after the other, so that their times are comparable. */
-async function* compareServices(
-  [own, other]: readonly [Service, Service],
-  requests: readonly CheckRequest[],
-  send: Send,
-): AsyncGenerator<Row> {
-  let isSame = false;
-  let unanswered = 0;
-  for (const request of requests) {
-    const here = await send(own, request);
-    const there = await send(other, request);
-    const { differences, mean } = compare(request, here, there, isSame);
-    if (request === plain) {
-      assertUsable(own, here);
-      assertUsable(other, there);
-      isSame = mean !== undefined && mean < sameSubject;
-    }
-    unanswered = here.status === 0 || there.status === 0 ? unanswered + 1 : 0;
-    yield { request: request.name, here, there, differences, mean };
-    if (unanswered === maxUnanswered)
-      throw new UserError(`${maxUnanswered} requests in a row had no answer from one of the services.`);
-  }
-}
-
 /**
  * `cutout check`: sends the same requests to this service and to another one and lists what differs. Resolves with
- * whether a client can notice nothing of it. Rejects with UserError if nothing can be compared.
+ * whether a client can notice nothing of it. Rejects with UserError if nothing can be compared, or with the reason of `signal`.
  */
 export async function check(
   file: string | undefined,
   { against, server, full, field, timeout, json, dryRun }: CheckOptions,
   { accounts }: Pick<Config, 'accounts'>,
-  { out, err, signal }: Streams,
+  { out, err, signal }: Record<'out' | 'err', NodeJS.WritableStream> & { readonly signal: AbortSignal },
 ): Promise<boolean> {
   const requests = requestsFor(full);
   const count = (kind: CheckRequest['expects']) => requests.filter(({ expects }) => expects === kind).length;
@@ -132,29 +65,38 @@ export async function check(
     out.write(requests.map(({ name, expects }) => `${name}: ${expects}\n`).join(''));
     return true;
   }
-  const services = [
-    serviceAt('--server', server, 'CUTOUT_API_KEY', accounts.apiKey),
-    serviceAt('--against', against, 'CUTOUT_AGAINST_KEY', accounts.againstKey),
-  ] as const;
+  const own = serviceAt('--server', server, 'CUTOUT_API_KEY', accounts.apiKey);
+  const other = serviceAt('--against', against, 'CUTOUT_AGAINST_KEY', accounts.againstKey);
   const image = { ...configureImages({ inputFormats: [] }), maxBytes };
-  const photo = file === undefined ? await sampleImage() : await readPhoto(file);
+  const photo = file === undefined ? await sampleImage() : await readNamed('photo', file);
   const background = await sampleBackground();
-  const send: Send = ({ endpoint, key }, request) => {
+  const send = ({ endpoint, key }: Service, request: CheckRequest): Promise<Answer> => {
     const isAccount = request.expects === 'account';
     const { headers, body } = isAccount ? {} : bodyOf(request, photo, background, field);
-    const url = isAccount ? new URL('account', endpoint) : endpoint;
     const Accept = request.accept ?? 'image/*, application/zip';
     const sent = { ...headers, 'X-Api-Key': request.wrongKey ? wrongKey : key, Accept };
-    return ask(
-      url,
-      { headers: sent, ...(body && { method: 'POST', body }) },
-      { timeoutMs: 1000 * timeout, image, signal },
-    );
+    const init = { headers: sent, ...(body && { method: 'POST', body }) };
+    const url = isAccount ? new URL('account', endpoint) : endpoint;
+    return ask(url, init, { timeoutMs: 1000 * timeout, image, signal });
   };
   const rows: Row[] = [];
-  for await (const row of compareServices(services, requests, send)) {
+  let isSame = false;
+  let unanswered = 0;
+  for (const request of requests) {
+    // One after the other, so that their times are comparable.
+    const here = await send(own, request);
+    const there = await send(other, request);
+    const row = compare(request, here, there, isSame);
+    if (request === plain) {
+      assertUsable(own, here);
+      assertUsable(other, there);
+      isSame = row.mean !== undefined && row.mean < sameSubject;
+    }
     rows.push(row);
     if (!json) out.write(describeRow(row));
+    unanswered = here.status === 0 || there.status === 0 ? unanswered + 1 : 0;
+    if (unanswered === maxUnanswered)
+      throw new UserError(`${maxUnanswered} requests in a row had no answer from one of the services.`);
   }
   const noticed = rows.flatMap(({ differences }) => differences).filter(({ matters }) => matters).length;
   out.write(
@@ -163,10 +105,4 @@ export async function check(
       : `Differences that a client can notice (here / there): ${noticed}\n`,
   );
   return noticed === 0;
-}
-
-async function readPhoto(file: string): Promise<Buffer> {
-  return readInput(file, maxFileBytes).catch((error: unknown) => {
-    throw new UserError(`${file}: ${error instanceof Error ? error.message : String(error)}`);
-  });
 }

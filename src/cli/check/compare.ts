@@ -2,12 +2,17 @@ import type { Raster } from '../../image/types.ts';
 import { type Answer, freeFacts } from './answer.ts';
 import type { CheckRequest } from './requests.ts';
 
-export interface Difference {
-  readonly what: string;
-  readonly here: string;
-  readonly there: string;
-  /** Whether a client can notice it; services may decide the rest themselves. */
-  readonly matters: boolean;
+/** A request and what two services answered. */
+export interface Row {
+  readonly request: string;
+  readonly here: Answer;
+  readonly there: Answer;
+  /** `matters`: a client can notice it; services may decide the rest themselves. */
+  readonly differences: readonly (Readonly<Record<'what' | 'here' | 'there', string>> & {
+    matters: boolean;
+  })[];
+  /** Mean difference of the images, of 255. */
+  readonly mean?: number;
 }
 
 /** Mattes whose mean difference is below this show the same subject, results above that do not show the same. */
@@ -31,14 +36,10 @@ const farApart = (one: number, other: number) => Math.abs(one - other) > another
 
 const sizeOf = ({ width, height }: Raster) => `${width}x${height}`;
 
-/** What differs between two answers, and the mean difference of their images. `isSame`: they show one subject. */
-export function compare(
-  { fields }: CheckRequest,
-  here: Answer,
-  there: Answer,
-  isSame: boolean,
-): { readonly differences: readonly Difference[]; readonly mean?: number } {
-  const differences: Difference[] = [];
+/** What differs between two answers. `isSame`: their images show one subject. */
+export function compare({ name, fields }: CheckRequest, here: Answer, there: Answer, isSame: boolean): Row {
+  const differences: Row['differences'][number][] = [];
+  const row = { request: name, here, there, differences };
   const say = (what: string, one = 'absent', other = 'absent', matters = true) => {
     if (one !== other) differences.push({ what, here: one, there: other, matters });
   };
@@ -55,14 +56,14 @@ export function compare(
     say(what, one, other, !isOther && !isSize && !isFree);
   }
   const [one, other] = [here.image, there.image];
-  if (!one || !other) return { differences };
+  if (!one || !other) return row;
   const isFar = farApart(one.width, other.width) || farApart(one.height, other.height);
   say('size', sizeOf(one), sizeOf(other), !isCropped || (isSame && isFar));
-  if (sizeOf(one) !== sizeOf(other)) return { differences };
+  if (sizeOf(one) !== sizeOf(other)) return row;
   const mean = meanDifference(one, other);
   // Shadows may be drawn differently.
   const matters = isSame && !('add_shadow' in fields);
   if (mean > anotherResult && here.facts['channels'] === there.facts['channels'])
     say('image', 'this one', `differs by ${mean.toFixed(0)} of 255`, matters);
-  return { differences, mean };
+  return { ...row, mean };
 }

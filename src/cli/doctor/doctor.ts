@@ -7,16 +7,22 @@ import type { Gpu, NativeModule } from '../../engine/types.ts';
 import { type CatalogueEntry, catalogueWith, findNetwork } from '../../models/catalogue.ts';
 import { networkFiles } from '../../models/layout.ts';
 import { findFor, secondModelOf } from '../../models/locate.ts';
-import { choosePrecision, dotProductOf, type PrecisionChoice, refusedText } from '../../models/precision.ts';
-import { verifySource } from '../../models/verify.ts';
+import {
+  choosePrecision,
+  dotProductOf,
+  type PrecisionChoice,
+  questionOf,
+  refusedText,
+} from '../../models/precision.ts';
+import { type SourceState, verifySource } from '../../models/verify.ts';
 import { commit, version } from '../../server/installation.ts';
 import { librariesOf, threadsOf } from '../../server/openEngine.ts';
 import type { Output } from '../modelsProgress.ts';
 import { isForPeople } from '../output.ts';
 import type { Finding } from './finding.ts';
-import { checkDisk, checkLimits } from './machine.ts';
 import { type Bench, findGpus, measure, trialsOf } from './measure.ts';
 import { describe, type Measured, nameOf, type Report } from './report.ts';
+import { checkDisk, checkLimits } from './resources.ts';
 import { checkExposure, checkServer } from './server.ts';
 import { checkDatabase, checkRedis } from './stores.ts';
 
@@ -43,14 +49,8 @@ async function checkInstall(config: Config): Promise<Finding[]> {
     checkRedis(config.redis.url),
     checkServer(config.http),
   ]);
-  return [
-    ...server,
-    ...database,
-    ...redis,
-    ...checkDisk(config),
-    ...checkLimits(config),
-    ...checkExposure(config),
-  ];
+  const here = [...checkDisk(config), ...checkLimits(config), ...checkExposure(config)];
+  return [...server, ...database, ...redis, ...here];
 }
 
 const machineOf = (versions: Versions): Report['machine'] => ({
@@ -100,9 +100,10 @@ class Doctor {
     const choice = entry && versions && (await this.#choose(entry, versions));
     const refused = versions && refusedText(versions);
     if (refused !== undefined) this.warnings.push(refused);
-    const bench = native && libraries && this.#bench(native, libraries);
+    const bench = native && libraries && this.#bench(native);
     const measured = bench && entry && choice ? await this.#measure(bench, entry, choice, measures) : [];
-    this.#compare(measured);
+    const inUse = measured.find(({ used }) => used);
+    this.#compare(inUse, measured);
     if (bench && hasRuntime && !measures && config.device !== 'cpu') await this.#try(() => findGpus(bench));
     const second = entry && (await this.#try(() => this.#lookForSecond()));
     const install = await checkInstall(this.#config);
@@ -118,7 +119,15 @@ class Doctor {
         runtimeFile === undefined
           ? null
           : { file: runtimeFile, version: native?.versions().onnxruntime ?? '' },
-      network: choice ? this.#network(choice, measured) : null,
+      network: choice
+        ? {
+            name: config.model,
+            device: config.device,
+            precision: choice.precision,
+            operators: inUse ? inUse.operators : (choice.operators ?? null),
+            because: choice.because,
+          }
+        : null,
       second: second ?? null,
       gpus: this.#gpus,
       threads: threadsOf(config),
@@ -129,89 +138,63 @@ class Doctor {
     };
   }
 
-  #bench(native: NativeModule, libraries: Bench['libraries']): Bench {
+  #bench(native: NativeModule): Bench {
     const { catalogueDir, err } = this.#dependencies;
     const onGpus = (gpus: readonly Gpu[]) => {
       this.#gpus = gpus;
     };
-    return { native, libraries, config: this.#config.engine, catalogueDir, err, onGpus };
+    return { native, config: this.#config.engine, catalogueDir, err, onGpus };
   }
 
-  async #choose(entry: CatalogueEntry, versions: Versions): Promise<PrecisionChoice | undefined> {
-    const { device, precision, operators } = this.#config.engine;
-    const choice = await this.#try(() =>
-      choosePrecision(entry.manifest, {
-        device,
-        requested: precision,
-        requestedOperators: operators,
-        instructionSets: versions.instructionSets,
-        operators: versions.operators,
-      }),
-    );
+  async #choose({ manifest }: CatalogueEntry, versions: Versions): Promise<PrecisionChoice | undefined> {
+    const question = questionOf(this.#config.engine, versions);
+    const choice = await this.#try(() => choosePrecision(manifest, question));
     if (choice?.warning) this.warnings.push(choice.warning);
     return choice;
   }
 
-  #network(
-    { precision, operators, because }: PrecisionChoice,
-    measured: readonly Measured[],
-  ): Report['network'] {
-    const { model, device } = this.#config.engine;
-    const inUse = measured.find(({ used }) => used);
-    return {
-      name: model,
-      device,
-      precision,
-      operators: inUse ? inUse.operators : (operators ?? null),
-      because,
-    };
+  /** The state of a network's published file, and a sentence, without its end, on one that is not as it should be. */
+  async #stateOf(what: string, { manifest }: CatalogueEntry): Promise<{ state: SourceState; fault: string }> {
+    const { modelsDir } = this.#config.engine;
+    const { name } = manifest;
+    const state = await verifySource(networkFiles(modelsDir, manifest), manifest);
+    const is = state === 'missing' ? `is not in ${modelsDir}` : 'is damaged';
+    return { state, fault: `${what} ${name} ${is}. Run \`cutout models pull ${name}\`` };
   }
 
   /** The second network; undefined: none. Reports one that is missing or damaged. */
   async #lookForSecond(): Promise<Report['second'] | undefined> {
     const { engine } = this.#config;
-    const { model, secondModel, modelsDir } = engine;
     const place = { ...engine, catalogueDir: this.#dependencies.catalogueDir };
     const name = await secondModelOf(place);
     if (name === undefined) return undefined;
-    const { manifest } = await findFor(name, place);
-    const state = await verifySource(networkFiles(modelsDir, manifest), manifest);
-    if (state !== 'ok') {
-      const what = state === 'missing' ? `is not in ${modelsDir}` : 'is damaged';
-      const needed = secondModel !== 'auto' || state !== 'missing';
-      (needed ? this.problems : this.warnings).push(
-        `The second network ${name} ${what}. Run \`cutout models pull ${name}\`${needed ? '' : `, or ${model} runs alone`}.`,
-      );
-    }
+    const { state, fault } = await this.#stateOf('The second network', await findFor(name, place));
+    if (engine.secondModel === 'auto' && state === 'missing')
+      this.warnings.push(`${fault}, or ${engine.model} runs alone.`);
+    else if (state !== 'ok') this.problems.push(`${fault}.`);
     return { name, state };
   }
 
   /** Checks the network's file; with `measures` also prepares (if necessary) and runs it in every form of this device. */
   async #measure(
     bench: Bench,
-    { manifest }: CatalogueEntry,
+    entry: CatalogueEntry,
     choice: PrecisionChoice,
     measures: boolean,
   ): Promise<Measured[]> {
-    const { modelsDir } = this.#config.engine;
-    const state = await verifySource(networkFiles(modelsDir, manifest), manifest);
-    if (state !== 'ok') {
-      this.problems.push(
-        `The network ${manifest.name} ${state === 'missing' ? `is not in ${modelsDir}` : 'is damaged'}. Run \`cutout models pull ${manifest.name}\`.`,
-      );
-      return [];
-    }
+    const { state, fault } = await this.#stateOf('The network', entry);
+    if (state !== 'ok') this.problems.push(`${fault}.`);
+    if (state !== 'ok' || !measures) return [];
     const results: Measured[] = [];
-    for (const trial of measures ? trialsOf(bench, manifest, choice) : []) {
-      const result = await this.#try(() => measure(bench, manifest, trial));
+    for (const trial of trialsOf(bench, entry.manifest, choice)) {
+      const result = await this.#try(() => measure(bench, entry.manifest, trial));
       // A network that Cutout's operators do not support is the same in both forms.
       if (result && !results.some((each) => nameOf(each) === nameOf(result))) results.push(result);
     }
     return results;
   }
 
-  #compare(measured: readonly Measured[]): void {
-    const used = measured.find((each) => each.used);
+  #compare(used: Measured | undefined, measured: readonly Measured[]): void {
     const fastest = [...measured].sort((a, b) => a.runMs - b.runMs)[0];
     if (!used || !fastest || fastest.runMs > 0.8 * used.runMs) return;
     const settings = [

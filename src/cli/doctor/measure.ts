@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { type Form, precisionOfForm } from '../../compiler/form.ts';
 import type { EngineConfig } from '../../config/engine.ts';
-import { createEngine, type Engine } from '../../engine/engine.ts';
+import type { Engine } from '../../engine/engine.ts';
 import type { Gpu, NativeModule } from '../../engine/types.ts';
 import { ensureNetwork } from '../../models/ensure.ts';
 import { gpuSpecOf, preparedFacts } from '../../models/locate.ts';
@@ -9,14 +9,13 @@ import type { Manifest } from '../../models/manifest.ts';
 import { rememberRun } from '../../models/measured.ts';
 import type { Observer } from '../../models/observer.ts';
 import { formFor, formsOf, operatorsOf, type PrecisionChoice } from '../../models/precision.ts';
-import { deviceIdsOf, type librariesOf, relayTo, threadsOf } from '../../server/openEngine.ts';
-import { type Output, progressOn } from '../modelsProgress.ts';
+import { startEngine } from '../../server/openEngine.ts';
+import { type Output, progressOn, withProgress } from '../modelsProgress.ts';
 import { type Measured, runCount } from './report.ts';
 
 /** What an engine is opened with. */
 export interface Bench {
   readonly native: NativeModule;
-  readonly libraries: Awaited<ReturnType<typeof librariesOf>>;
   readonly config: EngineConfig;
   readonly catalogueDir: string | undefined;
   /** Receives the progress. */
@@ -33,21 +32,16 @@ export interface Trial {
   readonly used: boolean;
 }
 
-function openEngine({ native, libraries, config }: Bench, observer: Observer): Engine {
-  const { device } = config;
-  const options = { provider: device, deviceIds: deviceIdsOf(config), queueLimit: 1, idleReleaseMs: 0 };
-  return createEngine(
-    native,
-    { ...threadsOf(config), ...libraries, ...options },
-    device === 'cpu' ? undefined : relayTo(observer),
-  );
-}
+const openEngine = ({ native, config }: Bench, observer: Observer): Promise<Engine> =>
+  startEngine(native, { ...config, batchMax: 1 }, observer);
 
 /** Opens the device alone. Rejects with EngineError if it cannot be used. */
 export async function findGpus(bench: Bench): Promise<void> {
-  const engine = openEngine(bench, progressOn(bench.err, bench.config.model));
-  bench.onGpus(engine.gpus());
-  await engine.close(0);
+  await withProgress(bench.err, bench.config.model, async (observer) => {
+    const engine = await openEngine(bench, observer);
+    bench.onGpus(engine.gpus());
+    await engine.close(0);
+  });
 }
 
 /** The forms of a network on this device, the one in use first, so that its errors are reported even if another fails. */
@@ -94,7 +88,7 @@ export async function measure(
     fp16: form === 'fp16',
   };
   const before = process.memoryUsage.rss();
-  const engine = openEngine(bench, observer);
+  const engine = await openEngine(bench, observer);
   try {
     bench.onGpus(engine.gpus());
     const { loadMs, warmUpMs } = await engine.load(network);

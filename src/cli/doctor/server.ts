@@ -36,37 +36,23 @@ export function checkExposure({ http, observe }: Pick<Config, 'http' | 'observe'
   const { host, publicUrl, proxies } = http;
   const { metricsPort, metricsHost, metricsToken } = observe;
   const findings: Finding[] = [];
+  const found = (said: string, todo: string) => findings.push(note('exposure', said, todo));
   if (metricsPort !== undefined && !loopback(metricsHost) && metricsToken === undefined)
-    findings.push(
-      note(
-        'exposure',
-        `Anybody who reaches port ${metricsPort} of ${metricsHost} can read the metrics.`,
-        'Set CUTOUT_METRICS_TOKEN, or restrict access to Prometheus.',
-      ),
+    found(
+      `Anybody who reaches port ${metricsPort} of ${metricsHost} can read the metrics.`,
+      'Set CUTOUT_METRICS_TOKEN, or restrict access to Prometheus.',
     );
   if (publicUrl?.startsWith('http:') && !loopback(new URL(publicUrl).hostname))
-    findings.push(
-      note(
-        'exposure',
-        'Keys and sessions are sent unencrypted.',
-        'Put a TLS proxy in front and set CUTOUT_PUBLIC_URL=https://….',
-      ),
+    found(
+      'Keys and sessions are sent unencrypted.',
+      'Put a TLS proxy in front and set CUTOUT_PUBLIC_URL=https://….',
     );
   if (publicUrl?.startsWith('https:') && proxies === 0)
-    findings.push(
-      note(
-        'exposure',
-        'All clients share the address of the proxy, so failed sign-ins of one client block those of all.',
-        'Set CUTOUT_PROXIES=1, with a proxy that sets X-Forwarded-For.',
-      ),
+    found(
+      'All clients share the address of the proxy, so failed sign-ins of one client block those of all.',
+      'Set CUTOUT_PROXIES=1, with a proxy that sets X-Forwarded-For.',
     );
   if (!loopback(host) && publicUrl === undefined)
-    findings.push(
-      note(
-        'exposure',
-        `The server listens on ${host} without TLS.`,
-        'Put a proxy in front (docs/operations.md#tls).',
-      ),
-    );
+    found(`The server listens on ${host} without TLS.`, 'Put a proxy in front (docs/operations.md#tls).');
   return findings;
 }

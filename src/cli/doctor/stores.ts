@@ -87,15 +87,9 @@ export async function checkRedis(url: string | undefined): Promise<Finding[]> {
   const warnings: Finding[] = [];
   let redis: Awaited<ReturnType<typeof Redis.open>>;
   try {
-    redis = await Redis.open({ url, onChange: () => {} }, (message) =>
-      warnings.push(
-        note(
-          'redis',
-          message,
-          'Run CONFIG SET maxmemory-policy noeviction, and set it in the configuration file.',
-        ),
-      ),
-    );
+    const todo = 'Run CONFIG SET maxmemory-policy noeviction, and set it in the configuration file.';
+    const warn = (message: string) => warnings.push(note('redis', message, todo));
+    redis = await Redis.open({ url, onChange: () => {} }, warn);
   } catch (error) {
     return [problem('redis', reasonOf(error), 'Limits, sessions and cached results need it.')];
   }

@@ -2,18 +2,20 @@ import { UserError } from '../../errors.ts';
 import type { OptionParser } from '../../geometry/optionParser.ts';
 import { roiParser } from '../../geometry/roi.ts';
 import { type SubjectPrompt, saysNothing, subjectPointsParser } from '../../geometry/subjectPrompt.ts';
+import type { SizeName } from '../../image/size.ts';
 import type { RunFormat } from './results.ts';
 
 /** What is asked for every image. */
 export interface Wanted {
-  readonly size: string;
+  readonly size: SizeName;
   /** WebP without loss. */
   readonly lossless: boolean;
   /** File of an image that says where the subject is (docs/contract.md section 4.1). */
   readonly mask?: Uint8Array | undefined;
-  /** `subject_points` and `subject_box` of the contract, checked. */
+  /** `subject_points` and `subject_box` of the contract, and what they say. */
   readonly points?: string | undefined;
   readonly box?: string | undefined;
+  readonly prompt?: SubjectPrompt | undefined;
 }
 
 export interface CutoutFile {

@@ -3,11 +3,13 @@ import { access, lstat, readFile, stat } from 'node:fs/promises';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { UserError } from '../../errors.ts';
 import { codeOf } from '../../files.ts';
+import { maxFileBytes } from '../../inputLimits.ts';
+import { reasonOf } from './report.ts';
 
 const mebibyte = 1024 ** 2;
 
 /** Whether nothing exists at a path, by the error of looking there. */
-export const isMissing = (error: unknown): boolean => ['ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '');
+const isMissing = (error: unknown): boolean => ['ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '');
 
 /** Node.js reads a name that is not valid UTF-8 with U+FFFD in it, and finds no file under what it read. */
 export const maybeNotUtf8 = (file: string): boolean => file.includes('\uFFFD');
@@ -39,6 +41,18 @@ export async function readInput(file: string, maxBytes: number): Promise<Buffer>
   if (found.size > maxBytes) throw tooLarge(maxBytes);
   return readFile(file);
 }
+
+/** The error for a file that an option names and that cannot be used. */
+export function unreadable(what: string, file: string, error: unknown): UserError {
+  const reason = isMissing(error) ? 'There is no such file.' : reasonOf(error);
+  return new UserError(`The ${what} ${file} cannot be read: ${reason}`, { cause: error });
+}
+
+/** Reads an image that an option names. Rejects with UserError, which says why that cannot be. */
+export const readNamed = (what: string, file: string): Promise<Buffer> =>
+  readInput(file, maxFileBytes).catch((error: unknown) => {
+    throw unreadable(what, file, error);
+  });
 
 const tooLarge = (maxBytes: number) =>
   new UserError(`File too large: File exceeds limit of ${maxBytes / mebibyte}MB`);

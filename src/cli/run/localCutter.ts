@@ -3,11 +3,10 @@ import { type CutoutRequest, plainRequest } from '../../cutout/request.ts';
 import type { ProbeLimits } from '../../image/types.ts';
 import { RequestTelemetry } from '../../ops/telemetry.ts';
 import { openCutout } from '../../server/openCutout.ts';
-import { type Output, progressOn } from '../modelsProgress.ts';
+import { type Output, withProgress } from '../modelsProgress.ts';
 import type { Cutter, Wanted } from './cutter.ts';
-import { promptOf } from './cutter.ts';
 
-interface LocalOptions extends Pick<CutoutRequest, 'size'>, Omit<Wanted, 'size'> {
+interface LocalOptions extends Wanted {
   readonly limits: ProbeLimits;
   readonly jobs?: number | undefined;
   /** Fetches a missing network. */
@@ -19,35 +18,28 @@ interface LocalOptions extends Pick<CutoutRequest, 'size'>, Omit<Wanted, 'size'>
 /** Cuts out in this process, without accounts and limits. Rejects with ModelError or EngineError. */
 export async function openLocalCutter(
   config: Config,
-  { size, lossless, mask, points, box, limits, jobs: wanted, pull, err, signal }: LocalOptions,
+  { size, lossless, mask, prompt, limits, jobs: wanted, pull, err, signal }: LocalOptions,
 ): Promise<Cutter> {
-  const prompt = promptOf(points, box);
-  const observer = progressOn(err, config.engine.model);
-  const opened = await openCutout(config, { limits, jobs: wanted, pull, observer, signal }).finally(() =>
-    observer.done(),
+  const opened = await withProgress(err, config.engine.model, (observer) =>
+    openCutout(config, { limits, jobs: wanted, pull, observer, signal }),
   );
   return {
     jobs: opened.jobs,
     async cut(bytes, format, stop) {
       const source = { kind: 'bytes', bytes } as const;
-      const {
-        bytes: result,
-        contentType,
-        uncertainty,
-      } = await opened.cutout(
-        {
-          ...plainRequest,
-          source,
-          size,
-          format,
-          lossless: lossless && format === 'webp',
-          typeLevel: 'none',
-          ...(mask && { mask: { kind: 'bytes', bytes: mask } }),
-          ...(prompt && { prompt }),
-        },
-        { accountId: 'local', requestId: 'run', signal: stop, telemetry: new RequestTelemetry() },
-      );
-      return { bytes: result, contentType, creditsCharged: 0, uncertainty };
+      const request: CutoutRequest = {
+        ...plainRequest,
+        source,
+        size,
+        format,
+        lossless: lossless && format === 'webp',
+        typeLevel: 'none',
+        ...(mask && { mask: { kind: 'bytes', bytes: mask } }),
+        ...(prompt && { prompt }),
+      };
+      const telemetry = new RequestTelemetry();
+      const caller = { accountId: 'local', requestId: 'run', signal: stop, telemetry };
+      return { ...(await opened.cutout(request, caller)), creditsCharged: 0 };
     },
     close: opened.close,
   };

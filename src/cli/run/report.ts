@@ -47,14 +47,11 @@ const rate = (done: number, seconds: number) => (done / Math.max(seconds, 0.001)
 /** Runs of as many images print their progress where there is no terminal. */
 const linesFrom = 50;
 
-interface RunProgress {
-  /** Called after each image that was done or failed. */
-  step(): void;
-  stop(): void;
-}
-
-/** Progress over `total` images: a bar on a terminal, elsewhere a line for each tenth of a large run. */
-export function runProgress(out: Output, total: number): RunProgress {
+/**
+ * Progress over `total` images: a bar on a terminal, elsewhere a line for each tenth of a large run. `step` is called after
+ * each image that was done or failed.
+ */
+export function runProgress(out: Output, total: number): { step(): void; stop(): void } {
   const started = performance.now();
   let steps = 0;
   const speed = () => rate(steps, (performance.now() - started) / 1000);

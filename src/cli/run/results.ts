@@ -2,8 +2,9 @@ import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import { exists, writeAtomically, writeFault } from '../../files.ts';
 import { makeFolder } from '../../folder.ts';
+import { contentTypes } from '../../image/encode.ts';
 import { sniff } from '../../image/sniff.ts';
-import { shown } from '../httpResponse.ts';
+import { shown } from '../service.ts';
 
 /** A file to be cut out. */
 export interface Input {
@@ -22,31 +23,22 @@ export type RunFormat = (typeof runFormats)[number];
 const resultSuffix = '-cutout';
 
 /** Extensions that results of a format can have, the usual one first: `auto` is JPG where no pixel is transparent. */
-const extensions: Readonly<Record<RunFormat, readonly [string, ...string[]]>> = {
-  auto: ['.png', '.jpg'],
-  png: ['.png'],
-  jpg: ['.jpg'],
-  webp: ['.webp'],
-  avif: ['.avif'],
-  zip: ['.zip'],
-};
+const extensionsFor = (format: RunFormat): readonly string[] =>
+  format === 'auto' ? ['.png', '.jpg'] : [`.${format}`];
 
-/** Types of results: their extension and what `sniff` calls them. */
-const types: Readonly<Record<string, { readonly extension: string; readonly name: string }>> = {
-  'image/png': { extension: '.png', name: 'png' },
-  'image/jpeg': { extension: '.jpg', name: 'jpeg' },
-  'image/webp': { extension: '.webp', name: 'webp' },
-  'image/avif': { extension: '.avif', name: 'avif' },
-  'application/zip': { extension: '.zip', name: 'zip' },
-};
+/** The formats of results by their types. */
+const formats: ReadonlyMap<string, string> = new Map(
+  Object.entries(contentTypes).map(([format, type]) => [type, format]),
+);
 
 /** The extension of a result. Throws RunError for what is none. */
 export function extensionOf(contentType: string, bytes: Uint8Array): string {
-  const type = types[contentType];
-  if (type === undefined)
+  const format = formats.get(contentType);
+  if (format === undefined)
     throw new RunError(`The server answered with ${shown(contentType) || 'no type'} instead of an image.`);
-  if (sniff(bytes) !== type.name) throw new RunError('The server answered with something that is no image.');
-  return type.extension;
+  if (sniff(bytes) !== (format === 'jpg' ? 'jpeg' : format))
+    throw new RunError('The server answered with something that is no image.');
+  return `.${format}`;
 }
 
 export const withoutExtension = (file: string): string =>
@@ -67,11 +59,7 @@ export const resultStem = ({ file, stem }: Input, out: string | undefined): stri
   );
 
 /** The path that the result gets; `auto` may change the extension. */
-export const usualResult = (stem: string, format: RunFormat): string => `${stem}${extensions[format][0]}`;
-
-/** Paths that the result may get. */
-const resultFiles = (stem: string, format: RunFormat): string[] =>
-  extensions[format].map((extension) => `${stem}${extension}`);
+export const usualResult = (stem: string, format: RunFormat): string => `${stem}${extensionsFor(format)[0]}`;
 
 /** The result that exists already; an input at its path is none. */
 export async function existingResult(
@@ -79,7 +67,8 @@ export async function existingResult(
   format: RunFormat,
   inputs: ReadonlySet<string>,
 ): Promise<string | undefined> {
-  for (const file of resultFiles(stem, format)) if (!inputs.has(file) && (await exists(file))) return file;
+  const files = extensionsFor(format).map((extension) => `${stem}${extension}`);
+  for (const file of files) if (!inputs.has(file) && (await exists(file))) return file;
   return undefined;
 }
 

@@ -5,15 +5,15 @@ import type { Config } from '../../config/readConfig.ts';
 import { UserError } from '../../errors.ts';
 import { checkWritable, reasonToWrite } from '../../files.ts';
 import { makeFolder } from '../../folder.ts';
+import type { SubjectPrompt } from '../../geometry/subjectPrompt.ts';
 import type { SizeName } from '../../image/size.ts';
 import type { InputFormat } from '../../image/types.ts';
 import { maxFileBytes } from '../../inputLimits.ts';
-import { onStopSignal } from '../../ops/stopSignals.ts';
+import { abortedByStop } from '../../ops/stopSignals.ts';
 import { configureLocalImages } from '../../server/images.ts';
 import type { Output } from '../modelsProgress.ts';
-import type { CutoutFile, Cutter } from './cutter.ts';
-import { promptOf } from './cutter.ts';
-import { isMissing, readInput, readStream } from './files.ts';
+import { type CutoutFile, type Cutter, promptOf } from './cutter.ts';
+import { readInput, readNamed, readStream } from './files.ts';
 import { findInputs } from './inputs.ts';
 import { openLocalCutter } from './localCutter.ts';
 import { type PlanOptions, planTasks, type Task } from './plan.ts';
@@ -49,10 +49,7 @@ export interface RunOptions extends PlanOptions {
   readonly box?: string;
 }
 
-/**
- * The limit of uploads does not apply to local files; this one keeps an unsuitable file from being read
- * completely.
- */
+/** The limit of uploads does not apply to local files; this one keeps an unsuitable file from being read completely. */
 const maxBytes = 1024 ** 3;
 
 /** Largest input: a server reads no larger upload. */
@@ -198,26 +195,18 @@ async function cutFiles(
 
 function checkOptions(
   names: readonly string[],
-  { out, server, pull, report, review, format, lossless, mask, point, box }: RunOptions,
+  prompt: SubjectPrompt | undefined,
+  options: RunOptions,
 ): void {
+  const { server, pull, format, lossless, mask } = options;
   if (lossless && format !== 'webp') throw new UserError('--lossless needs --format webp.');
-  if (mask !== undefined && promptOf(point, box))
-    throw new UserError('--mask cannot be combined with --point or --box.');
-  promptOf(point, box);
+  if (mask !== undefined && prompt) throw new UserError('--mask cannot be combined with --point or --box.');
   if (server !== undefined && pull) throw new UserError('--pull has no effect with --server.');
   if (!names.includes('-')) return;
   if (names.length > 1) throw new UserError('"-" reads one image and must be the only input.');
-  if (out !== undefined)
-    throw new UserError('"-" writes to standard output and cannot be combined with --out.');
-  if (report !== undefined) throw new UserError('"-" is one image and cannot be combined with --report.');
-  if (review !== undefined) throw new UserError('"-" is one image and cannot be combined with --review.');
-}
-
-async function readMask(file: string): Promise<Uint8Array> {
-  return readInput(file, maxFileBytes).catch((error: unknown) => {
-    const reason = isMissing(error) ? 'There is no such file.' : reasonOf(error);
-    throw new UserError(`The mask ${file} cannot be read: ${reason}`);
-  });
+  for (const name of ['out', 'report', 'review'] as const)
+    if (options[name] !== undefined)
+      throw new UserError(`"-" writes one image to standard output and cannot be combined with --${name}.`);
 }
 
 /**
@@ -231,7 +220,8 @@ export async function run(
   config: Config,
   streams: Streams,
 ): Promise<boolean> {
-  checkOptions(names, options);
+  const prompt = promptOf(options.point, options.box);
+  checkOptions(names, prompt, options);
   const { err } = streams;
   const { server, out } = options;
   const limits = { ...configureLocalImages(), maxBytes };
@@ -245,11 +235,9 @@ export async function run(
   if (out !== undefined) makeFolder('output folder', out);
   if (options.review !== undefined) makeFolder('folder for review', options.review);
 
-  const stopping = new AbortController();
-  onStopSignal(() => stopping.abort(new UserError('Stopped.')));
-  const { signal } = stopping;
-  const mask = options.mask === undefined ? undefined : await readMask(options.mask);
-  const wanted = { ...options, mask, points: options.point };
+  const { signal } = abortedByStop();
+  const mask = options.mask === undefined ? undefined : await readNamed('mask', options.mask);
+  const wanted = { ...options, mask, points: options.point, prompt };
   const openCutter = async (): Promise<Cutter> =>
     server === undefined
       ? openLocalCutter(config, { ...wanted, limits, err, signal })

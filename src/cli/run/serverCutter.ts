@@ -4,12 +4,12 @@ import pRetry, { type RetryContext } from 'p-retry';
 import { z } from 'zod';
 import { noScore } from '../../cutout/uncertaintyScore.ts';
 import { UserError } from '../../errors.ts';
-import { faultOf, readBody, shown } from '../httpResponse.ts';
+import { faultOf, readBody, type Service, serviceAt, shown } from '../service.ts';
 import type { CutoutFile, Cutter, Wanted } from './cutter.ts';
 import { RunError, type RunFormat } from './results.ts';
 
 interface ServerOptions extends Wanted {
-  /** Address of the server, with or without a path before `/v1.0`. */
+  /** Address of the server, as `serviceAt` takes it. */
   readonly server: string;
   readonly apiKey: string | undefined;
   /** Default: `defaultJobs`. */
@@ -102,33 +102,31 @@ function scoreIn(headers: Headers): number {
 
 async function resultOf(response: Response): Promise<CutoutFile> {
   const { status, headers } = response;
-  if (status === 200) {
-    const bytes = await readBody(response, maxResultBytes);
-    if (bytes === undefined)
-      throw new RunError(`The server answered with more than ${maxResultBytes / 1024 ** 2} MB.`);
-    const charged = Number(headers.get('X-Credits-Charged') ?? '');
-    return {
-      bytes,
-      contentType: (headers.get('Content-Type') ?? '').split(';', 1)[0] ?? '',
-      creditsCharged: Number.isFinite(charged) && charged > 0 ? charged : 0,
-      uncertainty: scoreIn(headers),
-    };
-  }
-  throw await failureOf(response);
+  if (status !== 200) throw await failureOf(response);
+  const bytes = await readBody(response, maxResultBytes);
+  if (bytes === undefined)
+    throw new RunError(`The server answered with more than ${maxResultBytes / 1024 ** 2} MB.`);
+  const charged = Number(headers.get('X-Credits-Charged') ?? '');
+  return {
+    bytes,
+    contentType: (headers.get('Content-Type') ?? '').split(';', 1)[0] ?? '',
+    creditsCharged: Number.isFinite(charged) && charged > 0 ? charged : 0,
+    uncertainty: scoreIn(headers),
+  };
 }
 
 /** Rejects with UserError if the server cannot be reached or does not accept the key. */
-async function checkServer(base: URL, apiKey: string, signal: AbortSignal): Promise<void> {
+async function checkServer({ endpoint, key }: Service, signal: AbortSignal): Promise<void> {
   let response: Response;
   try {
-    response = await fetch(new URL('v1.0/account', base), {
+    response = await fetch(new URL('account', endpoint), {
       redirect: 'manual',
-      headers: { 'X-Api-Key': apiKey, Accept: 'application/json' },
+      headers: { 'X-Api-Key': key, Accept: 'application/json' },
       signal: AbortSignal.any([signal, AbortSignal.timeout(checkMs)]),
     });
   } catch (error) {
     signal.throwIfAborted();
-    throw new UserError(`${base.href} could not be reached (${faultOf(error)}).`);
+    throw new UserError(`${new URL('..', endpoint).href} could not be reached (${faultOf(error)}).`);
   }
   if (response.ok || transient.has(response.status)) return response.body?.cancel();
   throw await failureOf(response);
@@ -150,13 +148,6 @@ function idempotencyKeyOf(
     .digest('hex');
 }
 
-interface Job {
-  readonly image: Uint8Array;
-  readonly format: RunFormat;
-  readonly idempotencyKey: string;
-  readonly signal: AbortSignal;
-}
-
 /** Waits as long as the server asks for, less what p-retry waits anyway. */
 async function pause({ error, retryDelay }: RetryContext, signal: AbortSignal): Promise<void> {
   if (!(error instanceof TransientError)) return;
@@ -164,26 +155,56 @@ async function pause({ error, retryDelay }: RetryContext, signal: AbortSignal): 
   await wait(Math.max(0, error.waitMs - retryDelay), undefined, { signal });
 }
 
-class ServerCutter implements Cutter {
-  readonly jobs: number;
-  readonly #address: URL;
-  readonly #apiKey: string;
-  readonly #wanted: Wanted;
-  /** Images in a row that could not be sent. */
-  #unreachable = 0;
-
-  constructor(base: URL, apiKey: string, wanted: Wanted, jobs: number) {
-    this.#address = new URL('v1.0/removebg', base);
-    this.#apiKey = apiKey;
-    this.#wanted = wanted;
-    this.jobs = jobs;
+/** Asks the server once. Rejects with UserError, of a server that does not answer with TransientError of status 0. */
+async function attempt(
+  { endpoint, key }: Service,
+  { size, lossless, points, box, mask }: Wanted,
+  { image, format, idempotencyKey }: { image: Uint8Array; format: RunFormat; idempotencyKey: string },
+  signal: AbortSignal,
+): Promise<CutoutFile> {
+  const form = new FormData();
+  form.set('size', size);
+  form.set('format', format);
+  if (lossless) form.set('lossless', 'true');
+  form.set('image_file', new Blob([Uint8Array.from(image)]), 'image');
+  if (points !== undefined) form.set('subject_points', points);
+  if (box !== undefined) form.set('subject_box', box);
+  if (mask) form.set('mask_file', new Blob([Uint8Array.from(mask)]), 'mask');
+  const headers = {
+    'X-Api-Key': key,
+    Accept: 'image/*, application/zip',
+    'Idempotency-Key': idempotencyKey,
+  };
+  const until = AbortSignal.any([signal, AbortSignal.timeout(answerMs)]);
+  try {
+    const init = { method: 'POST', body: form, redirect: 'manual', headers, signal: until } as const;
+    return { ...(await resultOf(await fetch(endpoint, init))), idempotencyKey };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof UserError) throw error;
+    throw new TransientError(`The server could not be reached (${faultOf(error)}).`, 0, 0);
   }
+}
 
-  async cut(image: Uint8Array, format: RunFormat, signal: AbortSignal): Promise<CutoutFile> {
-    const idempotencyKey = idempotencyKeyOf(image, { ...this.#wanted, format });
-    const job = { image, format, signal, idempotencyKey };
+/**
+ * Cuts out by the API of a server. Rate limits are waited for, failures of the server or the connection are
+ * repeated; one `Idempotency-Key` an image keeps a repeat, of a later run too, from being charged again while the
+ * server keeps the result. Rejects with UserError if the server cannot be reached or does not accept the key.
+ */
+export async function openServerCutter(options: ServerOptions): Promise<Cutter> {
+  const service = serviceAt('--server', options.server, 'CUTOUT_API_KEY', options.apiKey);
+  await checkServer(service, options.signal);
+  /** Images in a row that could not be sent. */
+  let unreachable = 0;
+  const cut: Cutter['cut'] = async (image, format, signal) => {
+    const idempotencyKey = idempotencyKeyOf(image, { ...options, format });
+    const once = async () => {
+      const result = await attempt(service, options, { image, format, idempotencyKey }, signal);
+      unreachable = 0;
+      return result;
+    };
     try {
-      return await pRetry(() => this.#attempt(job), {
+      return await pRetry(once, {
         retries,
         minTimeout: firstDelayMs,
         maxTimeout: maxDelayMs,
@@ -194,68 +215,14 @@ class ServerCutter implements Cutter {
         shouldConsumeRetry: ({ error }) =>
           !(error instanceof TransientError && error.status === 429 && error.waitMs > 0),
         onFailedAttempt: (context) => pause(context, signal),
-        shouldRetry: ({ error }) => error instanceof TransientError && this.#unreachable < maxUnreachable,
+        shouldRetry: ({ error }) => error instanceof TransientError && unreachable < maxUnreachable,
       });
     } catch (error) {
       signal.throwIfAborted();
-      if (error instanceof TransientError && error.status === 0) this.#unreachable += 1;
-      if (error instanceof UserError && this.#unreachable >= maxUnreachable)
-        throw new RunError(error.message);
+      if (error instanceof TransientError && error.status === 0) unreachable += 1;
+      if (error instanceof UserError && unreachable >= maxUnreachable) throw new RunError(error.message);
       throw error;
     }
-  }
-
-  async close(): Promise<void> {}
-
-  async #attempt(job: Job): Promise<CutoutFile> {
-    try {
-      const result = await this.#send(job);
-      this.#unreachable = 0;
-      return result;
-    } catch (error) {
-      job.signal.throwIfAborted();
-      if (error instanceof UserError) throw error;
-      throw new TransientError(`The server could not be reached (${faultOf(error)}).`, 0, 0);
-    }
-  }
-
-  async #send({ image, format, idempotencyKey, signal }: Job): Promise<CutoutFile> {
-    const { size, lossless, points, box, mask } = this.#wanted;
-    const form = new FormData();
-    form.set('size', size);
-    form.set('format', format);
-    if (lossless) form.set('lossless', 'true');
-    form.set('image_file', new Blob([Uint8Array.from(image)]), 'image');
-    if (points !== undefined) form.set('subject_points', points);
-    if (box !== undefined) form.set('subject_box', box);
-    if (mask) form.set('mask_file', new Blob([Uint8Array.from(mask)]), 'mask');
-    const response = await fetch(this.#address, {
-      method: 'POST',
-      body: form,
-      redirect: 'manual',
-      headers: {
-        'X-Api-Key': this.#apiKey,
-        Accept: 'image/*, application/zip',
-        'Idempotency-Key': idempotencyKey,
-      },
-      signal: AbortSignal.any([signal, AbortSignal.timeout(answerMs)]),
-    });
-    return { ...(await resultOf(response)), idempotencyKey };
-  }
-}
-
-/**
- * Cuts out by the API of a server. Rate limits are waited for, failures of the server or the connection are
- * repeated; one `Idempotency-Key` an image keeps a repeat, of a later run too, from being charged again while the
- * server keeps the result. Rejects with UserError if the server cannot be reached or does not accept the key.
- */
-export async function openServerCutter(options: ServerOptions): Promise<Cutter> {
-  const { server, apiKey, jobs = defaultJobs, signal } = options;
-  if (apiKey === undefined)
-    throw new UserError('Set CUTOUT_API_KEY to the API key of the account on the server.');
-  const base = URL.parse(server.endsWith('/') ? server : `${server}/`);
-  if (!base || !/^https?:$/.test(base.protocol))
-    throw new UserError(`--server must be an http or https address, not "${server}".`);
-  await checkServer(base, apiKey, signal);
-  return new ServerCutter(base, apiKey, options, jobs);
+  };
+  return { jobs: options.jobs ?? defaultJobs, cut, close: async () => {} };
 }

@@ -1,10 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { scannedBytesPerTurn, tooManyParts, tooMuchWork } from './partLimits.ts';
 
-/**
- * An ICC profile has at most 255 segments; a file within the size limit has at most some hundreds of full
- * ones.
- */
+/** An ICC profile has at most 255 segments; a file within the size limit has at most some hundreds of full ones. */
 const maxSegments = 10_000;
 
 /** Progressive encoders write 10 scans, those that search for the best order of them up to some tens. */
@@ -17,11 +14,29 @@ const maxScans = 100;
 const maxPasses = 10;
 
 const [RST0, SOI, EOI, SOS, TEM] = [0xd0, 0xd8, 0xd9, 0xda, 0x01] as const;
+const JFIF = Buffer.from('JFIF');
 const isRestart = (marker: number): boolean => marker >= RST0 && marker < SOI;
 
 /** Frame headers: C0 to CF but for tables of Huffman and arithmetic coding and the extension. */
 const isFrame = (marker: number): boolean =>
   marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
+
+/** The segments up to the first scan: where their lengths stand and they end. Marker 0: something else stands there. */
+function* headSegments(jpeg: Uint8Array): Generator<Readonly<Record<'marker' | 'at' | 'end', number>>> {
+  for (let at = 2; at + 4 <= jpeg.length; ) {
+    const marker = jpeg[at + 1] ?? 0;
+    if (jpeg[at] !== 0xff) return yield { marker: 0, at, end: at };
+    // A marker may be preceded by any number of fill bytes.
+    if (marker === 0xff) {
+      at += 1;
+      continue;
+    }
+    const end = at + 2 + Math.max(2, (jpeg[at + 2] ?? 0) * 256 + (jpeg[at + 3] ?? 0));
+    yield { marker, at: at + 2, end };
+    if (marker === SOS) return;
+    at = end;
+  }
+}
 
 /**
  * Whether the first scan of a JPEG lacks some of its components, as in progressive files and some sequential ones: libjpeg then holds
@@ -29,15 +44,9 @@ const isFrame = (marker: number): boolean =>
  */
 export function isCodedInParts(jpeg: Uint8Array): boolean {
   let components = 0;
-  for (let at = 2; at + 9 < jpeg.length && jpeg[at] === 0xff; ) {
-    const marker = jpeg[at + 1] ?? 0;
-    if (marker === 0xff) {
-      at += 1;
-      continue;
-    }
-    if (isFrame(marker)) components = jpeg[at + 9] ?? 0;
-    if (marker === SOS) return (jpeg[at + 4] ?? 0) < components;
-    at += 2 + Math.max(2, (jpeg[at + 2] ?? 0) * 256 + (jpeg[at + 3] ?? 0));
+  for (const { marker, at } of headSegments(jpeg)) {
+    if (isFrame(marker)) components = jpeg[at + 7] ?? 0;
+    if (marker === SOS) return (jpeg[at + 2] ?? 0) < components;
   }
   return false;
 }
@@ -112,25 +121,17 @@ export async function checkJpeg(jpeg: Uint8Array): Promise<void> {
  * 0). Determined from the bytes, because libvips' error texts are unreliable with concurrent jobs.
  */
 export function hasHarmlessFaults(jpeg: Uint8Array): boolean {
-  const view = new DataView(jpeg.buffer, jpeg.byteOffset, jpeg.byteLength);
   let sequential = false;
-  for (let at = 2; at + 4 <= jpeg.length; ) {
-    const marker = jpeg[at + 1];
-    if (jpeg[at] !== 0xff) return true;
-    if (marker === 0xff) {
-      at += 1; // fill byte
-      continue;
-    }
-    const end = at + 2 + view.getUint16(at + 2);
+  for (const { marker, at, end } of headSegments(jpeg)) {
+    if (marker === 0) return true;
     if (end > jpeg.length) return false;
     if (marker === 0xc0 || marker === 0xc1) sequential = true;
-    const isJfif = marker === 0xe0 && end - at >= 16 && view.getUint32(at + 4) === 0x4a464946;
-    if (isJfif && jpeg[at + 9] !== 1) return true;
-    if (marker === 0xda) {
+    const isJfif = marker === 0xe0 && Buffer.from(jpeg.subarray(at + 2, at + 6)).equals(JFIF);
+    if (isJfif && end - at >= 14 && jpeg[at + 7] !== 1) return true;
+    if (marker === SOS) {
       const [from, to, approximation] = jpeg.subarray(end - 3, end);
       return sequential && !(from === 0 && to === 63 && approximation === 0);
     }
-    at = end;
   }
   return false;
 }

@@ -1,4 +1,4 @@
-import { ImageError } from '../errors.ts';
+import { cannotRead } from '../errors.ts';
 import { tooManyParts, tooMuchWork } from './partLimits.ts';
 
 /** Pages, one behind the other. */
@@ -27,10 +27,8 @@ const [WIDTH, LENGTH, BITS, SAMPLES, STRIPS, STRIP_BYTES, TILE_WIDTH, TILE_LENGT
 ] as const;
 const stripTags: ReadonlySet<number> = new Set([STRIPS, STRIP_BYTES, TILES, TILE_BYTES]);
 
-const cannotRead = (detail: string) => new ImageError('failed_to_read_image', detail);
-
 /** Numbers of the file in its byte order, 0 beyond its end, with the widths of TIFF or BigTIFF. */
-class Reader {
+export class TiffReader {
   readonly length: number;
   readonly big: boolean;
   readonly #view: DataView;
@@ -71,7 +69,7 @@ interface Tag {
   readonly sum: () => number;
 }
 
-function readTag(file: Reader, at: number): Tag {
+function readTag(file: TiffReader, at: number): Tag {
   const [tag, type, count] = [file.u16(at), file.u16(at + 2), file.word(at + 4)];
   const size = typeBytes[type] ?? 0;
   const field = at + (file.big ? 12 : 8);
@@ -106,7 +104,7 @@ function checkSizes(values: ReadonlyMap<number, number>): void {
  * that are longer than the file, because many tags name the same.
  */
 export function checkTiff(tiff: Uint8Array): void {
-  const file = new Reader(tiff);
+  const file = new TiffReader(tiff);
   const { big, length } = file;
   const [countBytes, tagBytes, wordBytes] = big ? [8, 20, 8] : [2, 12, 4];
   let images = 0;

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import { ImageError } from '../errors.ts';
+import { cannotRead, ImageError, otherSize } from '../errors.ts';
 import type { JobLimits, Probe, Raster } from '../types.ts';
 import type { HeicOutcome, HeicTask } from './heicWorker.ts';
 
@@ -73,12 +73,7 @@ export async function decodeHeic(
     done?.();
   }
   if ('failure' in outcome)
-    throw new ImageError(
-      'failed_to_read_image',
-      'The image data could not be decoded.',
-      new Error(outcome.failure),
-    );
-  if (outcome.width !== width || outcome.height !== height)
-    throw new ImageError('failed_to_read_image', 'The image does not have the size its header announces.');
+    throw cannotRead('The image data could not be decoded.', new Error(outcome.failure));
+  if (outcome.width !== width || outcome.height !== height) throw cannotRead(otherSize);
   return { data: new Uint8Array(outcome.data), width, height };
 }

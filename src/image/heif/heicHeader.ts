@@ -1,4 +1,4 @@
-import { assertDimensions, cutShort, dimensionsUnreadable, ImageError } from '../errors.ts';
+import { assertDimensions, cannotRead, cutShort, dimensionsUnreadable, ImageError } from '../errors.ts';
 import type { Dimensions, ProbeLimits } from '../types.ts';
 import { type Item, type Items, type Property, readItems } from './items.ts';
 
@@ -18,8 +18,6 @@ const maxTilePixels = 4;
 const maxGridBytes = 64;
 /** A tile has at least 64 x 64. */
 const leastTilePixels = 4096;
-
-const cannotRead = (detail: string) => new ImageError('failed_to_read_image', detail);
 
 const propertyOf = (item: Item, type: string): Property | undefined =>
   item.properties.find((property) => property.type === type);

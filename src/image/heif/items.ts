@@ -40,7 +40,7 @@ const maxReferences = 10_000;
 const maxAssociations = 20_000;
 
 /** Reads numbers one behind the other. */
-class Cursor {
+export class Cursor {
   readonly bytes: Buffer;
   at = 0;
 
@@ -59,20 +59,15 @@ class Cursor {
 }
 
 /** The boxes of a container, one behind the other; one that leads outside ends with it. */
-export function boxesIn(bytes: Buffer): Property[] {
-  const found: Property[] = [];
+export function* boxesIn(bytes: Buffer): Generator<Property> {
   for (let at = 0; at + 8 <= bytes.length; ) {
     const size = bytes.readUInt32BE(at);
     const head = size === 1 ? 16 : 8;
     const length = size === 1 ? Number(bytes.readBigUInt64BE(at + 8)) : size === 0 ? bytes.length - at : size;
     if (length < head) throw new RangeError('a box shorter than its head');
-    found.push({
-      type: bytes.toString('latin1', at + 4, at + 8),
-      body: bytes.subarray(at + head, at + length),
-    });
+    yield { type: bytes.toString('latin1', at + 4, at + 8), body: bytes.subarray(at + head, at + length) };
     at += length;
   }
-  return found;
 }
 
 function readTypes({ body }: Property): Map<number, string> {
@@ -90,27 +85,38 @@ function readTypes({ body }: Property): Map<number, string> {
 
 type Location = Pick<Item, 'bytes' | 'complete' | 'data'>;
 
-/** Item locations, in the file or in the box `idat`. */
-function readLocations({ body }: Property, file: Buffer, idat: Buffer): Map<number, Location> {
-  const cursor = new Cursor(body);
+/** The bytes of the fields of `iloc`, of which the cursor is at the start; then it is at the number of items. */
+export function readLocationWidths(cursor: Cursor) {
   const version = cursor.number(1);
   cursor.at = 4;
   const [sizes, more] = [cursor.number(1), cursor.number(1)];
   const [offsetBytes, lengthBytes, baseBytes] = [sizes >> 4, sizes & 15, more >> 4];
   const indexBytes = version === 0 ? 0 : more & 15;
-  const idBytes = version < 2 ? 2 : 4;
+  const [idBytes, methodBytes] = [version < 2 ? 2 : 4, version === 0 ? 0 : 2];
+  return {
+    ...{ idBytes, methodBytes, baseBytes, indexBytes, offsetBytes, lengthBytes },
+    /** An item before the number of its extents. */
+    itemBytes: idBytes + methodBytes + 2 + baseBytes,
+    extentBytes: indexBytes + offsetBytes + lengthBytes,
+  };
+}
+
+/** Item locations, in the file or in the box `idat`. */
+function readLocations({ body }: Property, file: Buffer, idat: Buffer): Map<number, Location> {
+  const cursor = new Cursor(body);
+  const widths = readLocationWidths(cursor);
   const found = new Map<number, Location>();
-  for (let left = cursor.number(idBytes); left > 0; left -= 1) {
-    const id = cursor.number(idBytes);
-    const method = version === 0 ? 0 : cursor.number(2) & 15;
+  for (let left = cursor.number(widths.idBytes); left > 0; left -= 1) {
+    const id = cursor.number(widths.idBytes);
+    const method = cursor.number(widths.methodBytes) & 15;
     const source = [file, idat][method];
     const external = cursor.number(2) !== 0;
-    const base = cursor.number(baseBytes);
+    const base = cursor.number(widths.baseBytes);
     const places: (readonly [from: number, to: number])[] = [];
     for (let extents = cursor.number(2); extents > 0; extents -= 1) {
-      cursor.number(indexBytes);
-      const from = base + cursor.number(offsetBytes);
-      const length = cursor.number(lengthBytes);
+      cursor.number(widths.indexBytes);
+      const from = base + cursor.number(widths.offsetBytes);
+      const length = cursor.number(widths.lengthBytes);
       places.push([from, length === 0 ? (source?.length ?? 0) : from + length]);
     }
     const bytes = places.reduce((sum, [from, to]) => sum + Math.max(0, to - from), 0);
@@ -126,9 +132,9 @@ function readLocations({ body }: Property, file: Buffer, idat: Buffer): Map<numb
 }
 
 function readProperties({ body }: Property): Map<number, Property[]> {
-  const boxes = boxesIn(body);
+  const boxes = [...boxesIn(body)];
   const container = boxes.find(({ type }) => type === 'ipco');
-  const known = container ? boxesIn(container.body) : [];
+  const known = container ? [...boxesIn(container.body)] : [];
   const found = new Map<number, Property[]>();
   let associations = 0;
   for (const { type, body: association } of boxes) {
@@ -154,7 +160,7 @@ function readProperties({ body }: Property): Map<number, Property[]> {
 function readReferences({ body }: Property): Reference[] {
   const idBytes = body.readUInt8(0) === 0 ? 2 : 4;
   let total = 0;
-  return boxesIn(body.subarray(4)).map(({ type, body: reference }) => {
+  return Array.from(boxesIn(body.subarray(4)), ({ type, body: reference }) => {
     const cursor = new Cursor(reference);
     const from = cursor.number(idBytes);
     const count = cursor.number(2);
@@ -165,9 +171,9 @@ function readReferences({ body }: Property): Reference[] {
 }
 
 export function readItems(file: Buffer): Items {
-  const meta = boxesIn(file).find(({ type }) => type === 'meta');
+  const meta = [...boxesIn(file)].find(({ type }) => type === 'meta');
   if (!meta) throw new RangeError('no box "meta"');
-  const boxes = boxesIn(meta.body.subarray(4));
+  const boxes = [...boxesIn(meta.body.subarray(4))];
   const needed = (type: string): Property => {
     const box = boxes.find((each) => each.type === type);
     if (!box) throw new RangeError(`no box "${type}"`);

@@ -259,5 +259,5 @@ test('items have their properties, data and references', (t) => {
   t.deepEqual(references, [{ type: 'dimg', from: 1, to: [2, 3, 4, 5, 6, 7] }]);
   t.is([...items.values()].filter(({ type, complete }) => type === 'hvc1' && complete).length, 6);
   t.throws(() => readItems(Buffer.from('0000000cffff0000', 'hex')), { instanceOf: RangeError });
-  t.throws(() => boxesIn(Buffer.from('000000046d657461', 'hex')), { instanceOf: RangeError });
+  t.throws(() => [...boxesIn(Buffer.from('000000046d657461', 'hex'))], { instanceOf: RangeError });
 });

@@ -4,7 +4,7 @@ import type { Config } from '../../config/readConfig.ts';
 import { availableCores } from '../../engine/threads.ts';
 import { describeAllocator, memoryLimit } from '../../ops/memory.ts';
 import { threadsOf } from '../../server/openEngine.ts';
-import { type Finding, note, ok, problem } from './finding.ts';
+import { type Finding, judged, note, ok, problem } from './finding.ts';
 
 /** Bytes. A network and its prepared files take 0.4 to 1.5 GB. */
 const little = 2e9;
@@ -17,23 +17,15 @@ function checkFolder(folder: string, what: string): Finding {
   try {
     accessSync(place, constants.W_OK);
   } catch {
-    return problem(
-      'disk',
-      `This user cannot write to ${place}, the folder of ${what}.`,
-      `Change its owner, or configure another folder.`,
-    );
+    const said = `This user cannot write to ${place}, the folder of ${what}.`;
+    return problem('disk', said, 'Change its owner, or configure another folder.');
   }
   const { bavail, bsize } = statfsSync(place);
   const free = bavail * bsize;
   const said = `${(free / 1e9).toFixed(1)} GB are free for ${what} in ${folder}.`;
-  if (free < tooLittle)
-    return problem(
-      'disk',
-      said,
-      'Free some space: the service stops working when the database cannot be written.',
-    );
-  if (free < little) return note('disk', said, 'Preparing a network takes up to 1.5 GB.');
-  return ok('disk', said);
+  const full = 'Free some space: the service stops working when the database cannot be written.';
+  if (free < tooLittle) return problem('disk', said, full);
+  return judged(free >= little, 'disk', said, 'Preparing a network takes up to 1.5 GB.');
 }
 
 export const checkDisk = ({ store, engine }: Pick<Config, 'store' | 'engine'>): Finding[] => [
@@ -58,11 +50,8 @@ function checkFiles(): Finding[] {
   const limit = /^Max open files\s+(\d+|unlimited)/m.exec(read('/proc/self/limits'))?.[1];
   if (limit === undefined) return [];
   const said = `${limit} file descriptors.`;
-  return [
-    limit !== 'unlimited' && Number(limit) < fewFiles
-      ? note('limits', said, 'ulimit -n 65536; LimitNOFILE=65536 in a systemd unit.')
-      : ok('limits', said),
-  ];
+  const isFine = limit === 'unlimited' || Number(limit) >= fewFiles;
+  return [judged(isFine, 'limits', said, 'ulimit -n 65536; LimitNOFILE=65536 in a systemd unit.')];
 }
 
 /** More threads than processors reduce throughput (decision 0010). */
@@ -72,11 +61,7 @@ function checkCores(config: Config['engine']): Finding[] {
   const { workers, intraOpThreads } = threadsOf(config);
   const wanted = workers * intraOpThreads;
   const said = `${cores} processors are available; networks run on ${wanted} threads.`;
-  return [
-    wanted > cores
-      ? note('limits', said, 'Leave CUTOUT_WORKERS and CUTOUT_THREADS at auto.')
-      : ok('limits', said),
-  ];
+  return [judged(wanted <= cores, 'limits', said, 'Leave CUTOUT_WORKERS and CUTOUT_THREADS at auto.')];
 }
 
 /** `libraryFolders`: where to look for jemalloc. */
@@ -86,9 +71,12 @@ function checkMemory(requested: Config['limits']['memory'], libraryFolders: read
   const allocator = describeAllocator();
   const installed = libraryFolders.some((folder) => existsSync(`${folder}/libjemalloc.so.2`));
   return [
-    bytes < enoughMemory
-      ? note('memory', said, 'Large images will be refused with 503; 2 GB are enough for all sizes.')
-      : ok('memory', said),
+    judged(
+      bytes >= enoughMemory,
+      'memory',
+      said,
+      'Large images will be refused with 503; 2 GB are enough for all sizes.',
+    ),
     allocator !== undefined || installed
       ? ok('memory', `Freed memory is returned to the system: ${allocator ?? 'jemalloc is installed'}.`)
       : note(
