@@ -11,6 +11,8 @@ const POLL_MS = 250;
 const HEARTBEAT_MS = 10_000;
 /** Milliseconds without a heartbeat after which an owner counts as dead, even one on another host. */
 const STALE_MS = 60_000;
+/** Milliseconds after which a lock without its owner counts as left by one killed before it could write that. */
+const UNWRITTEN_MS = 5_000;
 
 const ownerSchema = z.object({ token: z.string(), host: z.string(), pid: z.number(), started: z.string() });
 
@@ -44,13 +46,13 @@ async function create(file: string, owner: string): Promise<void> {
 }
 
 async function isStale(file: string, content: string): Promise<boolean> {
-  const { mtimeMs } = await stat(file);
-  if (Date.now() - mtimeMs > STALE_MS) return true;
+  const age = Date.now() - (await stat(file)).mtimeMs;
+  if (age > STALE_MS) return true;
   let owner: z.infer<typeof ownerSchema>;
   try {
     owner = ownerSchema.parse(JSON.parse(content));
   } catch {
-    return false; // being written right now, or soon silent
+    return age > UNWRITTEN_MS;
   }
   if (owner.host !== hostname()) return false;
   return !exists(owner.pid) || (await startOf(owner.pid)) !== owner.started;
@@ -91,11 +93,14 @@ export async function withLock<T>(
 ): Promise<T> {
   const started = await startOf(process.pid);
   const mine = JSON.stringify({ token: randomUUID(), host: hostname(), pid: process.pid, started });
+  const isMine = async () => (await readFile(file, 'utf8').catch(() => '')) === mine;
   for (let waited = false; ; ) {
     options.signal?.throwIfAborted();
     try {
       await create(file, mine);
-      break;
+      // Not if this process was stopped before it wrote, and the lock was taken over.
+      if (await isMine()) break;
+      continue;
     } catch (error) {
       if (codeOf(error) !== 'EEXIST') throw error;
     }
@@ -119,6 +124,6 @@ export async function withLock<T>(
     return await work();
   } finally {
     clearInterval(heartbeat);
-    if ((await readFile(file, 'utf8').catch(() => '')) === mine) await rm(file, { force: true });
+    if (await isMine()) await rm(file, { force: true });
   }
 }

@@ -16,7 +16,7 @@ constexpr int kAllShares = 100;
 
 /// The kernels of the device, or those of the host in its place.
 Status open_table(const Options& options, const cuda::Table*& table) {
-  static const cuda::Table host = test::host_table<test::Order::kForwards>();
+  static const cuda::Table host = test::host_table(test::Order::kForwards);
   if (!options.device) {
     table = &host;
     return {};

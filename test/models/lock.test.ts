@@ -107,6 +107,15 @@ test('a lock of another host is waited for while it is renewed, and taken over w
   t.is(await take(file), 'taken');
 });
 
+test('a lock without its owner is waited for while that may be being written, and then taken over', async (t) => {
+  const file = path.join(await folder(t), '.lock');
+  await writeFile(file, '');
+  t.is(await take(file), 'waited');
+  const before = new Date(Date.now() - 10_000);
+  await utimes(file, before, before);
+  t.is(await take(file), 'taken');
+});
+
 test('many processes that find one dead lock still work one at a time', async (t) => {
   const file = path.join(await folder(t), '.lock');
   await writeFile(file, owner(await deadPid()));

@@ -77,12 +77,12 @@ function same(a: unknown, b: unknown): boolean {
   return Object.is(a, b);
 }
 
-/** Whether a call selects an oracle, which has one version only. */
-type IsOracle = (name: string, given: readonly unknown[]) => boolean;
+/** Whether a call runs on the best level only: that of an oracle, which has one version. */
+type IsForBest = (name: string, given: readonly unknown[]) => boolean;
 
-function onAll(name: string, calls: readonly Call[], levels: readonly string[], isOracle: IsOracle): Call {
+function onAll(name: string, calls: readonly Call[], levels: readonly string[], isForBest: IsForBest): Call {
   return (...given) => {
-    const asked = isOracle(name, given) ? calls.slice(0, 1) : calls;
+    const asked = isForBest(name, given) ? calls.slice(0, 1) : calls;
     const [first, ...others] = asked.map((call) => outcomeOf(call, given));
     if (!first) throw new Error('no level');
     for (const [at, other] of others.entries()) {
@@ -100,7 +100,7 @@ function onAll(name: string, calls: readonly Call[], levels: readonly string[], 
  */
 export function onEveryLevel(
   of: (addon: Addon) => object = (addon) => addon,
-  isOracle: IsOracle = () => false,
+  isForBest: IsForBest = () => false,
 ): object {
   const all = openLevels();
   const levels = all.map((addon) => addon.simdLevel());
@@ -112,7 +112,7 @@ export function onEveryLevel(
         name,
         parts.map((part) => part[name] as Call),
         levels,
-        isOracle,
+        isForBest,
       ),
     ]),
   );

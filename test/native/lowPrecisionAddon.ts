@@ -66,7 +66,10 @@ export interface LowPrecisionAddon {
   readonly passesSelfCheck: (kernel: string) => boolean;
 }
 
-/** Runs on every level of the other loops too (levels.ts). */
+/**
+ * Runs on every level of the other loops too (levels.ts); kernels for AMX on the best one only, for every processor with AMX
+ * has that.
+ */
 export const lowPrecisionAddon = onEveryLevel(
   ({ runProgram, runMatMul, runAttention, planBytes, programKernels, passesSelfCheck }) => ({
     runProgram,
@@ -76,6 +79,7 @@ export const lowPrecisionAddon = onEveryLevel(
     programKernels,
     passesSelfCheck,
   }),
+  (_name, given) => given.some((each) => typeof each === 'string' && each.includes('amx')),
 ) as LowPrecisionAddon;
 
 /** The program in a network of the form `int8-operators` or `bf16`. Throws if it has none. */

@@ -37,24 +37,21 @@ class Tiles {
 
   /// TDPBUSD: sums of four products, unsigned by signed bytes.
   void dot_integers(int sums, int inputs, int weights) {
-    each(sums, inputs, [&](int row, int column, int group) {
-      std::int32_t sum = get<std::int32_t>(sums, row, column);
-      for (int i = 0; i < 4; ++i) {
-        sum += get<std::uint8_t>(inputs, row, 4 * group + i) *
-               get<std::int8_t>(weights, group, 4 * column + i);
-      }
-      put(sums, row, column, sum);
-    });
+    each<std::int32_t>(sums, inputs, weights,
+                       [](std::int32_t sum, const std::uint8_t* input, const std::uint8_t* weight) {
+                         for (int i = 0; i < 4; ++i) {
+                           sum += input[i] * static_cast<std::int8_t>(weight[i]);
+                         }
+                         return sum;
+                       });
   }
   /// TDPBF16PS: sums of two products.
   void dot_bf16(int sums, int inputs, int weights) {
-    each(sums, inputs, [&](int row, int column, int group) {
-      float sum = get<float>(sums, row, column);
-      for (int i = 0; i < 2; ++i) {
-        sum += bf16(inputs, row, 2 * group + i) * bf16(weights, group, 2 * column + i);
-      }
-      put(sums, row, column, sum);
-    });
+    each<float>(sums, inputs, weights,
+                [](float sum, const std::uint8_t* input, const std::uint8_t* weight) {
+                  for (int i = 0; i < 2; ++i) sum += bf16(input + 2 * i) * bf16(weight + 2 * i);
+                  return sum;
+                });
   }
 
  private:
@@ -67,28 +64,31 @@ class Tiles {
   }
   [[nodiscard]] int rows(int tile) const { return configuration_[index(48 + tile)]; }
 
-  template <typename T>
-  T get(int tile, int row, int place) {
-    T value;
-    std::memcpy(&value, at(tile)[index(row)].data() + index(place) * sizeof(T), sizeof(T));
-    return value;
-  }
-  template <typename T>
-  void put(int tile, int row, int place, T value) {
-    std::memcpy(at(tile)[index(row)].data() + index(place) * sizeof(T), &value, sizeof(T));
-  }
-  float bf16(int tile, int row, int place) {
-    const std::uint32_t bits = std::uint32_t{get<std::uint16_t>(tile, row, place)} << 16U;
+  static float bf16(const std::uint8_t* from) {
+    std::uint16_t half;
+    std::memcpy(&half, from, sizeof(half));
+    const std::uint32_t bits = std::uint32_t{half} << 16U;
     float value;
     std::memcpy(&value, &bits, sizeof(value));
     return value;
   }
-  template <typename Work>
-  void each(int sums, int inputs, const Work& work) {
+  /// Adds to every sum its products, four bytes of an input's row and of a weight's at a time, in
+  /// their order.
+  template <typename Sum, typename Add>
+  void each(int sums, int inputs, int weights, const Add& add) {
+    const int columns = row_bytes(sums) / 4;
+    const int groups = row_bytes(inputs) / 4;
     for (int row = 0; row < rows(sums); ++row) {
-      for (int column = 0; column < row_bytes(sums) / 4; ++column) {
-        for (int group = 0; group < row_bytes(inputs) / 4; ++group) work(row, column, group);
+      std::array<Sum, 16> line;
+      std::memcpy(line.data(), at(sums)[index(row)].data(), sizeof(line));
+      for (int group = 0; group < groups; ++group) {
+        const std::uint8_t* const input = at(inputs)[index(row)].data() + 4 * group;
+        const std::uint8_t* const weight = at(weights)[index(group)].data();
+        for (int column = 0; column < columns; ++column) {
+          line[index(column)] = add(line[index(column)], input, weight + 4 * column);
+        }
       }
+      std::memcpy(at(sums)[index(row)].data(), line.data(), sizeof(line));
     }
   }
 

@@ -1,5 +1,6 @@
 import { cpSync, renameSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { root } from '../../bench/lib/paths.ts';
 import { type Config, loadConfig } from '../../src/config/readConfig.ts';
@@ -166,7 +167,7 @@ async function openSilently(t: ExecutionContext, config: Config) {
 
 test.serial('a start that takes long says in /health/ready and in the metrics what it opens', async (t) => {
   // Batches on the CPU take the steps that TensorRT takes minutes for.
-  const slow = { ...UNSURE, convolutions: 30, batch: true };
+  const slow = { ...UNSURE, convolutions: 12, batch: true };
   const { engine, ...rest } = configOf(
     t,
     { CUTOUT_BATCH_MAX: '4', CUTOUT_METRICS_TOKEN: 'metrics-of-this-test' },
@@ -190,6 +191,7 @@ test.serial('a start that takes long says in /health/ready and in the metrics wh
     if (step) seen.set(step, said);
     for (const [line] of (await get('/metrics')).matchAll(/^cutout_network_opening_steps?\{.*$/gm))
       metrics.add(line);
+    await sleep(5);
   }
   await opened;
   t.deepEqual([...seen.keys()], ['1', '2', '3']);

@@ -61,9 +61,9 @@ bool run(const test::Check& check, int cases, std::span<const cuda::Table* const
 
 int main(int argc, char** argv) {
   const int cases = argc > 1 ? std::atoi(argv[1]) : 1000;
-  const cuda::Table forwards = test::host_table<test::Order::kForwards>();
-  const cuda::Table backwards = test::host_table<test::Order::kBackwards>();
-  const cuda::Table shuffled = test::host_table<test::Order::kShuffled>();
+  const cuda::Table forwards = test::host_table(test::Order::kForwards);
+  const cuda::Table backwards = test::host_table(test::Order::kBackwards);
+  const cuda::Table shuffled = test::host_table(test::Order::kShuffled);
   std::vector<const cuda::Table*> tables{&forwards, &backwards, &shuffled};
   const cuda::Table* const device = argc > 2 ? device_table(argv[2]) : nullptr;
   if (device != nullptr) tables.push_back(device);

@@ -25,7 +25,7 @@ constexpr int kLaunchFailure = 719;
 
 const Table& executor() {
   static const Table table = [] {
-    Table made = test::host_table<test::Order::kForwards>();
+    Table made = test::host_table(test::Order::kForwards);
     made.network = host_network();
     return made;
   }();
