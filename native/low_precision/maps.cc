@@ -286,7 +286,8 @@ void combine_rows(std::span<const Map> inputs, bool relu, const Map& output, int
     for (int x = 0; x < output.width; ++x) {
       for (int c = 0; c < output.channels; c += kBlock) {
         const int count = std::min(kBlock, output.channels - c);
-        sums.fill(-0.0F);
+        // The sum of one float map is that map, zeros of both signs included.
+        sums.fill(std::is_same_v<Number, Bf16> ? 0.0F : -0.0F);
         for (const Map& input : inputs) {
           add_to(input.at<const Number>(x, y) + c, count, sums.data());
         }

@@ -399,7 +399,7 @@ void Engine::encode_png(std::uint64_t id, PngJob job, Deadline deadline,
                                                  std::vector<std::uint8_t>& png) {
     ThreadPool pool(scheduler_.pool(), token);
     png = cutout::encode_png(job.pixels, job.options, pool);
-    return Status();
+    return token.check();
   };
   push<std::vector<std::uint8_t>>(id, Executor::kPixels, deadline, work, std::move(done));
 }

@@ -4,10 +4,6 @@
 
 namespace cutout {
 
-namespace {
-
-/// Runs a network of the job on its input in the slot, of this size, converts its output to 0..1,
-/// and adds to `waited` what it waited for a batch.
 Status run_network(LoadedNetwork& loaded, const NetworkInput& input, bool usual_size,
                    const StageContext& context, TensorView& probability, Clock::duration& waited) {
   const int slot = context.slot;
@@ -24,15 +20,12 @@ Status run_network(LoadedNetwork& loaded, const NetworkInput& input, bool usual_
   return context.token.check();
 }
 
-/// Measures an answer's uncertainty in what the plan's region of interest depends on.
 Status measure_uncertainty(const StageContext& context, const Prepared& prepared,
                            const Prediction& answer, double& uncertainty) {
   CUTOUT_RETURN_IF_ERROR(context.backend.uncertainty(
       answer.probability, prediction_area(prepared, answer.probability), uncertainty));
   return context.token.check();
 }
-
-}  // namespace
 
 Status infer(const MatteJob& job, const StageContext& context, const Prepared& prepared,
              Inferred& inferred) {
@@ -50,29 +43,6 @@ Status infer(const MatteJob& job, const StageContext& context, const Prepared& p
                                      answer.probability, inferred.waited));
   ++inferred.runs;
   return measure_uncertainty(context, prepared, answer, inferred.uncertainty);
-}
-
-Status look_again(const MatteJob& job, const StageContext& context, const Prepared& prepared,
-                  Inferred& inferred, SecondLook& look) {
-  LoadedNetwork& second = job.second.value();
-  const NetworkInput& spec = second.spec.input;
-  Prediction answer{{},
-                    second.network->input_tensor(context.slot, spec.width, spec.height),
-                    spec,
-                    second.spec.trained_on};
-  CUTOUT_RETURN_IF_ERROR(
-      context.backend.fill_input(*prepared.image, prepared.part, spec, *answer.input));
-  CUTOUT_RETURN_IF_ERROR(context.token.check());
-  CUTOUT_RETURN_IF_ERROR(
-      run_network(second, spec, true, context, answer.probability, inferred.waited));
-  double uncertainty = 1;
-  CUTOUT_RETURN_IF_ERROR(measure_uncertainty(context, prepared, answer, uncertainty));
-  look = uncertainty < inferred.uncertainty ? SecondLook::kTaken : SecondLook::kDeclined;
-  if (look == SecondLook::kTaken) {
-    inferred.answer = answer;
-    inferred.uncertainty = uncertainty;
-  }
-  return {};
 }
 
 Box prediction_area(const Prepared& prepared, const TensorView& probability) {

@@ -26,16 +26,14 @@ struct Inferred {
 Status infer(const MatteJob& job, const StageContext& context, const Prepared& prepared,
              Inferred& inferred);
 
-/// What came of a second network's look at an image: it was not asked, its answer was no surer than
-/// the first network's, or it was taken.
-enum class SecondLook { kNone, kDeclined, kTaken };
+/// Runs a network of the job on its input in the slot, of this size, converts its output to 0..1,
+/// and adds to `waited` what it waited for a batch.
+Status run_network(LoadedNetwork& loaded, const NetworkInput& input, bool usual_size,
+                   const StageContext& context, TensorView& probability, Clock::duration& waited);
 
-/// Runs the job's second network on the same part of the image, at that network's own usual size,
-/// and takes its whole answer where it is surer of it than the first network is of its own; both
-/// are never mixed. The answer taken borrows the second network's slot. The caller has checked that
-/// the job has a second network.
-Status look_again(const MatteJob& job, const StageContext& context, const Prepared& prepared,
-                  Inferred& inferred, SecondLook& look);
+/// Measures an answer's uncertainty in what the plan's region of interest depends on.
+Status measure_uncertainty(const StageContext& context, const Prepared& prepared,
+                           const Prediction& answer, double& uncertainty);
 
 /// The pixels of a prediction that the plan's region of interest depends on.
 Box prediction_area(const Prepared& prepared, const TensorView& probability);

@@ -5,7 +5,6 @@
 #include <memory>
 #include <span>
 
-#include "matte/uncertainty.h"
 #include "pipeline/prepare.h"
 #include "pipeline/subject_detector.h"
 
@@ -67,21 +66,6 @@ Status copy_output(const StageContext& context, const Prepared& prepared, const 
   return download(context.backend, probability, result.output);
 }
 
-/// The networks' answer: the first network's, made again at the usual size where a smaller one
-/// leaves it in doubt, or, where it still is, the second network's if that is surer.
-Status answer(const MatteJob& job, const StageContext& context, Prepared& prepared,
-              std::optional<DetectorRun>& detector, Inferred& inferred, SecondLook& look) {
-  CUTOUT_RETURN_IF_ERROR(infer(job, context, prepared, inferred));
-  const auto in_doubt = [&] { return !prepared.reused && inferred.uncertainty > kDoubtful; };
-  if (in_doubt() && !prepared.usual_size) {
-    if (detector) detector->complete();  // it reads the slot's input, which is overwritten now
-    CUTOUT_RETURN_IF_ERROR(prepare_at_usual_size(job, context, prepared));
-    CUTOUT_RETURN_IF_ERROR(infer(job, context, prepared, inferred));
-  }
-  if (!job.second || !in_doubt()) return {};
-  return look_again(job, context, prepared, inferred, look);
-}
-
 /// Stage 3, first half: what the subject is. Constrains the prediction by the mask
 /// (matte/mask_constraint.h), removes connected components that are no subject and fills holes
 /// (matte/component_filter.h), in place.
@@ -121,7 +105,8 @@ Status make_matte(const MatteJob& job, const StageContext& context, MatteResult&
   std::optional<DetectorRun> detector;
   if (job.classifier) start_detector(job, context, prepared, detector);
   Inferred inferred;
-  CUTOUT_RETURN_IF_ERROR(answer(job, context, prepared, detector, inferred, result.second_look));
+  CUTOUT_RETURN_IF_ERROR(
+      answer_of_networks(job, context, prepared, detector, inferred, result.second_look));
   if (prepared.returns_output && !prepared.reused) {
     CUTOUT_RETURN_IF_ERROR(copy_output(context, prepared, inferred, result));
   }

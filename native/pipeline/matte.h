@@ -7,7 +7,7 @@
 #include "core/image_view.h"
 #include "core/status.h"
 #include "matte/summary.h"
-#include "pipeline/infer.h"
+#include "pipeline/second_network.h"
 
 namespace cutout {
 

@@ -30,6 +30,7 @@ struct PngOptions {
 /// | largest file      | pixels and a byte a row, + 0.1 %, + 400 bytes, + the profile             |
 /// | memory            | the file, + about 1.5 MB (or five of its rows) a thread                  |
 /// | threads           | reentrant; strips of rows run on `pool` and in the caller                |
+/// | errors            | Stopped, by the pool of a job that ended                                  |
 std::vector<std::uint8_t> encode_png(ConstImageView rgba, const PngOptions& options,
                                      ThreadPool& pool);
 

@@ -11,7 +11,7 @@ export interface Service {
 }
 
 /**
- * The service that an option names: by the address before `/v1.0`, or by the whole one of its `removebg` (`cutout`).
+ * The service that an option names: by the address before `/v1.0`, or by the whole one of its `removebg` (`v1.0/cutout`).
  * Throws UserError.
  */
 export function serviceAt(
@@ -29,7 +29,7 @@ export function serviceAt(
     throw new UserError(`Set ${variable} to the key for ${option}, or to any text if it needs none.`);
   endpoint.search = '';
   const given = endpoint.pathname.replace(/\/$/, '');
-  endpoint.pathname = /\/(?:removebg|cutout)$/.test(given) ? given : `${given}/v1.0/removebg`;
+  endpoint.pathname = /\/(?:removebg|v1\.0\/cutout)$/.test(given) ? given : `${given}/v1.0/removebg`;
   return { endpoint, key, variable };
 }
 

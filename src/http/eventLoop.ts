@@ -1,28 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
 
-/**
- * libuv accepts one connection per turn of the event loop: a client whose connection is behind two hundred others waits
- * for as many turns, however little each of them does.
- */
-let accepted = 0;
-
-/** To be called for each connection that a server accepts. */
-export function connectionAccepted(): void {
-  accepted += 1;
-}
-
-/** The number of turns that work gives up to connections which are being accepted. */
-const maxWait = 16;
-
-/** Resolves in a turn after one in which no connection was accepted, or after `maxWait` turns. */
-async function quietTurn(): Promise<void> {
-  for (let waited = 0; waited < maxWait; waited += 1) {
-    const before = accepted;
-    await turn();
-    if (accepted === before) return;
-  }
-}
-
 /** Milliseconds of work per turn of the event loop, after which other work waits for a later turn. */
 const budgetMs = 5;
 
@@ -45,7 +22,7 @@ function next(): void {
   }
   waiting.splice(0, done);
   scheduled = waiting.length > 0;
-  if (scheduled) void quietTurn().then(next);
+  if (scheduled) setImmediate(next);
 }
 
 /**
@@ -54,7 +31,7 @@ function next(): void {
  * `work` must not throw.
  */
 export function timeSlice(work: () => void): void {
-  if (!scheduled) void quietTurn().then(next);
+  if (!scheduled) setImmediate(next);
   scheduled = true;
   if (spentMs < budgetMs && waiting.length === 0) run(work);
   else waiting.push(work);
@@ -79,6 +56,29 @@ export function timeSliced<T>(work: () => T): T | Promise<T> {
   return new Promise<void>((resolve) => {
     ran = resolve;
   }).then(() => (outcome as () => T)());
+}
+
+/**
+ * libuv accepts one connection per turn of the event loop: a client whose connection is behind two hundred others waits
+ * for as many turns, however little each of them does.
+ */
+let accepted = 0;
+
+/** To be called for each connection that a server accepts. */
+export function connectionAccepted(): void {
+  accepted += 1;
+}
+
+/** The number of turns that work gives up to connections which are being accepted. */
+const maxWait = 8;
+
+/** Resolves in a turn after one in which no connection was accepted, or after `maxWait` turns. */
+async function quietTurn(): Promise<void> {
+  for (let waited = 0; waited < maxWait; waited += 1) {
+    const before = accepted;
+    await turn();
+    if (accepted === before) return;
+  }
 }
 
 /** Returns a function that resolves in a turn of the event loop that no other of its callers gets, in the order of the calls. */

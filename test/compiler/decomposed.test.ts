@@ -51,6 +51,8 @@ for (const [what, layer] of layers)
 for (const [what, change] of [
   ['a position of its grid is another', { moved: 40 }],
   ['a pixel has the weight of another', { swapped: true }],
+  ['its border repeats the edge of the map', { edge: true }],
+  ['the convolution over the samples has a border', { bordered: true }],
   ['another operator may differ in the newer operator set', { unknown: true }],
 ] as const)
   test(`it stays as it is if ${what}`, (t) => {

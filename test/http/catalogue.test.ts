@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import test from 'ava';
 import { catalogue, type ErrorId } from '../../src/errors.ts';
 import { scene } from '../fixtures/images.ts';
@@ -125,12 +124,11 @@ for (const [id, provoke] of Object.entries(provocations)) {
 
 test('client_closed is in the log only', async (t) => {
   const service = await startService(t);
-  const came = once(service.server, 'request');
   const socket = await dial(service.address.port);
   socket.write(
     `POST /v1.0/cutout HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${service.key}\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{`,
   );
-  await came;
+  await eventually(() => service.memory.stats.held > 0);
   socket.destroy();
   await eventually(() => service.lines().length === 1);
   t.like(service.lines()[0], { status: catalogue.client_closed.status, error: catalogue.client_closed.code });

@@ -1,4 +1,5 @@
 import { newNode } from './build.ts';
+import { attribute } from './graph.ts';
 import { integers, Matcher, type Pattern } from './match.ts';
 import type { GraphProto, ModelProto, NodeProto } from './onnx_pb.ts';
 import { raiseOperatorSet } from './operatorSet.ts';
@@ -7,7 +8,9 @@ import { raiseOperatorSet } from './operatorSet.ts';
 const neededOperatorSet = 19n;
 
 const node = (opType: string, ...inputs: readonly Pattern[]) => ({ opType, inputs });
-const reshape = (map: Pattern, shape: Pattern = '*') => node('Reshape', map, shape);
+const reshape = (map: Pattern, shape: Pattern) => node('Reshape', map, shape);
+/** The text of an attribute; empty if it is absent. */
+const textOf = (of: NodeProto, name: string): string => Buffer.from(attribute(of, name)?.s ?? []).toString();
 const transpose = (map: Pattern, ...perm: readonly number[]) => ({
   ...node('Transpose', map),
   settings: { perm },
@@ -27,15 +30,22 @@ function columns(): Pattern {
   const inMap = (position: Pattern, axis: 0 | 1) => node('Clip', position, [0], `last ${axis}`);
   const first = (axis: 0 | 1) => part(node('Cast', floor), axis);
   const position = (axis: 0 | 1, second: boolean) =>
-    reshape(inMap(second ? node('Add', first(axis), [1]) : first(axis), axis));
+    reshape(inMap(second ? node('Add', first(axis), [1]) : first(axis), axis), 'index shape');
   const fraction = (axis: 0 | 1) => part(node('Sub', p, floor), axis);
   const share = (axis: 0 | 1, second: boolean) =>
     second ? fraction(axis) : node('Sub', [1], fraction(axis));
-  const map = transpose(reshape(node('Pad', 'x', 'padding'), 'padded shape'), 0, 1, 3, 4, 2);
+  const map = transpose(
+    reshape({ ...node('Pad', 'x', 'padding'), as: 'frame' }, 'padded shape'),
+    0,
+    1,
+    3,
+    4,
+    2,
+  );
   const corner = (below: boolean, right: boolean): Pattern =>
     node(
       'Mul',
-      reshape(node('Mul', share(1, right), share(0, below))),
+      reshape(node('Mul', share(1, right), share(0, below)), 'weight shape'),
       reshape(
         transpose(
           {
@@ -47,11 +57,12 @@ function columns(): Pattern {
           3,
           2,
         ),
+        'sample shape',
       ),
     );
   const sum = node('Sum', corner(false, false), corner(true, true), corner(true, false), corner(false, true));
-  const samples = node('Mul', reshape('mask'), sum);
-  return reshape(transpose(reshape(samples), 0, 1, 4, 2, 5, 3));
+  const samples = node('Mul', reshape('mask', 'weight shape'), sum);
+  return reshape(transpose(reshape(samples, 'taps shape'), 0, 1, 4, 2, 5, 3), 'flat shape');
 }
 
 /** One direction of a convolution, in pixels. */
@@ -62,7 +73,7 @@ interface Axis {
   readonly pad: number;
 }
 
-/** Positions of a grid [1, groups, taps, 2, height, width], of which all groups are equal. */
+/** Reads the direction off a grid [1, 1, taps, 2, height, width]; undefined if any of its positions is another. */
 function axisOf(
   grid: readonly number[],
   [, , , , height = 0, width = 0]: readonly number[],
@@ -90,28 +101,52 @@ function axisOf(
   return agrees && padding >= 1 ? { kernel, stride, dilation, pad: padding - margin } : undefined;
 }
 
+/** Whether an attribute of the convolution over the samples has the only value that it may have. */
+const isPlain = (conv: NodeProto): boolean =>
+  (integers(conv, 'pads') ?? []).every((pad) => pad === 0) &&
+  (integers(conv, 'dilations') ?? []).every((dilation) => dilation === 1) &&
+  ['', 'NOTSET'].includes(textOf(conv, 'auto_pad'));
+
+/** Whether a node adds a border of zeros. */
+const addsZeros = (pad: NodeProto | undefined, matcher: Matcher): boolean =>
+  pad !== undefined &&
+  ['', 'constant'].includes(textOf(pad, 'mode')) &&
+  (pad.input[2] === undefined || pad.input[2] === '' || `${matcher.values(pad.input[2])}` === '0');
+
 /** The DeformConv that a convolution is a part of; undefined if it is none. */
 function deformable(conv: NodeProto, matcher: Matcher, pattern: Pattern): NodeProto | undefined {
   const kernel = integers(conv, 'kernel_shape');
   if (conv.opType !== 'Conv' || `${kernel}` !== `${integers(conv, 'strides')}`) return undefined;
   const found = matcher.find(conv.input[0], pattern);
-  if (!found || !kernel) return undefined;
+  if (!found || !kernel || !isPlain(conv) || !addsZeros(matcher.producer(found.get('frame')), matcher))
+    return undefined;
   const constant = (name: string) => matcher.values(found.get(name)) ?? [];
-  const grid = constant('grid');
   const dims = matcher.dims(found.get('grid')) ?? [];
-  const [, groups = 0, taps, , ...size] = constant('offset shape');
+  const [batch = 0, groups = 0, channels = 0, ...padded] = constant('padded shape');
   const padding = constant('padding');
-  const padded = constant('padded shape').slice(3);
+  const [rows = 0, columns = 0] = kernel;
+  const [height = 0, width = 0] = dims.slice(4);
+  const taps = rows * columns;
+  const shapes: Readonly<Record<string, readonly number[]>> = {
+    'offset shape': [batch, groups, taps, 2, height, width],
+    'index shape': [batch, groups, taps * height * width, 1],
+    'weight shape': [batch, groups, 1, taps, height, width],
+    'sample shape': [batch, groups, channels, taps, height, width],
+    'taps shape': [batch, groups * channels, rows, columns, height, width],
+    'flat shape': [batch, groups * channels, height * rows, width * columns],
+  };
+  const isUsual = Object.entries(shapes).every(([name, shape]) => `${constant(name)}` === `${shape}`);
+  if (!isUsual || `${dims.slice(0, 4)}` !== `${[1, 1, taps, 2]}`) return undefined;
   const along = (axis: 0 | 1) => {
     const [length = 0] = padded.slice(axis);
     const amount = padding[2 + axis] ?? 0;
-    const last = constant(`last ${axis}`)[0];
-    const alike = padding[6 + axis] === amount && last === length - 1;
-    return alike ? axisOf(grid, dims, axis, kernel, { padding: amount, padded: length }) : undefined;
+    const alike = padding[6 + axis] === amount && `${constant(`last ${axis}`)}` === `${length - 1}`;
+    return alike
+      ? axisOf(constant('grid'), dims, axis, kernel, { padding: amount, padded: length })
+      : undefined;
   };
   const [vertical, horizontal] = [along(0), along(1)];
-  const usual = dims.length === 6 && dims[0] === 1 && dims[1] === 1 && `${dims.slice(4)}` === `${size}`;
-  if (!vertical || !horizontal || !usual || taps !== vertical.kernel * horizontal.kernel) return undefined;
+  if (!vertical || !horizontal) return undefined;
   const axes = [vertical, horizontal];
   const pads = axes.map(({ pad }) => pad);
   const [x = '', offset = '', mask = ''] = ['x', 'offset', 'mask'].map((name) => found.get(name));

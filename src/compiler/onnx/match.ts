@@ -2,8 +2,8 @@ import { attribute, constants, floatValues, int64Values, producersOf } from './g
 import type { GraphProto, NodeProto } from './onnx_pb.ts';
 
 /**
- * What makes a tensor. A text stands for any tensor, the same or an equal constant wherever it occurs, `*` for any at all; numbers for a constant
- * of these values.
+ * What makes a tensor. A text stands for any tensor: for the same one, or an equal constant, wherever it occurs. `*` stands for
+ * any at all, and numbers for a constant of exactly these values.
  */
 export type Pattern =
   | string
@@ -46,11 +46,16 @@ export class Matcher {
     return found && Array.from(found, Number);
   }
 
+  /** Returns the node that makes a tensor. */
+  producer(tensor: string | undefined): NodeProto | undefined {
+    return this.#producers.get(tensor ?? '');
+  }
+
   dims(tensor: string | undefined): readonly number[] | undefined {
     return this.#constants.get(tensor ?? '')?.dims.map(Number);
   }
 
-  /** Whether `tensor` is made as `pattern` says; `found` has what its texts stand for already. */
+  /** Returns the tensors that the texts of a pattern stand for; undefined if `tensor` is not made as it says. */
   find(tensor: string | undefined, pattern: Pattern): Found | undefined {
     for (const found of this.#all(tensor, pattern, new Map())) return found;
     return undefined;
@@ -70,7 +75,7 @@ export class Matcher {
       else if (known === tensor || this.#equal(known, tensor)) yield found;
     } else if ('opType' in pattern) {
       yield* this.#made(tensor, pattern, found);
-    } else if (this.values(tensor)?.every((value, at) => value === pattern[at])) {
+    } else if (`${this.values(tensor)}` === `${pattern}`) {
       yield found;
     }
   }

@@ -26,7 +26,8 @@ function axesAsInput(node: NodeProto, graph: GraphProto): void {
 
 /** Writes the number of parts, which was that of the outputs. */
 function partsAsAttribute(node: NodeProto): void {
-  if (node.input.length > 1) return;
+  if ((node.input[1] ?? '') !== '') return;
+  node.input = node.input.slice(0, 1);
   node.attribute.push(...buildNode('Split', [], '', { num_outputs: node.output.length }).attribute);
 }
 

@@ -1,7 +1,8 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { serialize } from 'node:v8';
-import { ImageError, imageErrorFrom, NoThreadError } from '../errors.ts';
+import { ImageError, imageErrorFrom, NoThreadError, orNoThread } from '../errors.ts';
 import { overdueAfter } from '../job.ts';
 import type { JobLimits, Probe, Raster } from '../types.ts';
 
@@ -27,39 +28,65 @@ export const avifBytes = ({ width, height }: Probe, file: Uint8Array): number =>
 /** Exit status of a process that could not decode the image. */
 export const undecodable = 2;
 
-/**
- * Collects the output of the process into `pixels`. Resolves with what it says of the image that it could not decode, or of
- * its crash; undefined if it succeeded. Rejects if the program did not work, which is not the image's fault.
- */
-function outputOf(child: ChildProcessWithoutNullStreams, pixels: Uint8Array): Promise<string | undefined> {
+/** The program in a process of its own, which has begun. Throws NoThreadError where the system starts none. */
+async function startProcess(): Promise<ChildProcessWithoutNullStreams> {
+  // The decoder gets nothing of the environment, in which secrets may be.
+  const program = fileURLToPath(new URL('./avifProcess.js', import.meta.url));
+  try {
+    const child = spawn(process.execPath, ['--max-old-space-size=64', program], { env: {} });
+    await once(child, 'spawn');
+    return child;
+  } catch (error) {
+    throw new NoThreadError('No process could be started.', { cause: error });
+  }
+}
+
+/** How a process ended, and what it says of the image that it could not decode. */
+interface Ended {
+  readonly complete: boolean;
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly failure: string;
+}
+
+/** Collects the output of the process into `pixels`; one that has more is aborted. */
+function outputOf(child: ChildProcessWithoutNullStreams, pixels: Uint8Array): Promise<Ended> {
   let received = 0;
   let failure = '';
   child.stdout.on('data', (piece: Buffer) => {
-    if (received + piece.length > pixels.length) child.kill('SIGKILL');
+    if (received + piece.length > pixels.length) child.kill('SIGABRT');
     else pixels.set(piece, received);
     received += piece.length;
   });
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     failure = (failure + text).slice(0, 1000);
   });
+  // A process that ended already says why in its output.
+  child.stdin.on('error', () => {});
   return new Promise((resolve, reject) => {
-    child.once('error', (error) => reject(new NoThreadError(error.message, { cause: error })));
-    child.once('close', (code, signal) => {
-      if (code === 0 && received === pixels.length) resolve(undefined);
-      else if (code === undecodable || signal) resolve(failure || `the process ended: ${signal ?? code}`);
-      else
-        reject(
-          new Error(`The process that decodes AVIF ended with ${code} after ${received} bytes: ${failure}`),
-        );
-    });
+    child.on('error', reject);
+    child.once('close', (code, signal) =>
+      resolve({ complete: code === 0 && received === pixels.length, code, signal, failure }),
+    );
   });
+}
+
+const crashes: ReadonlySet<string> = new Set(['SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGABRT', 'SIGTRAP']);
+
+/** The error of a process that ended by itself without the pixels. */
+function errorOf({ code, signal, failure }: Ended): Error {
+  if (code === undecodable) return imageErrorFrom(orNoThread(new Error(failure)));
+  const text = `The process that decodes AVIF ended with ${signal ?? code}. ${failure}`;
+  // A decoder that crashes. Other signals come from outside, as where memory is short: the image is not the reason.
+  if (signal && crashes.has(signal)) return imageErrorFrom(new Error(text));
+  return signal ? new NoThreadError(text) : new Error(text);
 }
 
 /**
  * Decodes an AVIF to its upright pixels, straight RGBA8, in a process of its own: libvips' decoder cannot touch this process
- * and is killed by the time limit and by the signal. The file has passed `checkContainer`. Colours are as `decode` says.
- * Throws ImageError `failed_to_read_image` or `timeout`, NoThreadError where no process can be started, or the signal's
- * reason.
+ * and is killed by the time limit and by the signal. The file has passed `checkAvif`. Colours are as `decode` says.
+ * Throws ImageError `failed_to_read_image` or `timeout`, NoThreadError where no process can be started or memory is short, or
+ * the signal's reason.
  */
 export async function decodeAvif(
   file: Uint8Array,
@@ -70,28 +97,29 @@ export async function decodeAvif(
   const { width, height } = probe;
   const ms = Math.min(overdueAfter(probe), timeoutSeconds * 1000 || Number.POSITIVE_INFINITY);
   const pixels = new Uint8Array(width * height * 4);
+  const child = await startProcess();
   const done = watch?.(ms + processMs);
-  // The decoder gets nothing of the environment, in which secrets may be.
-  const program = fileURLToPath(new URL('./avifProcess.js', import.meta.url));
-  const child = spawn(process.execPath, ['--max-old-space-size=64', program], { env: {} });
   const kill = () => child.kill('SIGKILL');
-  const timer = setTimeout(kill, ms);
+  let late = false;
+  const timer = setTimeout(() => {
+    late = true;
+    kill();
+  }, ms);
   signal?.addEventListener('abort', kill);
+  if (signal?.aborted) kill();
   try {
-    // A process that ended already says why in its output.
-    child.stdin.on('error', () => {});
+    const ending = outputOf(child, pixels);
     const task: AvifTask = { file, probe, ms: ms + processMs };
     child.stdin.end(serialize(task));
-    const started = performance.now();
-    const failure = await outputOf(child, pixels);
+    const ended = await ending;
     signal?.throwIfAborted();
-    if (failure === undefined) return { data: pixels, width, height };
-    const error = new Error(failure);
-    if (performance.now() - started < ms) throw imageErrorFrom(error);
-    throw new ImageError('timeout', 'The image could not be processed in time.', error);
+    if (ended.complete) return { data: pixels, width, height };
+    const error = errorOf(ended);
+    throw late ? new ImageError('timeout', 'The image could not be processed in time.', error) : error;
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener('abort', kill);
+    kill();
     done?.();
   }
 }

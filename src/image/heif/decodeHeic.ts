@@ -48,7 +48,6 @@ export async function decodeHeic(
     premultiplied,
   };
   const deadline = AbortSignal.timeout(1000 * (timeoutSeconds || maxSeconds));
-  const done = watch?.(1000 * (timeoutSeconds || maxSeconds) + killMs);
   const worker = new Worker(new URL('./heicWorker.js', import.meta.url), {
     workerData: task,
     transferList: [copy.buffer],
@@ -56,6 +55,7 @@ export async function decodeHeic(
     execArgv: [],
     resourceLimits: { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16 },
   });
+  const done = watch?.(1000 * (timeoutSeconds || maxSeconds) + killMs);
   let outcome: HeicOutcome;
   try {
     const until = { signal: signal ? AbortSignal.any([signal, deadline]) : deadline };

@@ -1,8 +1,13 @@
+import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
 import test from 'ava';
 import sharp from 'sharp';
 import { decode, openImage } from '../../../src/image/decode.ts';
-import { ImageError } from '../../../src/image/errors.ts';
+import { ImageError, NoThreadError } from '../../../src/image/errors.ts';
 import { decodeAvif } from '../../../src/image/heif/decodeAvif.ts';
 import { configureLibvips } from '../../../src/image/libvips.ts';
 import { probe } from '../../../src/image/probe.ts';
@@ -105,14 +110,58 @@ test.serial('a decoder that crashes costs its image alone, and the end of it is 
   t.is(ended, 2);
 });
 
+test.serial('where the system ends the process, the image is not the reason', async (t) => {
+  const bytes = await file(1500);
+  const header = await probe(bytes, limits);
+  const before = children();
+  const running = decodeAvif(bytes, header, {});
+  process.kill(await startedChild(before), 'SIGKILL');
+  await t.throwsAsync(running, { instanceOf: NoThreadError });
+});
+
+/** Decodes the AVIF of its argument twice while every descriptor but one is taken, and prints the names of the errors. */
+const withoutDescriptors = `
+  import { openSync, readFileSync } from 'node:fs';
+  const [decodeAvif, probe, types] = await Promise.all(
+    ${JSON.stringify(['image/heif/decodeAvif.js', 'image/probe.js', 'image/types.js'])}.map(
+      (name) => import(new URL('../../../src/' + name, ${JSON.stringify(import.meta.url)}))));
+  const file = readFileSync(process.argv[1]);
+  const header = await probe.probe(file, { ...types.contractLimits, formats: ['avif'] });
+  try { for (;;) openSync('/dev/null'); } catch {}
+  for (let i = 0; i < 2; i += 1)
+    await decodeAvif.decodeAvif(file, header, {}).catch((error) => console.log(error.name));
+`;
+
+test.serial('a server without descriptors for a process refuses the image and lives on', async (t) => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'cutout-avif-'));
+  t.teardown(() => rm(folder, { recursive: true }));
+  const name = path.join(folder, 'a.avif');
+  await writeFile(name, await file(100));
+  const { stdout } = await promisify(execFile)('sh', [
+    '-c',
+    'ulimit -n 64; exec "$@"',
+    'sh',
+    process.execPath,
+    '--input-type=module',
+    '-e',
+    withoutDescriptors,
+    name,
+  ]);
+  t.is(stdout, 'NoThreadError\nNoThreadError\n');
+});
+
 test.serial('what stops the server with its processes does not stop what it finishes', async (t) => {
   const bytes = await file(1500);
   const header = await probe(bytes, limits);
   const before = children();
   const running = decodeAvif(bytes, header, {});
   const child = await startedChild(before);
-  // Its signal handlers are there once it reads its input.
-  await eventually(() => /SigCgt:\s*0*[1-9a-f]/.test(readFileSync(`/proc/${child}/status`, 'utf8')));
-  await new Promise((resolve) => setTimeout(resolve, 0));
+  // SIGHUP, the last one.
+  const catches = () => {
+    const [, mask = '0'] = /SigCgt:\s*([0-9a-f]+)/.exec(readFileSync(`/proc/${child}/status`, 'utf8')) ?? [];
+    return (BigInt(`0x${mask}`) & 1n) === 1n;
+  };
+  await eventually(catches);
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(child, signal);
   t.is((await running).width, 1500);
 });

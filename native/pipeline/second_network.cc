@@ -1,0 +1,52 @@
+#include "pipeline/second_network.h"
+
+#include "matte/uncertainty.h"
+
+namespace cutout {
+
+namespace {
+
+/// Runs the job's second network on the same part of the image, at that network's own usual size,
+/// and takes its whole answer where it is surer of it than the first network is of its own; both
+/// are never mixed. The answer taken borrows the second network's slot. The caller has checked that
+/// the job has a second network.
+Status look_again(const MatteJob& job, const StageContext& context, const Prepared& prepared,
+                  Inferred& inferred, SecondLook& look) {
+  LoadedNetwork& second = job.second.value();
+  const NetworkInput& spec = second.spec.input;
+  Prediction answer{{},
+                    second.network->input_tensor(context.slot, spec.width, spec.height),
+                    spec,
+                    second.spec.trained_on};
+  CUTOUT_RETURN_IF_ERROR(
+      context.backend.fill_input(*prepared.image, prepared.part, spec, *answer.input));
+  CUTOUT_RETURN_IF_ERROR(context.token.check());
+  CUTOUT_RETURN_IF_ERROR(
+      run_network(second, spec, true, context, answer.probability, inferred.waited));
+  double uncertainty = 1;
+  CUTOUT_RETURN_IF_ERROR(measure_uncertainty(context, prepared, answer, uncertainty));
+  look = uncertainty < inferred.uncertainty ? SecondLook::kTaken : SecondLook::kDeclined;
+  if (look == SecondLook::kTaken) {
+    inferred.answer = answer;
+    inferred.uncertainty = uncertainty;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status answer_of_networks(const MatteJob& job, const StageContext& context, Prepared& prepared,
+                          std::optional<DetectorRun>& detector, Inferred& inferred,
+                          SecondLook& look) {
+  CUTOUT_RETURN_IF_ERROR(infer(job, context, prepared, inferred));
+  const auto in_doubt = [&] { return !prepared.reused && inferred.uncertainty > kDoubtful; };
+  if (in_doubt() && !prepared.usual_size) {
+    if (detector) detector->complete();  // it reads the slot's input, which is overwritten now
+    CUTOUT_RETURN_IF_ERROR(prepare_at_usual_size(job, context, prepared));
+    CUTOUT_RETURN_IF_ERROR(infer(job, context, prepared, inferred));
+  }
+  if (!job.second || !in_doubt()) return {};
+  return look_again(job, context, prepared, inferred, look);
+}
+
+}  // namespace cutout
