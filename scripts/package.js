@@ -16,7 +16,7 @@ import { reportFailure } from './setup/report.js';
 
 await onSupportedNode();
 try {
-  await setup({ tests: false });
+  await setup({ kernels: true });
   const file = archiveFile();
   const addons = ownAddon();
   if (process.arch === 'x64') {

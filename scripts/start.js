@@ -8,7 +8,7 @@ import { reportFailure } from './setup/report.js';
 
 await onSupportedNode();
 try {
-  await setup({ tests: false });
+  await setup();
 } catch (error) {
   reportFailure(error);
   process.exit();

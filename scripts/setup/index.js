@@ -55,9 +55,10 @@ const buildPages = () =>
 /**
  * Sets up a clone until `build/ts/src/main.js` can run. Every step is skipped while its inputs
  * are unchanged, and an interrupted one is repeated. Independent steps run in parallel.
- * @param {{tests: boolean}} options whether the test addon is needed too
+ * @param {{tests?: boolean, kernels?: boolean}} options whether the test addon is needed too, and the kernels for a GPU where
+ *   there is none
  */
-export async function setup({ tests }) {
+export async function setup({ tests = false, kernels = tests } = {}) {
   const packagesKnown = existsSync(inRoot('node_modules', '.package-lock.json'));
   if (!packagesKnown || !existsSync(addon('cutout'))) {
     checkSystem();
@@ -66,7 +67,7 @@ export async function setup({ tests }) {
   const packages = installPackages();
   await together([
     packages,
-    buildNative({ tests, packages }),
+    buildNative({ tests, kernels, packages }),
     packages.then(() => together([compileTypeScript(), buildPages()])),
   ]);
 }

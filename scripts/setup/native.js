@@ -77,8 +77,15 @@ const kernelsFile = path.join(folder, 'Release', 'libcutout_cuda.so');
 /** The kernels for a GPU as set-up has built them; undefined without nvcc, when a file may be there from older sources. */
 export const kernelsForGpu = () => (findNvcc() === undefined ? undefined : kernelsFile);
 
-/** Compiles the kernels for a GPU, where nvcc is installed; the engine finds them beside the addon. */
-async function buildKernelsForGpu() {
+/** What NVIDIA's driver has where it is loaded, on Linux and in its subsystem on Windows. */
+const driverFiles = ['/dev/nvidiactl', '/dev/dxg'];
+
+/**
+ * Compiles the kernels for a GPU, where nvcc is installed and, unless they are `asked` for, a driver; the engine finds them
+ * beside the addon.
+ */
+async function buildKernelsForGpu(asked) {
+  if (!asked && !driverFiles.some((file) => existsSync(file))) return;
   const nvcc = findNvcc();
   if (nvcc === undefined) {
     console.log('  – the kernels for a GPU are not compiled: there is no nvcc of CUDA 13');
@@ -98,10 +105,10 @@ async function buildKernelsForGpu() {
 }
 
 /**
- * Builds the addon and the kernels for a GPU, and with `tests` the test addon too.
- * @param {{tests: boolean, packages: Promise<unknown>}} options `packages` has the headers of Node-API
+ * Builds the addon, the kernels for a GPU where there is one or with `kernels`, and with `tests` the test addon too.
+ * @param {{tests: boolean, kernels: boolean, packages: Promise<unknown>}} options `packages` has the headers of Node-API
  */
-export async function buildNative({ tests, packages }) {
+export async function buildNative({ tests, kernels, packages }) {
   const headers = await buildCore();
   await packages;
   const target = (name, title, sources) =>
@@ -128,5 +135,5 @@ export async function buildNative({ tests, packages }) {
       'test/sched/simulation.cc',
     ]);
   }
-  await buildKernelsForGpu();
+  await buildKernelsForGpu(kernels);
 }

@@ -2,9 +2,6 @@ import type { Sql } from '../store/database.ts';
 import { dayOf } from './entries.ts';
 import type { LedgerTransaction } from './ledgerTransaction.ts';
 
-/** Free previews of an account's owner by the contract (section 8), which are the defaults of the settings. */
-export const standardFreePreviews = { perMonth: 50, perDay: 10 } as const;
-
 export const monthOf = (at: number): string => dayOf(at).slice(0, 7);
 
 /**

@@ -1,5 +1,3 @@
-import { standardFreePreviews } from './freePreviews.ts';
-
 declare const quarterCredits: unique symbol;
 
 /** An integer number of quarter credits: 4 are 1 credit. */
@@ -66,6 +64,6 @@ export interface BillingOptions {
 /** The prices of the contract (section 8), which are the defaults of the settings. */
 export const standardBilling: BillingOptions = {
   prices: { preview: credits(0.25), full: credits(1) },
-  freePreviews: standardFreePreviews,
+  freePreviews: { perMonth: 50, perDay: 10 },
   reservationSeconds: 900,
 };
