@@ -120,8 +120,10 @@ const serverOptions = ({ timeout, keepAlive, headMs }: Required<Limits>): Server
 /** Answers what node:http has no request for, or would answer itself. */
 function answerOddities(server: Server, connections: ReadonlyMap<Duplex, Connection>): void {
   server.on('clientError', (error: Error & { code?: string }, socket) => {
-    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
-    else timeSlice(() => connections.get(socket)?.refuse(refusal(error.code)));
+    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+    // Where the client ends its side, node:http would end this one too, before the error is sent.
+    socket.removeAllListeners('end');
+    timeSlice(() => connections.get(socket)?.refuse(refusal(error.code)));
   });
   // Without a listener node:http closes the connection.
   server.on('connect', (req, socket) => {

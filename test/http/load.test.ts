@@ -19,7 +19,7 @@ const post = (server: Serving, key: string, body: FormData | string, headers: Re
 async function kinds(): Promise<Kind[]> {
   const jpeg = await scene({ width: 500, height: 333 });
   const png = await scene({ width: 333, height: 500, format: 'png' });
-  const webp = await scene({ width: 600, height: 450, format: 'webp' });
+  const webp = await scene({ width: 1200, height: 900, format: 'webp' });
   const json = { 'Content-Type': 'application/json' };
   const ok = (fields: Record<string, string | Buffer>, headers = {}): Kind => ({
     status: 200,
