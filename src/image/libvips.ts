@@ -13,18 +13,25 @@ const loaders: Readonly<Record<Exclude<InputFormat, 'heic'>, string>> = {
   jxl: 'VipsForeignLoadJxlBuffer',
 };
 
+let allBlocked = false;
+
 /** Whether files of a format can be read here; sharp's own libvips lacks JPEG XL. HEIC has a decoder of its own. */
 export const isReadable = (format: InputFormat): boolean => format !== 'jxl' || sharp.format.jxl.input.buffer;
 
 /**
- * Configures libvips for the whole process; call once, before the first image. Every loader but those of
+ * Configures libvips for the whole process; to be called before the first image. Every loader but those of
  * `formats` is blocked: SVG can fetch and expand, and Ultra HDR files fall back to the plain JPEG in them.
+ * A later call may change the formats; images of those that both name are read meanwhile.
  * The operation cache is off because requests share no inputs.
  */
 export function configureLibvips({ formats }: { readonly formats: readonly InputFormat[] }): void {
   sharp.cache(false);
-  sharp.block({ operation: ['VipsForeignLoad'] });
-  sharp.unblock({ operation: formats.flatMap((format) => (format === 'heic' ? [] : [loaders[format]])) });
+  const allowed = formats.flatMap((format) => (format === 'heic' ? [] : [loaders[format]]));
+  // Once: it also blocks what threads of libvips are reading with.
+  if (!allBlocked) sharp.block({ operation: ['VipsForeignLoad'] });
+  allBlocked = true;
+  sharp.block({ operation: Object.values(loaders).filter((loader) => !allowed.includes(loader)) });
+  sharp.unblock({ operation: allowed });
 }
 
 /**

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import sharp from 'sharp';
 import { decode } from '../../src/image/decode.ts';
@@ -59,6 +60,24 @@ test.serial('formats that the operator enables are decoded', async (t) => {
     );
   }
   t.false(await opens(Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')));
+});
+
+test.serial('images are read while the same formats are configured again', async (t) => {
+  configureLibvips({ formats: contractLimits.formats });
+  const bytes = await image().webp().toBuffer();
+  let refused = 0;
+  let reading = true;
+  const readMany = async () => {
+    for (let i = 0; i < 300; i += 1) if (!(await opens(bytes))) refused += 1;
+  };
+  const configureMany = async () => {
+    for (; reading; await turn()) configureLibvips({ formats: contractLimits.formats });
+  };
+  const configuring = configureMany();
+  await Promise.all(Array.from({ length: 8 }, readMany));
+  reading = false;
+  await configuring;
+  t.is(refused, 0);
 });
 
 test.serial('a format that is no longer enabled is blocked again', async (t) => {
