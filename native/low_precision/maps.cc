@@ -219,7 +219,7 @@ CUTOUT_SIMD int sum_of(const std::uint8_t* values, int count) {
   return total;
 }
 
-/// Where the values of row `y` of a plane begin, of planes of the map's size.
+/// Returns where the values of row `y` of a plane begin, in planes of the map's size.
 std::ptrdiff_t row_in_planes(const Map& map, int plane, int y) {
   return (std::ptrdiff_t{plane} * map.height + y) * map.width;
 }

@@ -21,7 +21,7 @@ struct Map {
   std::ptrdiff_t stride = 0;  // bytes between pixels
   std::ptrdiff_t pitch = 0;   // bytes between rows
 
-  /// Of the value's own channels of a pixel.
+  /// The bytes of the value's own channels of a pixel.
   [[nodiscard]] int bytes() const { return channels * bytes_of(type); }
   [[nodiscard]] std::uint8_t* at(int x, int y) const { return data + y * pitch + x * stride; }
   /// The same pixel of a map whose numbers are `Number`s.

@@ -64,7 +64,7 @@ export function timeSliced<T>(work: () => T): T | Promise<T> {
  */
 let accepted = 0;
 
-/** To be called for each connection that a server accepts. */
+/** A server calls this for each connection that it accepts. */
 export function connectionAccepted(): void {
   accepted += 1;
 }

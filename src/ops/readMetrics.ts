@@ -159,7 +159,7 @@ export function registerSources(registry: Registry, sources: Partial<Sources>): 
     );
   });
 
-  /** While a network is being opened. */
+  /** Registers a value of each network that is being opened. */
   const opening = (name: string, help: string, value: (step: OpeningStep) => number) =>
     register(Gauge, `network_opening_${name}`, help, ['network'], () =>
       sources.opening?.().map((step) => [value(step), { network: step.network }]),
@@ -169,7 +169,7 @@ export function registerSources(registry: Registry, sources: Partial<Sources>): 
   opening('seconds', 'Time since its opening began.', ({ seconds }) => seconds);
 
   const devices = () => engine()?.devices ?? [];
-  /** By the number of the GPU. */
+  /** Registers a value of each GPU, by its number. */
   const device = (
     Kind: typeof Gauge | typeof Counter,
     name: string,

@@ -1,11 +1,8 @@
-import { attribute } from '../onnx/graph.ts';
+import { attribute, intsOf, textOf } from '../onnx/graph.ts';
 import type { NodeProto } from '../onnx/onnx_pb.ts';
 
 /** Something in a network that Cutout's operators do not know. */
 export class Unsupported extends RangeError {}
-
-const intsOf = (node: NodeProto, name: string): number[] => attribute(node, name)?.ints.map(Number) ?? [];
-const textOf = (node: NodeProto, name: string): string => new TextDecoder().decode(attribute(node, name)?.s);
 
 /** Returns the window of a MaxPool. Throws Unsupported for one that is padded or not square. */
 export function windowOf(node: NodeProto): [kernel: number, stride: number, roundUp: boolean] {

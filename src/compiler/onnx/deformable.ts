@@ -1,6 +1,6 @@
 import { newNode } from './build.ts';
-import { attribute } from './graph.ts';
-import { integers, Matcher, type Pattern } from './match.ts';
+import { attribute, intsOf, textOf } from './graph.ts';
+import { Matcher, type Pattern } from './match.ts';
 import type { GraphProto, ModelProto, NodeProto } from './onnx_pb.ts';
 import { raiseOperatorSet } from './operatorSet.ts';
 
@@ -9,8 +9,6 @@ const neededOperatorSet = 19n;
 
 const node = (opType: string, ...inputs: readonly Pattern[]) => ({ opType, inputs });
 const reshape = (map: Pattern, shape: Pattern) => node('Reshape', map, shape);
-/** The text of an attribute; empty if it is absent. */
-const textOf = (of: NodeProto, name: string): string => Buffer.from(attribute(of, name)?.s ?? []).toString();
 const transpose = (map: Pattern, ...perm: readonly number[]) => ({
   ...node('Transpose', map),
   settings: { perm },
@@ -86,7 +84,7 @@ function axisOf(
     grid[(tap * 2 + axis) * size + y * width + x] ?? Number.NaN;
   const [kernel, length] = axis === 0 ? [rows, height] : [columns, width];
   const margin = at(0, 0, 0);
-  // Of one position or one tap they do not matter.
+  // They do not matter where there is one position, or one tap.
   const stride = length > 1 ? at(0, axis === 0 ? 1 : 0, axis) - margin : 1;
   const dilation = kernel > 1 ? at(axis === 0 ? columns : 1, 0, 0) - margin : 1;
   for (let tap = 0; tap < rows * columns; tap += 1) {
@@ -101,10 +99,10 @@ function axisOf(
   return agrees && padding >= 1 ? { kernel, stride, dilation, pad: padding - margin } : undefined;
 }
 
-/** Whether an attribute of the convolution over the samples has the only value that it may have. */
+/** Whether the convolution over the samples has no border and no dilation. */
 const isPlain = (conv: NodeProto): boolean =>
-  (integers(conv, 'pads') ?? []).every((pad) => pad === 0) &&
-  (integers(conv, 'dilations') ?? []).every((dilation) => dilation === 1) &&
+  intsOf(conv, 'pads').every((pad) => pad === 0) &&
+  intsOf(conv, 'dilations').every((dilation) => dilation === 1) &&
   ['', 'NOTSET'].includes(textOf(conv, 'auto_pad'));
 
 /** Whether a node adds a border of zeros. */
@@ -115,11 +113,10 @@ const addsZeros = (pad: NodeProto | undefined, matcher: Matcher): boolean =>
 
 /** The DeformConv that a convolution is a part of; undefined if it is none. */
 function deformable(conv: NodeProto, matcher: Matcher, pattern: Pattern): NodeProto | undefined {
-  const kernel = integers(conv, 'kernel_shape');
-  if (conv.opType !== 'Conv' || `${kernel}` !== `${integers(conv, 'strides')}`) return undefined;
+  const kernel = intsOf(conv, 'kernel_shape');
+  if (conv.opType !== 'Conv' || `${kernel}` !== `${intsOf(conv, 'strides')}`) return undefined;
   const found = matcher.find(conv.input[0], pattern);
-  if (!found || !kernel || !isPlain(conv) || !addsZeros(matcher.producer(found.get('frame')), matcher))
-    return undefined;
+  if (!found || !isPlain(conv) || !addsZeros(matcher.producer(found.get('frame')), matcher)) return undefined;
   const constant = (name: string) => matcher.values(found.get(name)) ?? [];
   const dims = matcher.dims(found.get('grid')) ?? [];
   const [batch = 0, groups = 0, channels = 0, ...padded] = constant('padded shape');
@@ -155,7 +152,7 @@ function deformable(conv: NodeProto, matcher: Matcher, pattern: Pattern): NodePr
     strides: axes.map(({ stride }) => stride),
     dilations: axes.map(({ dilation }) => dilation),
     pads: [...pads, ...pads],
-    group: integers(conv, 'group')?.[0] ?? 1,
+    group: Number(attribute(conv, 'group')?.i ?? 1),
     offset_group: groups,
   });
 }

@@ -15,6 +15,14 @@ export function attribute(node: NodeProto, name: string): AttributeProto | undef
   return node.attribute.find((each) => each.name === name);
 }
 
+/** The integers of an attribute that is a list of them; none if it is absent. */
+export const intsOf = (node: NodeProto, name: string): number[] =>
+  attribute(node, name)?.ints.map(Number) ?? [];
+
+/** The text of an attribute; empty if it is absent. */
+export const textOf = (node: NodeProto, name: string): string =>
+  new TextDecoder().decode(attribute(node, name)?.s);
+
 /** Graphs nested in a node (If, Loop, Scan). */
 export function subgraphs(node: NodeProto): GraphProto[] {
   return node.attribute.flatMap((each) => (each.g ? [each.g, ...each.graphs] : each.graphs));

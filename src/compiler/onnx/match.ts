@@ -10,7 +10,7 @@ export type Pattern =
   | readonly number[]
   | {
       readonly opType: string;
-      /** Of the inputs that are looked at, the first ones; those of Add, Mul and Sum in any order. */
+      /** The first inputs, in this order; all inputs of Add, Mul and Sum, in any order. */
       readonly inputs: readonly Pattern[];
       /** Integers that its attributes must have. */
       readonly settings?: Readonly<Record<string, readonly number[]>>;
@@ -23,8 +23,8 @@ export type Found = ReadonlyMap<string, string>;
 
 const commutative = new Set(['Add', 'Mul', 'Sum']);
 
-/** Integers of an attribute, also of one that is a single one; undefined if it is absent. */
-export function integers(node: NodeProto, name: string): readonly number[] | undefined {
+/** The integers of an attribute, which may be a single one; undefined if it is absent. */
+function integers(node: NodeProto, name: string): readonly number[] | undefined {
   const found = attribute(node, name);
   return found && (found.ints.length > 0 ? found.ints : [found.i]).map(Number);
 }
@@ -51,6 +51,7 @@ export class Matcher {
     return this.#producers.get(tensor ?? '');
   }
 
+  /** Returns the dimensions of a constant. */
   dims(tensor: string | undefined): readonly number[] | undefined {
     return this.#constants.get(tensor ?? '')?.dims.map(Number);
   }

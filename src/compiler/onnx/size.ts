@@ -1,5 +1,14 @@
 import { floatTensor } from './build.ts';
-import { attribute, constants, floatValues, int64Values, producersOf, shapeOf } from './graph.ts';
+import {
+  attribute,
+  constants,
+  floatValues,
+  int64Values,
+  intsOf,
+  producersOf,
+  shapeOf,
+  textOf,
+} from './graph.ts';
 import type { GraphProto, NodeProto, TensorProto, ValueInfoProto } from './onnx_pb.ts';
 import { dropUnused } from './prune.ts';
 
@@ -19,8 +28,8 @@ const ARITHMETIC = new Set(['Shape', 'Slice', 'Gather', 'Unsqueeze', 'Squeeze', 
 const equal = (a: Side, b: Side) => a[0] === b[0] && a[1] === b[1];
 
 const numbers = (node: NodeProto, name: string): number[] | undefined => {
-  const found = attribute(node, name)?.ints.map(Number);
-  return found?.length ? found : undefined;
+  const found = intsOf(node, name);
+  return found.length > 0 ? found : undefined;
 };
 
 /**
@@ -28,8 +37,7 @@ const numbers = (node: NodeProto, name: string): number[] | undefined => {
  * automatic padding.
  */
 function slid(node: NodeProto, side: Side, weights: TensorProto | undefined): Side | undefined {
-  const padding = attribute(node, 'auto_pad')?.s;
-  if (padding && padding.length > 0 && Buffer.from(padding).toString() !== 'NOTSET') return undefined;
+  if (!['', 'NOTSET'].includes(textOf(node, 'auto_pad'))) return undefined;
   const kernel = numbers(node, 'kernel_shape') ?? weights?.dims.slice(2).map(Number);
   if (kernel?.length !== 2) return undefined;
   const strides = numbers(node, 'strides') ?? [1, 1];

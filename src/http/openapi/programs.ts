@@ -22,7 +22,7 @@ export interface Request {
 
 const shell = (text: string) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
 const double = (text: string) => JSON.stringify(text);
-/** For PHP and Ruby, where single quotes have two escapes. */
+/** A text of PHP or Ruby, whose single quotes have two escapes. */
 const single = (text: string) => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 const singleLine = (text: string) => single(text).replaceAll('\n', '\\n');
 
