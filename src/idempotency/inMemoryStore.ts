@@ -17,8 +17,8 @@ const lease = { outcome: 'leased', release: async () => {} } as const;
 export class InMemoryResultStore<T> implements ResultStore<T> {
   readonly contentId: ContentIdentifier;
   readonly ttlMs: number;
-  /** The results in the envelope of keyv. */
-  readonly #store: BoundedStore<{ readonly value: CacheEntry<T> }>;
+  /** The results in the envelopes of keyv and of its adapter. */
+  readonly #store: BoundedStore<{ readonly value: { readonly value: CacheEntry<T> } }>;
   readonly #cache: Keyv<CacheEntry<T>>;
   readonly #onError: (error: unknown) => void;
 
@@ -28,14 +28,11 @@ export class InMemoryResultStore<T> implements ResultStore<T> {
     this.#onError = onError;
     this.#store = new BoundedStore(
       maxBytes,
-      ({ value }) => ('value' in value ? bytesOf(value.value) : 0),
+      ({ value: { value } }) => ('value' in value ? bytesOf(value.value) : 0),
       this.ttlMs,
     );
-    this.#cache = new Keyv<CacheEntry<T>>({ store: this.#store, throwOnErrors: true });
-    // Held by reference: serialising would turn every image into base64.
-    this.#cache.serialize = undefined;
-    this.#cache.deserialize = undefined;
-    this.#cache.on('error', onError);
+    // Held by reference: serialising would turn every image into base64. Without a listener of errors keyv throws them.
+    this.#cache = new Keyv<CacheEntry<T>>({ store: this.#store, serialization: false });
   }
 
   get stats(): ResultStats {

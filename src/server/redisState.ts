@@ -1,4 +1,4 @@
-import { Keyv } from 'keyv';
+import { Keyv, KeyvBridgeAdapter } from 'keyv';
 import type { Session } from '../accounts/sessions.ts';
 import type { CachedResult } from '../cutout/cachedResult.ts';
 import { Idempotency } from '../idempotency/idempotency.ts';
@@ -38,16 +38,12 @@ export async function openRedisState(
     },
     (message) => logger.warn(message),
   );
-  const keyv = <T>(prefix: string, ttl?: number) => {
-    const opened = new Keyv<T>({
-      store: new RedisKeyv(redis, prefix),
-      throwOnErrors: true,
+  // keyv throws errors of its store only where nobody listens to its event `error`.
+  const keyv = <T>(prefix: string, ttl?: number) =>
+    new Keyv<T>({
+      store: new KeyvBridgeAdapter(new RedisKeyv(redis, prefix)),
       ...(ttl !== undefined && { ttl }),
     });
-    // Errors are thrown as well; an unhandled event would end the process.
-    opened.on('error', () => {});
-    return opened;
-  };
   const cached = results.ttlSeconds > 0;
   return {
     rate: new RedisRateLimit(redis, rate),

@@ -292,7 +292,7 @@ export function testLedgerModel(test: TestFn, newPlace: NewPlace, steps: number)
           } else if (!isUnavailable(error) || weather === 'fine') throw error;
           else count('reserve unavailable');
         }
-      } else if (dice < 0.5 && handle?.settled) {
+      } else if (dice < 0.5 && handle?.settled !== undefined) {
         t.is(handle.reservation?.settle(), handle.settled as never, 'once');
       } else if (dice < 0.5 && handle?.reservation && handle.call) {
         const { call, open, reservation } = handle;

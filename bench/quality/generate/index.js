@@ -80,7 +80,7 @@ export function drawImage({ kind, width, height, seed = 1, ground, behind }) {
 function readRow({ width, alpha, foreground, background, composite }, layer, y, from, line) {
   for (let x = 0, at = from, pixel = y * width, i = 0; x < width; x++, at += 4, pixel++, i += 3) {
     const out = pixel * 3;
-    for (let c = 0; c < 3; c++) background[out + c] = byte(line[i + c] > 0 ? line[i + c] : 0);
+    for (let c = 0; c < 3; c++) background[out + c] = byte(Math.max(line[i + c], 0));
     const opacity = layer[at + 3];
     const a = byte(opacity);
     if (a === 0) {

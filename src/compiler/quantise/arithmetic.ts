@@ -17,7 +17,7 @@ export interface QuantisedConv {
 /** Returns the 8-bit weight nearest to a value. */
 function levelOf(value: number, step: number): number {
   const level = Math.floor(value / step + 0.5);
-  return level > WEIGHT_LIMIT ? WEIGHT_LIMIT : level < -WEIGHT_LIMIT ? -WEIGHT_LIMIT : level;
+  return Math.min(Math.max(level, -WEIGHT_LIMIT), WEIGHT_LIMIT);
 }
 
 /**
