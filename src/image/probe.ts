@@ -43,7 +43,7 @@ function isTruncated(bytes: Uint8Array): boolean {
 
 /** A HEIC is decoded to upright RGBA. libheif converts gray; its values are gray in an RGB image. */
 function probeHeic(bytes: Uint8Array, limits: ProbeLimits): Probe {
-  const { icc: embedded, premultiplied, ...header } = readHeicHeader(bytes, limits);
+  const { icc: embedded, premultiplied, codePoints, ...header } = readHeicHeader(bytes, limits);
   assertDimensions(header, limits);
   const icc = embedded && usableRgbProfile(embedded);
   return {
@@ -53,7 +53,7 @@ function probeHeic(bytes: Uint8Array, limits: ProbeLimits): Probe {
     colour: 'rgb',
     convertsProfile: false,
     ...(premultiplied && { premultiplied }),
-    ...(icc && { icc }),
+    ...(icc ? { icc } : codePoints && { codePoints }),
   };
 }
 
@@ -73,7 +73,7 @@ export async function probe(
   const format = inputFormat(bytes, limits);
   await checkParts(bytes, format);
   if (format === 'heic') return probeHeic(bytes, limits);
-  if (format === 'avif') checkAvif(bytes, limits);
+  const codePoints = format === 'avif' ? checkAvif(bytes, limits) : undefined;
   const needed = forDecoder(bytes, format);
   let metadata: Metadata;
   const ended = watch?.(headerMs);
@@ -108,7 +108,7 @@ export async function probe(
       progressive: true as const,
     }),
     ...(embedded && { embedded }),
-    ...(icc && { icc }),
+    ...(icc ? { icc } : codePoints && { codePoints }),
     ...(density && { density }),
   };
 }

@@ -1,4 +1,5 @@
 import { maxFileBytes, maxMegapixels } from '../inputLimits.ts';
+import type { CodePoints } from './codePoints.ts';
 
 /** Types of src/image. Nothing here depends on HTTP, prices or the network. */
 
@@ -39,6 +40,8 @@ export interface Probe extends Dimensions {
   readonly progressive?: true;
   /** The colours of a HEIC are multiplied by its alpha. Absent: they are not. */
   readonly premultiplied?: true;
+  /** The colours of a HEIC or an AVIF without a profile, which decoding converts to sRGB. Absent: nothing is stated. */
+  readonly codePoints?: CodePoints;
   /** Whether decoding converts the colours to sRGB through the embedded profile (CMYK, gray). */
   readonly convertsProfile: boolean;
   /** Absent: there is no profile, or it may be read as it is. */

@@ -1,7 +1,7 @@
 import { deflateSync } from 'node:zlib';
+import { gamuts, transfers } from '../codePoints.ts';
 import {
   type Chromaticity,
-  displayP3,
   type Gamut,
   grayProfile,
   rgbProfile,
@@ -16,58 +16,6 @@ import { chunksBeforeData, type PngChunk, pngChunk } from './png.ts';
  * it does. As browsers do (PNG, third edition, section 4.3): cICP counts before iCCP, iCCP before sRGB, sRGB before gAMA
  * and cHRM. An image that states nothing is sRGB.
  */
-
-/** ColourPrimaries of ITU-T H.273, table 2. */
-const gamuts: Readonly<Record<number, Gamut>> = {
-  1: srgbGamut,
-  4: { red: [0.67, 0.33], green: [0.21, 0.71], blue: [0.14, 0.08], white: [0.31, 0.316] },
-  5: { red: [0.64, 0.33], green: [0.29, 0.6], blue: [0.15, 0.06], white: srgbGamut.white },
-  6: { red: [0.63, 0.34], green: [0.31, 0.595], blue: [0.155, 0.07], white: srgbGamut.white },
-  7: { red: [0.63, 0.34], green: [0.31, 0.595], blue: [0.155, 0.07], white: srgbGamut.white },
-  9: { red: [0.708, 0.292], green: [0.17, 0.797], blue: [0.131, 0.046], white: srgbGamut.white },
-  11: { red: [0.68, 0.32], green: [0.265, 0.69], blue: [0.15, 0.06], white: [0.314, 0.351] },
-  12: displayP3,
-};
-
-const television: Transfer = (v) => (v < 0.081 ? v / 4.5 : ((v + 0.099) / 1.099) ** (1 / 0.45));
-
-/** White of a page in HDR, and where light that is brighter begins to be compressed (ITU-R BT.2408, section 2.1). */
-const whiteNits = 203;
-const knee = 0.7;
-
-/** Light of a display in cd/m² to that of an SDR one: equal up to the knee, then approaching white. */
-function toneMapped(nits: number): number {
-  const light = nits / whiteNits;
-  return light <= knee ? light : 1 - (1 - knee) * Math.exp((knee - light) / (1 - knee));
-}
-
-/** SMPTE ST 2084. */
-const perceptual: Transfer = (v) => {
-  const root = v ** (1 / 78.84375);
-  return toneMapped(
-    10_000 * (Math.max(0, root - 0.8359375) / (18.8515625 - 18.6875 * root)) ** (1 / 0.1593017578125),
-  );
-};
-
-/** ITU-R BT.2100, shown on a display of 1000 cd/m², whose system gamma is applied to each channel. */
-const hybrid: Transfer = (v) => {
-  const scene = v <= 0.5 ? v ** 2 / 3 : (Math.exp((v - 0.55991073) / 0.17883277) + 0.28466892) / 12;
-  return toneMapped(1000 * scene ** 1.2);
-};
-
-/** TransferCharacteristics of ITU-T H.273, table 3. */
-const transfers: Readonly<Record<number, Transfer>> = {
-  1: television,
-  4: (v) => v ** 2.2,
-  5: (v) => v ** 2.8,
-  6: television,
-  8: (v) => v,
-  13: srgbTransfer,
-  14: television,
-  15: television,
-  16: perceptual,
-  18: hybrid,
-};
 
 /** Values from 16 to 235 of 255. */
 const narrow =
@@ -92,7 +40,7 @@ interface Space {
 }
 
 /** Undefined for what H.273 leaves open and for values in YCbCr, which a PNG cannot have: the next chunk counts. */
-function codePoints(data: Buffer): Space | undefined {
+function coded(data: Buffer): Space | undefined {
   const [primaries = 0, curve = 0, matrix, range] = data;
   const gamut = gamuts[primaries];
   const transfer = transfers[curve];
@@ -138,8 +86,8 @@ function measured(gamma: Buffer | undefined, chromaticities: Buffer | undefined)
 
 /** Undefined if the file's own profile counts, or nothing is stated. */
 function spaceOf(found: ReadonlyMap<string, PngChunk>): Space | undefined {
-  const coded = found.get('cICP');
-  const space = coded && codePoints(coded.data);
+  const codePoints = found.get('cICP');
+  const space = codePoints && coded(codePoints.data);
   if (space) return space;
   if (found.has('iCCP') || found.has('sRGB')) return undefined;
   return measured(found.get('gAMA')?.data, found.get('cHRM')?.data);

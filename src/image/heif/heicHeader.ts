@@ -1,3 +1,4 @@
+import type { CodePoints } from '../codePoints.ts';
 import { assertDimensions, cannotRead, cutShort, dimensionsUnreadable, ImageError } from '../errors.ts';
 import type { Dimensions, ProbeLimits } from '../types.ts';
 import { type Item, type Items, type Property, readItems } from './items.ts';
@@ -10,6 +11,7 @@ interface HeicHeader extends Dimensions {
   /** Whether the colours are multiplied by alpha. */
   readonly premultiplied?: true;
   readonly icc?: Uint8Array;
+  readonly codePoints?: CodePoints;
 }
 
 /** Pixels of all tiles together, for each pixel of the image: those at its borders reach beyond it. */
@@ -98,6 +100,13 @@ function profileOf(item: Item): Uint8Array | undefined {
   return item.properties.find(isProfile)?.body.subarray(4);
 }
 
+/** The code points of an image: `nclx` (ISO/IEC 14496-12, section 12.1.5). */
+function codePointsOf(item: Item): CodePoints | undefined {
+  const isCoded = ({ type, body }: Property) => type === 'colr' && body.toString('latin1', 0, 4) === 'nclx';
+  const body = item.properties.find(isCoded)?.body;
+  return body && { primaries: body.readUInt16BE(4), transfer: body.readUInt16BE(6) };
+}
+
 interface CodedParts {
   readonly image: Item;
   readonly first: Item;
@@ -131,6 +140,7 @@ function read(file: Buffer, limits: Limits): HeicHeader {
   const heif = readItems(file);
   const { image, first, coded, hasAlpha } = codedParts(heif, 'hvc1', file, limits);
   const icc = profileOf(image) ?? profileOf(first);
+  const codePoints = codePointsOf(image) ?? codePointsOf(first);
   const premultiplied = heif.references.some(({ type, from }) => type === 'prem' && from === heif.primary);
   return {
     ...shownSize(image),
@@ -138,6 +148,7 @@ function read(file: Buffer, limits: Limits): HeicHeader {
     hasAlpha,
     ...(premultiplied && { premultiplied: true as const }),
     ...(icc && { icc }),
+    ...(codePoints && { codePoints }),
   };
 }
 
@@ -153,10 +164,14 @@ function readingBoxes<T>(heif: Uint8Array, reading: (file: Buffer) => T): T {
 
 /**
  * Checks, as `readHeicHeader` does, everything that a decoder would read or allocate for the image that an AVIF shows:
- * grids whose tiles are larger than the image, or which name one of them again and again. Throws ImageError.
+ * grids whose tiles are larger than the image, or which name one of them again and again. Returns its code points. Throws
+ * ImageError.
  */
-export function checkAvif(avif: Uint8Array, limits: Limits): void {
-  readingBoxes(avif, (file) => codedParts(readItems(file), 'av01', file, limits));
+export function checkAvif(avif: Uint8Array, limits: Limits): CodePoints | undefined {
+  return readingBoxes(avif, (file) => {
+    const { image, first } = codedParts(readItems(file), 'av01', file, limits);
+    return codePointsOf(image) ?? codePointsOf(first);
+  });
 }
 
 /**

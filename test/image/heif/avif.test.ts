@@ -9,6 +9,7 @@ import sharp from 'sharp';
 import { decode, openImage } from '../../../src/image/decode.ts';
 import { ImageError, NoThreadError } from '../../../src/image/errors.ts';
 import { decodeAvif } from '../../../src/image/heif/decodeAvif.ts';
+import { colourItem, writeAvif } from '../../../src/image/heif/writeAvif.ts';
 import { configureLibvips } from '../../../src/image/libvips.ts';
 import { probe } from '../../../src/image/probe.ts';
 import { contractLimits, type ProbeLimits } from '../../../src/image/types.ts';
@@ -60,6 +61,34 @@ for (const [what, bytes] of [
     t.deepEqual(Buffer.from(data), await openImage(await bytes, header, header).toBuffer());
     const small = await decode(await bytes, header, { width: 30, height: 30 });
     t.is(small.data.length, 30 * 30 * 4);
+  });
+
+/** An AVIF of one colour that states these code points. */
+async function coded(background: readonly [number, number, number], primaries: number, transfer: number) {
+  const [r, g, b] = background;
+  const plain = sharp({ create: { width: 64, height: 64, channels: 3, background: { r, g, b } } });
+  const image = colourItem(
+    await plain.avif({ quality: 100, effort: 0, chromaSubsampling: '4:4:4' }).toBuffer(),
+  );
+  const body = Buffer.from([...Buffer.from('nclx'), 0, primaries, 0, transfer, 0, 6, 0x80]);
+  return writeAvif({ ...image, properties: [...image.properties, { type: 'colr', body }] });
+}
+
+for (const [what, primaries, transfer, given, expected] of [
+  ['sRGB', 1, 13, [100, 180, 90], [100, 180, 90]],
+  ['sRGB by the curve of television, which displays show alike', 1, 1, [100, 180, 90], [100, 180, 90]],
+  ['code points that are unknown', 2, 2, [100, 180, 90], [100, 180, 90]],
+  // By the matrix of CSS Color 4 from Display P3: 1.2249, -0.2247, 0; -0.0420, 1.0419, 0; -0.0197, -0.0786, 1.0979.
+  ['Display P3', 12, 13, [100, 180, 90], [65, 182, 77]],
+  // 203 cd/m², white of a page, by SMPTE ST 2084 a code of 0.58.
+  ['light of HDR', 9, 16, [148, 148, 148], [242, 242, 242]],
+] as const)
+  test.serial(`colours are sRGB, also of a file that states ${what}`, async (t) => {
+    const bytes = await coded(given, primaries, transfer);
+    const header = await probe(bytes, limits);
+    const { data } = await decode(bytes, header, header);
+    for (const [i, value] of expected.entries())
+      t.true(Math.abs((data[i] ?? 0) - value) <= 2, `${[...data.subarray(0, 3)]}`);
   });
 
 test.serial('a file cut short, and one whose data is damaged, are refused with a sentence', async (t) => {
