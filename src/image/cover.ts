@@ -33,7 +33,7 @@ export async function decodeCover(
 ): Promise<Raster> {
   const { width, height } = canvas;
   const same = icc !== undefined && probe.icc !== undefined && Buffer.compare(icc, probe.icc) === 0;
-  const decoded = isHeif(probe.format) ? await decodeHeif(bytes, probe, jobLimits) : undefined;
+  const decoded = isHeif(probe.format) ? await decodeHeif(bytes, probe, probe, jobLimits) : undefined;
   if (decoded && probe.icc && !same) await toSrgb(probe.icc)?.raster(decoded, jobLimits.signal);
   const limitInputPixels = probe.width * probe.height;
   const file = forConversion(bytes, probe);

@@ -13,7 +13,8 @@ import type { Dimensions, InputFormat, JobLimits, Probe, Raster } from './types.
  * The second lobe of Lanczos makes alpha 1 where nothing is, and 254 where the subject is opaque; what one lobe adds is
  * beyond 0 and 255.
  */
-const kernelFor = ({ hasAlpha }: Probe): 'cubic' | 'lanczos3' => (hasAlpha ? 'cubic' : 'lanczos3');
+const kernelFor = ({ hasAlpha }: Pick<Probe, 'hasAlpha'>): 'cubic' | 'lanczos3' =>
+  hasAlpha ? 'cubic' : 'lanczos3';
 
 let conversion: ReturnType<typeof toSrgb>;
 
@@ -24,7 +25,7 @@ function displayP3ToSrgb(): ReturnType<typeof toSrgb> {
 }
 
 /** The libvips pipeline of `decode`. */
-export function openImage(bytes: Uint8Array, probe: Probe, target: Dimensions): Sharp {
+export function openImage(bytes: Uint8Array, probe: Omit<Probe, 'icc'>, target: Dimensions): Sharp {
   const reduced = target.width !== probe.width || target.height !== probe.height;
   // The values of RGB stay as they are: its profile is not looked at.
   const source = probe.convertsProfile
@@ -58,7 +59,7 @@ type FormatBytes = Readonly<Partial<Record<InputFormat, number>>>;
 /** Upper bound of the bytes that decoding takes beside the file, the raster included. */
 export function decodeBytes(probe: Probe, target: Dimensions, file: Uint8Array): number {
   const { format, progressive, orientation, hasAlpha, width, height } = probe;
-  if (isHeif(format)) return heifBytes(probe, file) + target.width * target.height * 4.6;
+  if (isHeif(format)) return heifBytes(probe, target, file) + target.width * target.height * 4.6;
   // Two bytes for each coefficient, of up to four components.
   const several: FormatBytes = { jpeg: probe.colour === 'cmyk' ? 8 : 6, png: 4 };
   const whole: FormatBytes = { webp: 7, tiff: maxPixelBytes, gif: 8, jxl: maxPixelBytes };
@@ -88,7 +89,7 @@ export async function decode(
   if (target.width > probe.width || target.height > probe.height) {
     throw new RangeError('decode never enlarges: target is larger than the image');
   }
-  const decoded = isHeif(probe.format) ? await decodeHeif(bytes, probe, jobLimits) : undefined;
+  const decoded = isHeif(probe.format) ? await decodeHeif(bytes, probe, target, jobLimits) : undefined;
   if (decoded && decoded.width === target.width && decoded.height === target.height) return decoded;
   const open = () => (decoded ? reducedRaster(decoded, target, probe) : openImage(bytes, probe, target));
   const { width, height } = target;

@@ -14,7 +14,7 @@ const opaque = 255;
 /** Opens the file; a HEIC or AVIF is decoded once. */
 async function openMask(bytes: Uint8Array, probe: Probe, jobLimits: JobLimits): Promise<() => Sharp> {
   if (isHeif(probe.format)) {
-    const { data, width, height } = await decodeHeif(bytes, probe, jobLimits);
+    const { data, width, height } = await decodeHeif(bytes, probe, probe, jobLimits);
     return () => sharp(data, { raw: { width, height, channels: 4 } });
   }
   const { bytes: file, ignoreIcc } = forConversion(bytes, probe);

@@ -8,7 +8,7 @@ import test from 'ava';
 import sharp from 'sharp';
 import { decode, openImage } from '../../../src/image/decode.ts';
 import { ImageError, NoThreadError } from '../../../src/image/errors.ts';
-import { decodeAvif } from '../../../src/image/heif/decodeAvif.ts';
+import { avifBytes, decodeAvif } from '../../../src/image/heif/decodeAvif.ts';
 import { colourItem, writeAvif } from '../../../src/image/heif/writeAvif.ts';
 import { configureLibvips } from '../../../src/image/libvips.ts';
 import { probe } from '../../../src/image/probe.ts';
@@ -63,6 +63,31 @@ for (const [what, bytes] of [
     t.is(small.data.length, 30 * 30 * 4);
   });
 
+test.serial(
+  'a reduced image comes from the process reduced, and memory stays within its bound',
+  async (t) => {
+    const bytes = await file(2400, { alpha: true });
+    const header = await probe(bytes, limits);
+    const target = { width: 600, height: 600 };
+    const before = children();
+    const decoding = decode(bytes, header, target);
+    const status = `/proc/${await startedChild(before)}/status`;
+    let peak = 0;
+    const look = setInterval(() => {
+      try {
+        peak = Math.max(peak, 1024 * Number(/VmHWM:\s+(\d+)/.exec(readFileSync(status, 'utf8'))?.[1] ?? 0));
+      } catch {
+        // The process has ended.
+      }
+    }, 5);
+    const { data } = await decoding;
+    clearInterval(look);
+    t.deepEqual(Buffer.from(data), await openImage(bytes, header, target).toBuffer());
+    t.true(peak > 30e6, `${peak}`);
+    t.true(peak < avifBytes(header, target, bytes), `${peak}`);
+  },
+);
+
 /** An AVIF of one colour that states these code points. */
 async function coded(background: readonly [number, number, number], primaries: number, transfer: number) {
   const [r, g, b] = background;
@@ -97,7 +122,7 @@ test.serial('a file cut short, and one whose data is damaged, are refused with a
   const damaged = Buffer.from(bytes);
   damaged.fill(0xff, bytes.length - 2000);
   for (const wrong of [bytes.subarray(0, -1000), damaged]) {
-    const error = await t.throwsAsync(decodeAvif(wrong, header, {}), { instanceOf: ImageError });
+    const error = await t.throwsAsync(decodeAvif(wrong, header, header, {}), { instanceOf: ImageError });
     t.is(error?.code, 'failed_to_read_image');
   }
   t.is((await decode(bytes, header, header)).width, 200);
@@ -107,13 +132,15 @@ test.serial('the time limit and the signal end the process', async (t) => {
   const bytes = await file(1500);
   const header = await probe(bytes, limits);
   const before = children();
-  await t.throwsAsync(decodeAvif(bytes, header, { timeoutSeconds: 0.001 }), { message: /in time/ });
+  await t.throwsAsync(decodeAvif(bytes, header, header, { timeoutSeconds: 0.001 }), { message: /in time/ });
   const abort = new AbortController();
-  const running = decodeAvif(bytes, header, { signal: abort.signal });
+  const running = decodeAvif(bytes, header, header, { signal: abort.signal });
   await startedChild(before);
   abort.abort(new Error('client gone'));
   await t.throwsAsync(running, { message: 'client gone' });
-  await t.throwsAsync(decodeAvif(bytes, header, { signal: abort.signal }), { message: 'client gone' });
+  await t.throwsAsync(decodeAvif(bytes, header, header, { signal: abort.signal }), {
+    message: 'client gone',
+  });
   t.deepEqual(children(), before);
 });
 
@@ -128,14 +155,14 @@ test.serial('a decoder that crashes costs its image alone, and the end of it is 
       ended += 1;
     };
   };
-  const running = decodeAvif(bytes, header, { watch });
+  const running = decodeAvif(bytes, header, header, { watch });
   process.kill(await startedChild(before), 'SIGSEGV');
   const error = await t.throwsAsync(running, { instanceOf: ImageError });
   t.is(error?.code, 'failed_to_read_image');
   t.regex(String(error?.cause), /SIGSEGV/);
   t.true(watched > 10_000);
   t.is(ended, 1);
-  t.is((await decodeAvif(bytes, header, { watch })).width, 1500);
+  t.is((await decodeAvif(bytes, header, header, { watch })).width, 1500);
   t.is(ended, 2);
 });
 
@@ -143,7 +170,7 @@ test.serial('where the system ends the process, the image is not the reason', as
   const bytes = await file(1500);
   const header = await probe(bytes, limits);
   const before = children();
-  const running = decodeAvif(bytes, header, {});
+  const running = decodeAvif(bytes, header, header, {});
   process.kill(await startedChild(before), 'SIGKILL');
   await t.throwsAsync(running, { instanceOf: NoThreadError });
 });
@@ -158,7 +185,7 @@ const withoutDescriptors = `
   const header = await probe.probe(file, { ...types.contractLimits, formats: ['avif'] });
   try { for (;;) openSync('/dev/null'); } catch {}
   for (let i = 0; i < 2; i += 1)
-    await decodeAvif.decodeAvif(file, header, {}).catch((error) => console.log(error.name));
+    await decodeAvif.decodeAvif(file, header, header, {}).catch((error) => console.log(error.name));
 `;
 
 test.serial('a server without descriptors for a process refuses the image and lives on', async (t) => {
@@ -183,7 +210,7 @@ test.serial('what stops the server with its processes does not stop what it fini
   const bytes = await file(1500);
   const header = await probe(bytes, limits);
   const before = children();
-  const running = decodeAvif(bytes, header, {});
+  const running = decodeAvif(bytes, header, header, {});
   const child = await startedChild(before);
   // SIGHUP, the last one.
   const catches = () => {
