@@ -3,7 +3,15 @@ import { checkParts, forDecoder, statesColour } from './container/check.ts';
 import { isCodedInParts } from './container/jpeg.ts';
 import { readDensity } from './density.ts';
 import { checkProfile } from './embeddedProfile.ts';
-import { assertDimensions, cannotRead, cutShort, dimensionsUnreadable, ImageError } from './errors.ts';
+import {
+  assertDimensions,
+  cannotRead,
+  cutShort,
+  dimensionsUnreadable,
+  ImageError,
+  NoThreadError,
+  orNoThread,
+} from './errors.ts';
 import { usableRgbProfile } from './fileMetadata.ts';
 import { checkAvif, readHeicHeader } from './heif/heicHeader.ts';
 import { isInputFormat, sniff } from './sniff.ts';
@@ -58,7 +66,7 @@ function probeHeic(bytes: Uint8Array, limits: ProbeLimits): Probe {
 }
 
 /**
- * Detects the type from the bytes and reads the header; decodes no pixel. `watch` times the library. Throws ImageError, checking in this
+ * Detects the type from the bytes and reads the header; decodes no pixel. `watch` times the library. Throws NoThreadError, or ImageError, checking in this
  * order: `file_too_large`, `invalid_file_type`, `failed_to_read_image` (too many parts), `invalid_dimensions`
  * (or `failed_to_read_image` for a truncated WebP), `resolution_too_high`.
  */
@@ -80,7 +88,9 @@ export async function probe(
   try {
     // The limit is checked below, where the error can state the number of pixels.
     metadata = await sharp(needed, { limitInputPixels: false }).metadata();
-  } catch (error) {
+  } catch (thrown) {
+    const error = orNoThread(thrown);
+    if (error instanceof NoThreadError) throw error;
     // WebP is the only format that libvips opens only if it is complete.
     if (format === 'webp' && isTruncated(bytes)) throw cannotRead(cutShort, error);
     throw new ImageError('invalid_dimensions', dimensionsUnreadable, error);

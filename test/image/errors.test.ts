@@ -3,10 +3,17 @@ import test from 'ava';
 import sharp, { type Sharp } from 'sharp';
 import { toAppError } from '../../src/errors.ts';
 import { decode } from '../../src/image/decode.ts';
-import { ImageError, imageErrorFrom, libvipsErrors, NoThreadError } from '../../src/image/errors.ts';
+import {
+  dimensionsUnreadable,
+  ImageError,
+  imageErrorFrom,
+  libvipsErrors,
+  NoThreadError,
+} from '../../src/image/errors.ts';
 import { runJob } from '../../src/image/job.ts';
 import { configureLibvips } from '../../src/image/libvips.ts';
-import type { Probe } from '../../src/image/types.ts';
+import { probe } from '../../src/image/probe.ts';
+import { contractLimits, type Probe } from '../../src/image/types.ts';
 
 test.before(() => {
   configureLibvips({ formats: ['jpeg', 'png', 'webp'] });
@@ -77,6 +84,26 @@ test('a thread that could not be started is not the fault of the image', async (
     t.is(imageErrorFrom(error), error);
     t.like(toAppError(error), { id: 'service_unavailable', reason: 'threads', reported: true });
   }
+});
+
+test.serial('nor is one that could not be started for its header', async (t) => {
+  const bytes = await sharp({ create: { width: 2, height: 2, channels: 3, background: 'red' } })
+    .png()
+    .toBuffer();
+  const { metadata } = sharp.prototype;
+  t.teardown(() => {
+    sharp.prototype.metadata = metadata;
+  });
+  const refuseWith = (text: string) => {
+    sharp.prototype.metadata = () => Promise.reject(new Error(text));
+  };
+  refuseWith('glib: Error creating thread: Resource temporarily unavailable');
+  await t.throwsAsync(probe(bytes, contractLimits), { instanceOf: NoThreadError });
+  refuseWith('pngload_buffer: unable to open image');
+  await t.throwsAsync(probe(bytes, contractLimits), {
+    instanceOf: ImageError,
+    message: dimensionsUnreadable,
+  });
 });
 
 test('an ImageError is returned unchanged', (t) => {
