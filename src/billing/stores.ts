@@ -4,7 +4,7 @@ import { AuditLog } from '../accounts/audit.ts';
 import type { Database } from '../store/database.ts';
 import { NodeTable } from '../store/nodeTable.ts';
 import { openStore, type StoreOptions, watchDatabase } from '../store/open.ts';
-import { type FolderLock, lockFolder } from '../store/sqlite.ts';
+import { lockFolder } from '../store/sqlite.ts';
 import { Ledger, type LedgerOptions } from './ledger.ts';
 import type { BillingOptions } from './price.ts';
 import { Sweep } from './sweep.ts';
@@ -79,7 +79,7 @@ export async function openStores(options: StoresOptions): Promise<Stores> {
  */
 export async function serveStores(options: ServeStoresOptions): Promise<ServedStores> {
   const { dataDir, databaseUrl, leaseMs = standardLeaseMs, onError } = options;
-  const lock: FolderLock | undefined = databaseUrl === undefined ? lockFolder(dataDir) : undefined;
+  const lock = databaseUrl === undefined ? lockFolder(dataDir) : undefined;
   let database: Database | undefined;
   try {
     database = await openStore(options);

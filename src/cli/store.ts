@@ -4,12 +4,13 @@ import path from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { Command } from 'commander';
 import { formatCredits, quarters } from '../billing/price.ts';
+import type { Lock } from '../lock.ts';
 import { copyDatabase, type Sums } from '../store/copy.ts';
 import type { Database } from '../store/database.ts';
 import { StoreError } from '../store/error.ts';
 import { migrate } from '../store/migrate.ts';
 import { openDatabase, openStore, type StoreOptions } from '../store/open.ts';
-import { type FolderLock, lockFolder, openSqlite } from '../store/sqlite.ts';
+import { lockFolder, openSqlite } from '../store/sqlite.ts';
 import { using } from './listing.ts';
 
 interface StoreCommandDependencies {
@@ -74,7 +75,7 @@ async function readCopy<T>(file: string, work: (copy: Database) => Promise<T>): 
 async function restore(file: string, options: StoreOptions): Promise<Sums> {
   const { dataDir, databaseUrl } = options;
   const folder = path.dirname(path.resolve(file));
-  const locks: FolderLock[] = [];
+  const locks: Lock[] = [];
   try {
     // Prevents writes to the source, and to the database being filled, while data is moved.
     if (path.basename(file) === 'books.db' && existsSync(path.join(folder, 'server.lock')))

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import Sqlite from 'better-sqlite3';
 import { accessSentence, assertUsable, makeFolder } from '../folder.ts';
+import { type Lock, tryLock } from '../lock.ts';
 import type { Database, Dialect, SchemaSql, Sql, Values } from './database.ts';
 import { InDoubt, StoreError } from './error.ts';
 import { dialects } from './migrations.ts';
@@ -274,34 +275,26 @@ export function openSqlite(options: SqliteOptions): Database {
   }
 }
 
-export interface FolderLock {
-  release(): void;
-}
-
 /**
  * Makes this process the only server of a data folder until `release` or its end, however it ends, by a lock
  * of the operating system. A start relies on it when it releases all reservations that it finds.
  */
-export function lockFolder(folder: string): FolderLock {
+export function lockFolder(folder: string): Lock {
   const file = path.join(folder, 'server.lock');
   makeFolder('data folder', folder, 0o700);
   assertUsable('data folder', folder);
-  let lock: Sqlite.Database | undefined;
+  let lock: Lock | undefined;
   try {
-    lock = new Sqlite(file, { timeout: 0 });
+    lock = tryLock(file);
     chmodSync(file, 0o600);
-    lock.exec('BEGIN EXCLUSIVE');
   } catch (error) {
-    lock?.close();
-    if (isCode(error, 'SQLITE_BUSY')) {
-      const message = `Another server already uses the data folder ${folder}; stop it or choose another folder.`;
-      throw new StoreError('STORE_IN_USE', message, { cause: error });
-    }
+    lock?.release();
     const reason = accessSentence(error) ?? `${error instanceof Error ? error.message : String(error)}.`;
     throw new StoreError('STORE_OPEN', `The data folder ${folder} cannot be locked: ${reason}`, {
       cause: error,
     });
   }
-  const held = lock;
-  return { release: () => held.close() };
+  if (lock) return lock;
+  const message = `Another server already uses the data folder ${folder}; stop it or choose another folder.`;
+  throw new StoreError('STORE_IN_USE', message);
 }
