@@ -14,7 +14,7 @@ export const cutoutSettings = {
   inputFormats: setting('CUTOUT_INPUT_FORMATS', 'avif,heic', (text) =>
     text === 'none' ? [] : extraFormats(text),
   ).help(
-    'Input types that the API accepts beside jpg, png and webp: avif, heic, tiff, gif, jxl; none: no others. `cutout run` accepts all of them.',
+    'Input types that the API accepts beside jpg, png and webp: avif, heic, tiff, gif; none: no others. `cutout run` accepts all of them.',
   ),
   // CUTOUT_KEEP_* keep their names, because deployments set them.
   resultTtlSeconds: setting('CUTOUT_KEEP_SECONDS', '600', integer(0, 86_400)).help(

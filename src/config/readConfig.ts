@@ -51,15 +51,6 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 const partNames = Object.keys(parts) as PartName[];
 const allSettings: readonly Setting<unknown>[] = partNames.flatMap((part) => Object.values(parts[part]));
 
-/** Settings of earlier versions, and what there is instead. */
-const former: Readonly<Record<string, string>> = {
-  CUTOUT_SESSION_IDLE: 'Sessions end after two hours without a request.',
-  CUTOUT_SESSION_MAX: 'Sessions end after twelve hours.',
-  CUTOUT_RUNTIMES_DIR: 'Runtimes are in the folder "runtimes" of the data folder.',
-  CUTOUT_STRIPE_SUCCESS_URL: 'Buyers return to the console.',
-  CUTOUT_STRIPE_CANCEL_URL: 'Buyers return to the console.',
-};
-
 /** Reserved for the test suite; not settings. */
 const testPrefix = 'CUTOUT_TEST_';
 
@@ -113,11 +104,7 @@ function readParts(env: Environment): Parsed {
   const known = new Set<string>(allSettings.map(({ variable }) => variable));
   const faults = Object.keys(env)
     .filter((name) => name.startsWith('CUTOUT_') && !name.startsWith(testPrefix) && !known.has(name))
-    .map((name) =>
-      former[name] === undefined
-        ? `${name} is not a setting of Cutout. \`cutout config\` lists all of them.`
-        : `${name} is not a setting of Cutout any more. ${former[name]}`,
-    );
+    .map((name) => `${name} is not a setting of Cutout. \`cutout config\` lists all of them.`);
   const invalid = new Set<PartName>();
   const readPart = (part: PartName) => {
     const before = faults.length;

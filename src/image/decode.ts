@@ -62,7 +62,7 @@ export function decodeBytes(probe: Probe, target: Dimensions, file: Uint8Array):
   if (isHeif(format)) return heifBytes(probe, target, file) + target.width * target.height * 4.6;
   // Two bytes for each coefficient, of up to four components.
   const several: FormatBytes = { jpeg: probe.colour === 'cmyk' ? 8 : 6, png: 4 };
-  const whole: FormatBytes = { webp: 7, tiff: maxPixelBytes, gif: 8, jxl: maxPixelBytes };
+  const whole: FormatBytes = { webp: 7, tiff: maxPixelBytes, gif: 8 };
   const turned = orientation === 1 ? 0 : hasAlpha ? 4 : 3;
   const source = (whole[format] ?? 0) + (progressive ? (several[format] ?? 0) : 0) + turned;
   return width * height * source + target.width * target.height * 4.6;

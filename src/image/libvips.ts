@@ -2,7 +2,7 @@ import sharp from 'sharp';
 import { runJob } from './job.ts';
 import type { InputFormat } from './types.ts';
 
-/** Loaders that read from memory only, so that an upload cannot name a file. */
+/** Loaders that read from memory only, so that an upload cannot name a file. HEIC has a decoder of its own. */
 const loaders: Readonly<Record<Exclude<InputFormat, 'heic'>, string>> = {
   jpeg: 'VipsForeignLoadJpegBuffer',
   png: 'VipsForeignLoadPngBuffer',
@@ -10,13 +10,9 @@ const loaders: Readonly<Record<Exclude<InputFormat, 'heic'>, string>> = {
   avif: 'VipsForeignLoadHeifBuffer',
   tiff: 'VipsForeignLoadTiffBuffer',
   gif: 'VipsForeignLoadNsgifBuffer',
-  jxl: 'VipsForeignLoadJxlBuffer',
 };
 
 let allBlocked = false;
-
-/** Whether files of a format can be read here; sharp's own libvips lacks JPEG XL. HEIC has a decoder of its own. */
-export const isReadable = (format: InputFormat): boolean => format !== 'jxl' || sharp.format.jxl.input.buffer;
 
 /**
  * Configures libvips for the whole process; to be called before the first image. Every loader but those of

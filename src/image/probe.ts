@@ -21,13 +21,11 @@ const mebibyte = 1024 * 1024;
 /** Milliseconds that a library may take for a header: a thousand times what it should. */
 const headerMs = 10_000;
 
-function refuseType(received: string, { formats, unavailable = [] }: ProbeLimits): ImageError {
+function refuseType(received: string, { formats }: ProbeLimits): ImageError {
   const expected = formats.map((format) => (format === 'jpeg' ? 'jpg' : format)).join('/');
-  const why = unavailable.some((format) => format === received)
-    ? ', which the libvips of this installation cannot read'
-    : isInputFormat(received)
-      ? '; the operator of this service can allow it (CUTOUT_INPUT_FORMATS)'
-      : '';
+  const why = isInputFormat(received)
+    ? '; the operator of this service can allow it (CUTOUT_INPUT_FORMATS)'
+    : '';
   return new ImageError('invalid_file_type', `Expected ${expected}, received ${received}${why}`);
 }
 

@@ -4,7 +4,7 @@ import type { CodePoints } from './codePoints.ts';
 /** Types of src/image. Nothing here depends on HTTP, prices or the network. */
 
 /** Formats beside those of the contract: `cutout run` reads them, and the API does if the operator enables them. */
-export const optionalFormats = ['avif', 'heic', 'tiff', 'gif', 'jxl'] as const;
+export const optionalFormats = ['avif', 'heic', 'tiff', 'gif'] as const;
 
 export type InputFormat = 'jpeg' | 'png' | 'webp' | (typeof optionalFormats)[number];
 
@@ -55,8 +55,6 @@ export interface ProbeLimits {
   readonly maxBytes: number;
   readonly maxPixels: number;
   readonly formats: readonly InputFormat[];
-  /** Formats that would be read if this installation could: named in the error. */
-  readonly unavailable?: readonly InputFormat[];
 }
 
 /** Limits of docs/contract.md section 3. */

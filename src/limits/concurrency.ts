@@ -9,10 +9,32 @@ export interface ConcurrencyLimit {
   enter(account: string): Promise<(() => Promise<void>) | undefined>;
 }
 
+/** What is in progress for each account, and in all. */
+export class RunningCount {
+  readonly #running = new Map<string, number>();
+  total = 0;
+
+  of(account: string): number {
+    return this.#running.get(account) ?? 0;
+  }
+
+  /** Counts one more until the returned function is called (idempotent). */
+  enter(account: string): () => void {
+    const add = (more: 1 | -1) => {
+      this.total += more;
+      const now = this.of(account) + more;
+      if (now === 0) this.#running.delete(account);
+      else this.#running.set(account, now);
+    };
+    add(1);
+    return once(() => add(-1));
+  }
+}
+
 /** Concurrent calls, counted within this process. */
 export class InMemoryConcurrencyLimit implements ConcurrencyLimit {
   readonly #limit: number;
-  readonly #running = new Map<string, number>();
+  readonly #running = new RunningCount();
 
   /** 0: no limit. */
   constructor(limit: number) {
@@ -20,14 +42,8 @@ export class InMemoryConcurrencyLimit implements ConcurrencyLimit {
   }
 
   async enter(account: string): Promise<(() => Promise<void>) | undefined> {
-    const running = this.#running.get(account) ?? 0;
-    if (this.#limit > 0 && running >= this.#limit) return undefined;
-    this.#running.set(account, running + 1);
-    const leave = once(() => {
-      const left = (this.#running.get(account) ?? 1) - 1;
-      if (left === 0) this.#running.delete(account);
-      else this.#running.set(account, left);
-    });
+    if (this.#limit > 0 && this.#running.of(account) >= this.#limit) return undefined;
+    const leave = this.#running.enter(account);
     return async () => leave();
   }
 }

@@ -1,4 +1,4 @@
-import { once } from './retained.ts';
+import { RunningCount } from './concurrency.ts';
 
 export interface DownloadLimits {
   /** Concurrent downloads of one account; 0: no limit. */
@@ -15,30 +15,20 @@ export type DownloadSlot =
 /** Bounds the concurrent downloads of this process. */
 export class DownloadLimit {
   readonly #limits: DownloadLimits;
-  readonly #running = new Map<string, number>();
-  #total = 0;
+  readonly #running = new RunningCount();
 
   constructor(limits: DownloadLimits) {
     this.#limits = limits;
   }
 
   get running(): number {
-    return this.#total;
+    return this.#running.total;
   }
 
   enter(account: string): DownloadSlot {
     const { perAccount, total } = this.#limits;
-    const own = this.#running.get(account) ?? 0;
-    if (perAccount > 0 && own >= perAccount) return { outcome: 'account' };
-    if (total > 0 && this.#total >= total) return { outcome: 'total' };
-    this.#running.set(account, own + 1);
-    this.#total++;
-    const leave = once(() => {
-      this.#total--;
-      const left = (this.#running.get(account) ?? 1) - 1;
-      if (left === 0) this.#running.delete(account);
-      else this.#running.set(account, left);
-    });
-    return { outcome: 'admitted', leave };
+    if (perAccount > 0 && this.#running.of(account) >= perAccount) return { outcome: 'account' };
+    if (total > 0 && this.#running.total >= total) return { outcome: 'total' };
+    return { outcome: 'admitted', leave: this.#running.enter(account) };
   }
 }

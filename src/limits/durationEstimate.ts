@@ -6,7 +6,7 @@ type Encoding = keyof typeof encodingGuess;
 
 /**
  * Milliseconds that decoding a megapixel takes at first: one of noise, measured on two cores, and what others leave of them;
- * assumed for TIFF, GIF and JPEG XL.
+ * assumed for TIFF and GIF.
  */
 const decodingGuess = {
   'jpeg source': 12,
@@ -17,7 +17,6 @@ const decodingGuess = {
   'heic source': 200,
   'tiff source': 12,
   'gif source': 12,
-  'jxl source': 110,
 } as const;
 
 /** An image that a job decodes. */

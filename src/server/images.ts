@@ -1,33 +1,21 @@
 import type { CutoutConfig } from '../config/cutout.ts';
 import { UserError } from '../errors.ts';
 import { NoThreadError } from '../image/errors.ts';
-import { configureLibvips, isReadable, tryLibvips } from '../image/libvips.ts';
+import { configureLibvips, tryLibvips } from '../image/libvips.ts';
 import { contractLimits, optionalFormats, type ProbeLimits } from '../image/types.ts';
 
 /**
  * Limits of the images that may be sent: the contract's formats and those that the operator enables. Blocks
- * all other loaders of libvips. Throws UserError for a format that this installation cannot read.
+ * all other loaders of libvips.
  */
 export function configureImages({ inputFormats }: Pick<CutoutConfig, 'inputFormats'>): ProbeLimits {
-  const unavailable = inputFormats.filter((format) => !isReadable(format));
-  if (unavailable.length > 0)
-    throw new UserError(
-      `CUTOUT_INPUT_FORMATS names ${unavailable.join(', ')}, which the libvips of this installation cannot read.`,
-    );
   const formats = [...contractLimits.formats, ...inputFormats];
   configureLibvips({ formats });
   return { ...contractLimits, formats };
 }
 
-/** Limits of local files: every format that can be read here. */
-export function configureLocalImages(): ProbeLimits {
-  const { formats } = configureImages({ inputFormats: optionalFormats.filter(isReadable) });
-  return {
-    ...contractLimits,
-    formats,
-    unavailable: optionalFormats.filter((format) => !isReadable(format)),
-  };
-}
+/** Limits of local files: every format that can be read. */
+export const configureLocalImages = (): ProbeLimits => configureImages({ inputFormats: optionalFormats });
 
 /** Throws UserError where the system does not start the threads that images need. */
 export async function assertImageThreads(): Promise<void> {

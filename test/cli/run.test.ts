@@ -104,7 +104,7 @@ test.serial('--mask says where the subject is, of one image', async (t) => {
   t.is(missing.stderr, 'cutout: The mask none.png cannot be read: There is no such file.\n');
 });
 
-test.serial('files of every type are read, and JPEG XL is named as what cannot be', async (t) => {
+test.serial('files of every type are read, and JPEG XL is named as a type that is not', async (t) => {
   const gif = await sharp(await scene())
     .gif()
     .toBuffer();
@@ -126,10 +126,7 @@ test.serial('files of every type are read, and JPEG XL is named as what cannot b
     ['out/a.avif', 'out/b.avif', 'out/c.avif', 'out/d.avif'],
     stderr,
   );
-  t.regex(
-    stderr,
-    /e\.jxl +Invalid file type: .* received jxl, which the libvips of this installation cannot read/,
-  );
+  t.regex(stderr, /e\.jxl +Invalid file type: .* received jxl/);
 });
 
 test.serial('--lossless is for WebP', async (t) => {

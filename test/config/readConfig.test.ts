@@ -374,15 +374,17 @@ for (const [what, more, said] of [
     t.regex(error?.message ?? '', said);
   });
 
-for (const removed of ['CUTOUT_BATCH_DELAY', 'CUTOUT_IMPROVE_DIR'])
+for (const removed of [
+  'CUTOUT_BATCH_DELAY',
+  'CUTOUT_IMPROVE_DIR',
+  'CUTOUT_SESSION_IDLE',
+  'CUTOUT_SESSION_MAX',
+  'CUTOUT_RUNTIMES_DIR',
+  'CUTOUT_STRIPE_SUCCESS_URL',
+  'CUTOUT_STRIPE_CANCEL_URL',
+])
   test(`a setting that was removed ends the start: ${removed}`, (t) => {
     t.throws(() => loadConfig({ [removed]: '/srv' }), {
       message: `${removed} is not a setting of Cutout. \`cutout config\` lists all of them.`,
     });
   });
-
-test('a setting that became a constant says what there is instead', (t) => {
-  t.throws(() => loadConfig({ CUTOUT_SESSION_MAX: '60' }), {
-    message: 'CUTOUT_SESSION_MAX is not a setting of Cutout any more. Sessions end after twelve hours.',
-  });
-});

@@ -18,8 +18,6 @@ const checks: Readonly<Record<InputFormat, Check>> = {
   heic: checkHeif,
   tiff: checkTiff,
   gif: checkGif,
-  // A bare code stream has no boxes.
-  jxl: (file) => (file[0] === 0xff ? undefined : checkHeif(file)),
 };
 
 /** Rejects with ImageError `failed_to_read_image` for a file of too many parts, before any decoder sees it. */

@@ -73,7 +73,7 @@ class Walk {
 }
 
 /**
- * Throws ImageError for an AVIF, HEIC or JPEG XL of too many boxes, items or extents (ISO/IEC 14496-12): libheif stores a record of
+ * Throws ImageError for an AVIF or HEIC of too many boxes, items or extents (ISO/IEC 14496-12): libheif stores a record of
  * each. What the pixels are coded in (`mdat`) is not looked at.
  */
 export function checkHeif(file: Uint8Array): void {
