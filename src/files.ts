@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { access, link, open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 
-/** The code of a system error. */
 export const codeOf = (error: unknown): string | undefined =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 

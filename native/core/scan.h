@@ -8,7 +8,6 @@ namespace cutout {
 /// Whether no value is infinite or NaN. Any size; runs on the calling thread.
 bool all_finite(std::span<const float> values);
 
-/// Alphas of a run of pixels.
 struct AlphaRun {
   std::uint32_t any = 0;    // OR of the alphas
   std::uint32_t all = 255;  // AND of the alphas

@@ -89,7 +89,6 @@ class BatchQueue {
   Cancelled cancel(std::uint64_t id);
   /// Starts a batch of the idle device, or says when to ask again.
   Step next(Clock::time_point now);
-  /// The batch has ended.
   Ended finish();
   /// The batch has ended without a result: its members wait again, with their arrival and deadline.
   /// Hands back those that were cancelled.

@@ -21,7 +21,6 @@ namespace cutout {
 inline constexpr std::array kWaitBoundsMs{0.5,  1.0,  2.0,   4.0,   8.0,   16.0,
                                           32.0, 64.0, 128.0, 256.0, 512.0, 1024.0};
 
-/// What one device has done.
 struct DeviceWork {
   /// Batches by the number of their members; index 0 is unused.
   std::vector<std::uint64_t> batches;

@@ -2,7 +2,6 @@ import * as openid from 'openid-client';
 import { type OperatorRules, type Vouched, vouchedBy } from './operators.ts';
 import { type Person, ProviderDown, SignInRefused } from './signIns.ts';
 
-/** A provider as configured by the operator. */
 export interface ProviderOptions extends OperatorRules {
   /** Part of the URL of its sign-in: 1, 2, … */
   readonly id: string;

@@ -45,11 +45,9 @@ interface Booked {
   readonly amount: QuarterCredits;
 }
 
-/** An answer that is in the ledger. */
 interface AnswerState {
   readonly answer: string;
   readonly accountId: string;
-  /** The charge that it carries. */
   charge: number | undefined;
 }
 
@@ -71,7 +69,6 @@ export class Ledger extends Postings implements Reservations {
   readonly #node: string | null;
   readonly #onError: (error: unknown) => void;
   readonly #retries: RetryQueue;
-  /** Valid charges, by number. */
   readonly #validCharges: QueryCache<true>;
 
   constructor(database: Database, { billing, now, node, onError = fail }: LedgerOptions) {

@@ -24,7 +24,6 @@ import type { Payment, Reservation, ReserveRequest, Settlement } from './types.t
  * refunded is valid.
  */
 
-/** A row of the table `answer`. */
 interface AnswerRow {
   readonly id: string;
   readonly reservationId: number | null;
@@ -38,13 +37,11 @@ interface ValidCharge {
   readonly tier: Tier;
 }
 
-/** A reserve entry. */
 interface ReserveEntry {
   readonly id: number;
   readonly payment: Payment;
   readonly amount: QuarterCredits;
   readonly at: number;
-  /** The charge that it repeats. */
   readonly repeatOf: number | null;
 }
 
@@ -207,13 +204,11 @@ export async function refund(
   return refundCharge(transaction, reserved, note);
 }
 
-/** An answer in progress. */
 export interface OpenAnswer {
   readonly id: string;
   readonly accountId: string;
 }
 
-/** Answers that expired by `at`. */
 export const expired = (sql: Sql, at: number): Promise<OpenAnswer[]> =>
   sql.all('SELECT id, account_id AS "accountId" FROM answer WHERE expires_at <= @at ORDER BY id', { at });
 

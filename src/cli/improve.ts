@@ -17,7 +17,6 @@ interface OpenImages {
 }
 
 interface ImproveCommandDependencies {
-  /** Opens the images for one command. */
   readonly open: () => Promise<OpenImages>;
   readonly out: { write(text: string): unknown };
 }

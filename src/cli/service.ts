@@ -6,7 +6,6 @@ export interface Service {
   /** Its `removebg`. */
   readonly endpoint: URL;
   readonly key: string;
-  /** The variable that has the key. */
   readonly variable: string;
 }
 

@@ -3,7 +3,6 @@ import type { QuarterCredits } from '../billing/price.ts';
 import { type CommandContext, inTransaction } from './command.ts';
 import { postCredits } from './credits.ts';
 
-/** Creates an account. */
 export const createAccount = (context: CommandContext, name: string): Promise<Account> =>
   inTransaction(context, async ({ stores, record }) => {
     const account = await stores.accounts.create(name);

@@ -15,7 +15,6 @@ export interface CommandContext {
   readonly actor: Actor;
 }
 
-/** The context of a command within its transaction. */
 interface CommandTransaction extends CommandContext {
   readonly stores: StoresTransaction;
   /** Writes an audit event of the actor. */

@@ -26,7 +26,6 @@ export const signIn = (
     signUpCredits,
   }: {
     readonly person: Person;
-    /** The provider's name. */
     readonly provider: string;
     readonly signUpCredits: QuarterCredits;
   },

@@ -88,7 +88,6 @@ export class SubjectSelection {
     return this.#selector.ready(signal);
   }
 
-  /** Bytes of all that is cached. */
   get bytes(): number {
     return this.#embeddings.bytes + this.#masks.bytes + this.outputs.bytes;
   }

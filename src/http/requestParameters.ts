@@ -8,7 +8,6 @@ import type { Context } from './context.ts';
 export const inPath = (ctx: Context, name: string): string =>
   String((ctx as Context & { params: Readonly<Record<string, string>> }).params[name] ?? '');
 
-/** Text fields of the body. */
 export const inBody = (ctx: Context): object => Object.fromEntries(ctx.state.form?.text ?? []);
 
 export const text = (length: number) => z.string().min(1).max(length);

@@ -56,7 +56,6 @@ export function ignoredFields(names: Iterable<string>): string | undefined {
   return [...all.slice(0, maxNames).map(escaped), ...more].join(', ');
 }
 
-/** A field as a body has it. */
 export interface GivenField {
   readonly name: string;
   /** Text, or any value of JSON. */

@@ -162,7 +162,6 @@ async function cachedOrMade<T>(
   }
 }
 
-/** The first handle to a new result. */
 function firstHandle<T>(result: SharedResult<T>): ResultHandle<T> {
   const handle = result.handle();
   if (!handle) throw new Error('A new result is void.');

@@ -16,7 +16,6 @@ export interface ChargeHandle {
   release(): Promise<void>;
 }
 
-/** A result that was charged. */
 export interface Charged<T> {
   readonly value: T;
   readonly chargeHandle: ChargeHandle;
@@ -102,7 +101,6 @@ export class ResultHandle<T> {
     return this.#result.value;
   }
 
-  /** The result, for caching. */
   get result(): SharedResult<T> {
     return this.#result;
   }

@@ -113,7 +113,6 @@ function zipResult(colorJpg: Uint8Array, alphaPng: Uint8Array): Buffer {
   return Buffer.from(zip.buffer, zip.byteOffset, zip.byteLength);
 }
 
-/** The encoders of a raster, by format. */
 function encodersOf(
   { data, width, height }: Raster,
   options: EncodeOptions,

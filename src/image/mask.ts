@@ -60,7 +60,6 @@ export const hasShapeOf = (image: Dimensions, mask: Dimensions): boolean =>
 /** Longest side in pixels at which a mask is used; larger ones are reduced to it. */
 const longestSide = 2048;
 
-/** The size at which a mask is decoded. */
 export function maskSize({ width, height }: Dimensions): Dimensions {
   const scale = Math.min(1, longestSide / Math.max(width, height));
   const side = (full: number) => Math.max(1, Math.round(full * scale));

@@ -115,7 +115,6 @@ export function rgbProfile(gamut: Gamut, transfer: Transfer): Buffer | undefined
   ]);
 }
 
-/** A profile of gray values. */
 export const grayProfile = (transfer: Transfer): Buffer =>
   profile('GRAY', [
     ['wtpt', xyzTag(d50)],

@@ -343,7 +343,6 @@ export class FairScheduler {
     }
   }
 
-  /** The job to run next, and its account. */
   #select(): readonly [Account, WaitingJob] | undefined {
     let next: readonly [Account, WaitingJob] | undefined;
     for (const account of this.#accounts.values()) {

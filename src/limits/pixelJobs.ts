@@ -35,7 +35,6 @@ export class PixelJobs {
     return this.#overdue.size;
   }
 
-  /** Whether a job of the account is overdue. */
   isOverdue(account: string): boolean {
     return [...this.#overdue.values()].includes(account);
   }

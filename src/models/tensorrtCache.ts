@@ -24,7 +24,6 @@ export interface TensorrtCacheKey {
   readonly gpu: Pick<Gpu, 'name' | 'computeCapability' | 'driver' | 'cuda' | 'tensorrt'>;
 }
 
-/** Returns the name of the folder of an engine. */
 export function engineFolderName({ network, fp16, onnxruntime, gpu }: TensorrtCacheKey): string {
   const { name, computeCapability, driver, cuda, tensorrt } = gpu;
   const format = fp16 ? 'fp16' : 'fp32';

@@ -62,13 +62,11 @@ export interface RequestAttributes {
   replayed?: boolean;
   /** The result was made by another request, whose attributes say what that took: input, type, runs. */
   shared?: boolean;
-  /** Runs of the network. */
   runs?: number;
   /** What came of the second network's look at the image; `none`: it was not asked. */
   second?: 'none' | 'declined' | 'taken';
   /** The chance that a person has to look at the result, as in `X-Uncertainty-Score`. */
   uncertainty?: number;
-  /** Id of its trace, if it has one. */
   trace?: string;
   /** Code of the error that was answered, the reason of a refusal, and the detail. */
   error?: string;

@@ -4,7 +4,6 @@ import { fileURLToPath } from 'node:url';
 
 // This file runs as build/ts/src/server/installation.js.
 
-/** Folder of the built pages. */
 export const pagesFolder = fileURLToPath(new URL('../../../web', import.meta.url));
 
 const root = new URL('../../../../', import.meta.url);

@@ -77,7 +77,6 @@ interface MeteredCutoutParts {
   readonly scheduler: FairScheduler;
   readonly pixelJobs: PixelJobs;
   readonly downloadsFor: DownloadsFor;
-  /** Limits of the images that may be sent. */
   readonly limits: ProbeLimits;
   /** Estimated durations; default: learnt from the warm-up and from completed work. */
   readonly estimate: DurationEstimate | undefined;

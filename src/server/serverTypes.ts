@@ -59,7 +59,6 @@ export interface Foundation {
   readonly observation: Observation;
   readonly purchases: Purchases | undefined;
   readonly console: OpenedConsole;
-  /** Limits of the images that may be sent. */
   readonly images: ProbeLimits;
   readonly limits: Limits;
 }

@@ -67,7 +67,6 @@ export class ImproveTable {
     });
   }
 
-  /** Number of the account's rows since then. */
   countSince(accountId: string, since: number): Promise<number> {
     return count(this.#sql, accountId, since);
   }

@@ -43,7 +43,6 @@ struct Advance : OnTiles {
   }
 };
 
-/// The next direction of active tiles.
 struct NextDirection {
   DeblurPlanes planes;
 

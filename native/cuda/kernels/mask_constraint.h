@@ -29,7 +29,6 @@ struct RowSums {
   int out;
 };
 
-/// An output, its mask and its blocks.
 struct MaskedOutput {
   float* p;
   int width;

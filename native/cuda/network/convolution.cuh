@@ -113,7 +113,6 @@ struct StageCopies {
   __device__ __forceinline__ const __half* maps() const {
     return static_cast<const __half*>(what.input.data);
   }
-  /// Weights of an output.
   __device__ __forceinline__ int row_weights() const {
     return what.window.height * what.window.width * what.input.channels;
   }

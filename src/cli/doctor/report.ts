@@ -142,7 +142,6 @@ const installTable = (findings: readonly Finding[]): string =>
     ]),
   );
 
-/** The report for a person. */
 export function describe(report: Report): string {
   const { measured, install, warnings, problems } = report;
   const built = report.commit === null ? '' : ` (${report.commit})`;

@@ -168,7 +168,6 @@ export async function writeReport(file: string, outcomes: readonly Outcome[]): P
   });
 }
 
-/** The error in one sentence. */
 export function reasonOf(error: unknown): string {
   if (error instanceof UserError) return error.message;
   if (error instanceof AppError && error.status < 500)

@@ -26,7 +26,6 @@ const resultSuffix = '-cutout';
 const extensionsFor = (format: RunFormat): readonly string[] =>
   format === 'auto' ? ['.png', '.jpg'] : [`.${format}`];
 
-/** The formats of results by their types. */
 const formats: ReadonlyMap<string, string> = new Map(
   Object.entries(contentTypes).map(([format, type]) => [type, format]),
 );

@@ -268,7 +268,6 @@ function boundaryOf(req: IncomingMessage): string {
   return boundary;
 }
 
-/** The parser of one form, fed with what arrives. */
 class FormParser {
   readonly #parser: Dicer;
   readonly #parts: Parts;

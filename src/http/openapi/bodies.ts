@@ -150,7 +150,6 @@ function schemaOf(name: string, field: RouteField, ofOption: (option: Option<unk
   return schema;
 }
 
-/** Describes the bodies of a route by its fields. */
 function bodiesOf(fields: RouteFields): Bodies {
   const all = [...fields];
   const texts = all.filter(([, { file }]) => !file);

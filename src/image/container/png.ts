@@ -65,7 +65,6 @@ export function findChunk(bytes: Buffer, wanted: string): PngChunk | undefined {
   return undefined;
 }
 
-/** The chunks before the image data. */
 export function* chunksBeforeData(bytes: Buffer): Generator<PngChunk> {
   for (const chunk of pngChunks(bytes)) {
     if (chunk.type === 'IDAT') return;

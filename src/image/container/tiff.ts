@@ -65,7 +65,6 @@ interface Tag {
   readonly bytes: number;
   /** The first of its values. */
   readonly value: number;
-  /** The sum of its values. */
   readonly sum: () => number;
 }
 

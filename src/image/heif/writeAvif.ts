@@ -38,7 +38,6 @@ function itemOf(avif: Buffer, isAlpha: boolean): Item {
 /** The image that an AVIF shows. */
 export const colourItem = (avif: Buffer): Item => itemOf(avif, false);
 
-/** The alpha of an AVIF. */
 export const alphaItem = (avif: Buffer): Item => itemOf(avif, true);
 
 /** Properties that describe the coded image; without those that this module writes itself. */

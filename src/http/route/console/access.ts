@@ -48,7 +48,6 @@ export function sessionOf(ctx: Context): Session {
   return session;
 }
 
-/** The account that is signed in. */
 export const accountIdOf = (ctx: Context): string => sessionOf(ctx).accountId;
 
 /** The signed-in account as actor of commands and audit events. */

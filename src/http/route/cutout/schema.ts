@@ -148,7 +148,6 @@ export const cutoutOptions = {
   }),
 } as const;
 
-/** Every field of the route. */
 export const cutoutFields: RouteFields = new Map<string, RouteField>([
   ...sourceFields,
   ...Object.entries(cutoutOptions),

@@ -6,7 +6,6 @@ import { parseSource, sourceFields } from '../../imageSourceFields.ts';
 import type { RouteFields } from '../../routeFields.ts';
 import type { Route } from '../../router.ts';
 
-/** Every field of the route. */
 export const improveFields: RouteFields = new Map([...sourceFields, ['image_filename', {}], ['tag', {}]]);
 
 /** The last part of a URL's path; undefined if it has none. */
