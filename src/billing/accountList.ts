@@ -2,7 +2,7 @@ import type { Account } from '../accounts/accounts.ts';
 import { accountColumns } from '../store/accountRow.ts';
 import type { Sql } from '../store/database.ts';
 import { cursorValues, type TimedPage } from '../store/page.ts';
-import { usedInMonth } from './freePreviews.ts';
+import { usedInMonth } from './freePreviewUse.ts';
 import type { Balance } from './types.ts';
 
 /** An account with its balance. */

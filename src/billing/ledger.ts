@@ -19,7 +19,7 @@ import {
   type UsageRow,
   usage,
 } from './entries.ts';
-import { freeUse, monthOf, usedInMonth } from './freePreviews.ts';
+import { freeUse, monthOf, usedInMonth } from './freePreviewUse.ts';
 import { LedgerTransaction } from './ledgerTransaction.ts';
 import { Postings } from './postings.ts';
 import type { BillingOptions, QuarterCredits, Tier } from './price.ts';

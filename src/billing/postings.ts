@@ -2,7 +2,7 @@ import type { Now } from '../store/clock.ts';
 import type { Sql } from '../store/database.ts';
 import { StoreError } from '../store/error.ts';
 import type { EntryKind } from './entries.ts';
-import { ofOwner } from './freePreviews.ts';
+import { ofOwner } from './freePreviewUse.ts';
 import { LedgerTransaction } from './ledgerTransaction.ts';
 import type { QuarterCredits } from './price.ts';
 import * as transitions from './settlement.ts';

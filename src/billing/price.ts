@@ -1,3 +1,5 @@
+import { type FreePreviews, standardFreePreviews } from './freePreviews.ts';
+
 declare const quarterCredits: unique symbol;
 
 /** An integer number of quarter credits: 4 are 1 credit. */
@@ -51,12 +53,7 @@ export const priceOfZero = 'price 0';
 
 export interface BillingOptions {
   readonly prices: PriceList;
-  readonly freePreviews: {
-    /** Free previews per UTC calendar month; 0: none. */
-    readonly perMonth: number;
-    /** The maximum number of them on one UTC day; 0: no daily limit. */
-    readonly perDay: number;
-  };
+  readonly freePreviews: FreePreviews;
   /** Lifetime of a reservation. Longer than any request may take. */
   readonly reservationSeconds: number;
 }
@@ -64,6 +61,6 @@ export interface BillingOptions {
 /** The prices of the contract (section 8), which are the defaults of the settings. */
 export const standardBilling: BillingOptions = {
   prices: { preview: credits(0.25), full: credits(1) },
-  freePreviews: { perMonth: 50, perDay: 10 },
+  freePreviews: standardFreePreviews,
   reservationSeconds: 900,
 };

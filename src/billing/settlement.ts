@@ -2,7 +2,7 @@ import { findCharge, type Repeatable, rememberCharge } from '../idempotency/char
 import type { Sql } from '../store/database.ts';
 import { StoreError } from '../store/error.ts';
 import { dayOf, type EntryKind } from './entries.ts';
-import { freeUse, monthOf, returnFreePreview, useFreePreview } from './freePreviews.ts';
+import { freeUse, monthOf, returnFreePreview, useFreePreview } from './freePreviewUse.ts';
 import { insufficientCredits } from './insufficientCredits.ts';
 import type { LedgerTransaction, NewEntry } from './ledgerTransaction.ts';
 import { type BillingOptions, priceOfZero, type QuarterCredits, quarters, type Tier } from './price.ts';

@@ -2,6 +2,7 @@ import sharp from 'sharp';
 import { forConversion } from './embeddedProfile.ts';
 import { decodeHeif, isHeif } from './heif/decodeHeif.ts';
 import { decodePixels } from './job.ts';
+import { openUpright } from './orientation.ts';
 import { fromSrgb, toSrgb } from './profileConversion.ts';
 import type { Dimensions, JobLimits, Probe, Raster } from './types.ts';
 
@@ -35,12 +36,11 @@ export async function decodeCover(
   const same = icc !== undefined && probe.icc !== undefined && Buffer.compare(icc, probe.icc) === 0;
   const decoded = isHeif(probe.format) ? await decodeHeif(bytes, probe, probe, jobLimits) : undefined;
   if (decoded && probe.icc && !same) await toSrgb(probe.icc)?.raster(decoded, jobLimits.signal);
-  const limitInputPixels = probe.width * probe.height;
   const file = forConversion(bytes, probe);
   const open = () => {
     const source = decoded
       ? sharp(decoded.data, { raw: { width: decoded.width, height: decoded.height, channels: 4 } })
-      : sharp(file.bytes, { limitInputPixels, autoOrient: true, ignoreIcc: same || file.ignoreIcc });
+      : openUpright(file.bytes, probe, { ignoreIcc: same || file.ignoreIcc });
     // sharp turns after scaling, the whole image in memory. With a part cut out it turns before both, so what is not
     // seen is never enlarged.
     const scale = Math.max(width / probe.width, height / probe.height);

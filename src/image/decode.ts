@@ -6,6 +6,7 @@ import { forConversion } from './embeddedProfile.ts';
 import { decodeHeif, heifBytes, isHeif } from './heif/decodeHeif.ts';
 import { decodePixels } from './job.ts';
 import { displayP3, rgbProfile, srgbTransfer } from './matrixProfile.ts';
+import { openUpright } from './orientation.ts';
 import { toSrgb } from './profileConversion.ts';
 import type { Dimensions, InputFormat, JobLimits, Probe, Raster } from './types.ts';
 
@@ -31,11 +32,9 @@ export function openImage(bytes: Uint8Array, probe: Omit<Probe, 'icc'>, target: 
   const source = probe.convertsProfile
     ? forConversion(bytes, probe)
     : { bytes: forDecoder(bytes, probe.format), ignoreIcc: true };
-  let image = sharp(source.bytes, {
+  let image = openUpright(source.bytes, probe, {
     // Truncated files fail either way; `warning` also refuses JPEGs with too little data for their header.
     failOn: probe.format === 'jpeg' && hasHarmlessFaults(bytes) ? 'error' : 'warning',
-    limitInputPixels: probe.width * probe.height,
-    autoOrient: true,
     ignoreIcc: source.ignoreIcc,
   });
   // libvips reads profiles of 8-bit gray, but not of 16-bit gray.

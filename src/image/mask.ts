@@ -2,6 +2,7 @@ import sharp, { type Sharp } from 'sharp';
 import { forConversion } from './embeddedProfile.ts';
 import { decodeHeif, isHeif } from './heif/decodeHeif.ts';
 import { decodePixels } from './job.ts';
+import { openUpright } from './orientation.ts';
 import type { Dimensions, JobLimits, Probe } from './types.ts';
 
 /** One byte for each pixel, upright, row-major without padding. */
@@ -18,7 +19,7 @@ async function openMask(bytes: Uint8Array, probe: Probe, jobLimits: JobLimits): 
     return () => sharp(data, { raw: { width, height, channels: 4 } });
   }
   const { bytes: file, ignoreIcc } = forConversion(bytes, probe);
-  return () => sharp(file, { limitInputPixels: probe.width * probe.height, autoOrient: true, ignoreIcc });
+  return () => openUpright(file, probe, { ignoreIcc });
 }
 
 /**

@@ -14,6 +14,7 @@ import {
 } from './errors.ts';
 import { usableRgbProfile } from './fileMetadata.ts';
 import { checkAvif, readHeicHeader } from './heif/heicHeader.ts';
+import { uprightOf } from './orientation.ts';
 import { isInputFormat, sniff } from './sniff.ts';
 import type { InputFormat, JobLimits, Probe, ProbeLimits } from './types.ts';
 
@@ -95,8 +96,8 @@ export async function probe(
   } finally {
     ended?.();
   }
-  const { width, height } = metadata.autoOrient;
-  assertDimensions({ width, height }, limits);
+  const upright = uprightOf(metadata);
+  assertDimensions(upright, limits);
 
   const kind = colour(metadata);
   const becomesSrgb = kind === 'cmyk' || kind === 'gray' || statesColour(bytes, format);
@@ -105,9 +106,7 @@ export async function probe(
   const density = readDensity(needed, format, metadata.exif);
   return {
     format,
-    width,
-    height,
-    orientation: metadata.orientation ?? 1,
+    ...upright,
     colour: kind,
     depth: metadata.depth === 'uchar' ? 8 : 16,
     hasAlpha: metadata.hasAlpha,

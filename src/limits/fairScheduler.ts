@@ -1,4 +1,5 @@
 import type { MemoryBudget } from './memoryBudget.ts';
+import { type Busy, busyFor } from './retryAfter.ts';
 
 export interface FairSchedulerOptions {
   /** Jobs that run at the same time. */
@@ -20,14 +21,6 @@ export interface Job {
   readonly heavy: boolean;
   /** Time by which it must be done, as `now` counts; Infinity: none. */
   readonly deadline: number;
-}
-
-/** The wait would exceed the bound, or did so, or the job its deadline. */
-export interface Busy {
-  readonly outcome: 'busy';
-  readonly why: 'queue' | 'deadline';
-  /** Whole seconds, 1 to 60. */
-  readonly retryAfter: number;
 }
 
 export type FairSchedulerOutcome =
@@ -391,9 +384,3 @@ export class FairScheduler {
     };
   }
 }
-
-const busyFor = (waitMs: number, why: Busy['why']): Busy => ({
-  outcome: 'busy',
-  retryAfter: Math.min(60, Math.max(1, Math.ceil(waitMs / 1000))),
-  why,
-});

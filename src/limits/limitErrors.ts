@@ -1,6 +1,6 @@
 import { type AppError, fail, type Reason } from '../errors.ts';
-import type { Busy } from './fairScheduler.ts';
 import type { RateState } from './rate.ts';
+import { type Busy, memoryRetrySeconds } from './retryAfter.ts';
 
 /** 429 of a limit that has no window. `retryAfter` in whole seconds. */
 export const limitReached = (
@@ -36,9 +36,6 @@ export const overloaded = ({ why, retryAfter }: Busy): AppError =>
         : 'The server is too busy to answer this request within its time limit. Try again.',
     retryAfter,
   });
-
-/** Seconds after which a request refused for memory may try again: by then another upload may have freed some. */
-const memoryRetrySeconds = 2;
 
 /** 503 without memory for a body or a download. */
 export const outOfMemory = (cause?: unknown): AppError =>
