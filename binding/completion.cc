@@ -3,7 +3,7 @@
 #include <exception>
 #include <new>
 
-#include "error.h"
+#include "results.h"
 
 namespace cutout::binding {
 

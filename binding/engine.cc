@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "error.h"
+#include "results.h"
 
 namespace cutout::binding {
 

@@ -1,6 +1,7 @@
 #include "results.h"
 
 #include <array>
+#include <iterator>
 #include <limits>
 #include <memory>
 
@@ -49,6 +50,14 @@ Napi::Value device_stats(Napi::Env env, const Engine& engine, std::size_t device
                    "batches", array_of(env, work.batches), "waits", waits, "waitedMs",
                    work.waited_ms, "memoryBytes", reserved, "memoryLimitBytes", limit);
 }
+
+/// The names of the codes of core/status.h, in their order; making an error does not allocate.
+constexpr const char* kNames[] = {
+    "ENGINE_INTERNAL",      "ENGINE_BAD_INPUT", "ENGINE_QUEUE_FULL", "ENGINE_CANCELLED",
+    "ENGINE_DEADLINE",      "ENGINE_CLOSED",    "ENGINE_MODEL",      "ENGINE_RUNTIME",
+    "ENGINE_PROVIDER",      "ENGINE_DRIVER",    "ENGINE_DEVICE",     "ENGINE_DEVICE_MEMORY",
+    "ENGINE_OUT_OF_MEMORY", "ENGINE_INTERNAL"};
+static_assert(std::size(kNames) == static_cast<std::size_t>(Code::kInternal) + 1);
 
 }  // namespace
 
@@ -141,6 +150,12 @@ Napi::Value to_js(Napi::Env env, Engine& engine) {
   return object_of(env, "queued", stats.queued, "running", stats.running, "done", stats.done,
                    "failed", stats.failed, "cancelled", stats.cancelled, "keptBytes",
                    ort::kept_bytes(), "opening", opening, "devices", devices);
+}
+
+Napi::Error make_error(Napi::Env env, const Status& status) {
+  Napi::Error error = Napi::Error::New(env, status.message());
+  error.Set("code", Napi::String::New(env, kNames[static_cast<std::size_t>(status.code())]));
+  return error;
 }
 
 }  // namespace cutout::binding

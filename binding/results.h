@@ -10,12 +10,15 @@
 #include <variant>
 #include <vector>
 
+#include "core/status.h"
 #include "ort/runtime_log.h"
 #include "pipeline/engine.h"
 
-/// Converts the structs of native/ to the objects of src/engine/types.ts. Large values are moved
-/// out of a result. JS thread only.
 namespace cutout::binding {
+
+/// An Error with the status' message and its EngineCode (src/engine/types.ts) as `code`. JS thread
+/// only.
+Napi::Error make_error(Napi::Env env, const Status& status);
 
 template <typename T>
   requires std::is_arithmetic_v<T>

@@ -11,7 +11,6 @@ namespace cutout {
 
 using Clock = std::chrono::steady_clock;
 
-/// Milliseconds between two points in time.
 inline double milliseconds(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
 }

@@ -6,7 +6,7 @@
 
 #include "core/simd.h"
 
-/// One source for two executors: cuda_executor.h launches kernels on a GPU, and that of the tests
+/// One source for two executors: library.cu launches kernels on a GPU, and that of the tests
 /// (test/stress/cuda/host_executor.h) runs the same blocks, phases and threads in loops. A kernel
 /// is a struct of plain values and pointers:
 ///

@@ -9,7 +9,6 @@
 #include "cuda/kernels/local_model.h"
 #include "cuda/kernels/mask_constraint.h"
 #include "cuda/kernels/probability.h"
-#include "cuda/kernels/resize_plane.h"
 #include "cuda/kernels/summary.h"
 #include "cuda/kernels/uncertainty.h"
 #include "cuda/table.h"

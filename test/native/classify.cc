@@ -1,5 +1,4 @@
 #include "classify/features.h"
-#include "classify/pool.h"
 #include "classify/statistics.h"
 #include "images.h"
 #include "registry.h"

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "classify/pool.h"
+#include "classify/features.h"
 #include "classify/statistics.h"
 
 namespace cutout::test {

@@ -27,7 +27,7 @@
 #include "classify/features.h"
 #include "classify/statistics.h"
 #include "classify/subject_head.h"
-#include "core/region.h"
+#include "core/large_memory.h"
 #include "image/network_input.h"
 #include "image/resample.h"
 #include "matte/component_filter.h"

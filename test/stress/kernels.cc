@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "classify/features.h"
-#include "classify/pool.h"
+#include "classify/features.h"
 #include "core/cancel.h"
 #include "image/enlarge.h"
 #include "image/network_input.h"

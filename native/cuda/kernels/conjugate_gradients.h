@@ -4,7 +4,7 @@
 
 namespace cutout::cuda {
 
-// The steps of matte/conjugate_gradients.h. Whether they go on is decided on the device: the
+// The steps of minimise in matte/matting_energy.h. Whether they go on is decided on the device: the
 // kernels of steps behind the last one do nothing.
 
 /// A step along the direction; the conditioned residual goes to the product, its sum of products

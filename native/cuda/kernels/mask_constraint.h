@@ -29,6 +29,7 @@ struct RowSums {
   int out;
 };
 
+/// An output, its mask and its blocks.
 struct MaskedOutput {
   float* p;
   int width;
