@@ -25,7 +25,8 @@ const hostile = {
 };
 
 test('tests inherit only the variables that they need', (t) => {
-  const { LD_PRELOAD, MALLOC_ARENA_MAX, UV_THREADPOOL_SIZE, HOME, ...rest } = testEnvironment(hostile);
+  const { LD_PRELOAD, MALLOC_ARENA_MAX, UV_THREADPOOL_SIZE, HOME, NODE_COMPILE_CACHE, ...rest } =
+    testEnvironment(hostile);
   t.deepEqual(rest, {
     PATH: '/usr/bin',
     CUTOUT_TEST_MODELS: '/models',
@@ -36,6 +37,8 @@ test('tests inherit only the variables that they need', (t) => {
     LANG: 'C.UTF-8',
   });
   t.not(HOME, hostile.HOME);
+  t.true(path.isAbsolute(NODE_COMPILE_CACHE));
+  t.false('NODE_COMPILE_CACHE' in testEnvironment({ ...hostile, NODE_V8_COVERAGE: '/coverage' }));
   t.not(LD_PRELOAD, hostile.LD_PRELOAD);
   t.is(Boolean(LD_PRELOAD), !MALLOC_ARENA_MAX);
   t.true(Number(UV_THREADPOOL_SIZE) >= 4);
