@@ -51,9 +51,9 @@ struct MatteResult : JobTimes {
 /// Between two stages is a tensor (core/tensor.h); the kernels are those of the context's backend.
 /// A prediction at a smaller size than usual that is in doubt (matte/uncertainty.h) is discarded,
 /// and the first two stages are passed again at the usual size: the second run waits for a batch
-/// like that of any other job. Where one at the usual size is in doubt and the job has a second
-/// network, that looks at the same image, and its answer is taken as a whole where it is surer
-/// (infer.h): what follows works at that network's size, with its input. Where the subject
+/// like that of any other job. Where one at the usual size needs a second look and the job has a
+/// second network, that looks at the same image, and its answer is taken as a whole where it is
+/// surer (infer.h): what follows works at that network's size, with its input. Where the subject
 /// is to be classified, the detector runs beside the network.
 ///
 /// The token is checked after every step, and on the host by the job's pool (ThreadPool) before
