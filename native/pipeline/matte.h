@@ -26,7 +26,7 @@ struct MatteResult : JobTimes {
   bool pixels_changed = false;
   int runs = 0;  // of the first network: 2 when a smaller input left it in doubt, 0 when the plan
                  // brought its output
-  double uncertainty = 1;  // of the answer, 0..1 (matte/uncertainty.h)
+  double uncertainty = 1;  // of the answer, 0..1 (Inferred)
   SecondLook second_look = SecondLook::kNone;
   std::vector<float> output;  // of the networks, if it is to be kept; then:
   int output_width = 0;
