@@ -11,7 +11,7 @@
 namespace cutout::cuda {
 
 /// Changes with every change of Table or of a type in it.
-inline constexpr int kTableVersion = 9;
+inline constexpr int kTableVersion = 10;
 
 // Memory of these types is the device's.
 

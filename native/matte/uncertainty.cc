@@ -23,31 +23,35 @@ CUTOUT_SIMD void add_blocks(const float* p, std::ptrdiff_t stride, int columns, 
   std::fill_n(least.begin(), columns, INT_MAX);
   int total = 0;
   for (int y = 0; y < rows; ++y, p += stride) {
+    int of_row = 0;
     for (int x = 0; x < columns; ++x) {
       const int steps = probability_steps(p[x]);
       total += steps;
       const int value = variance(steps);
+      of_row += value;
       least[static_cast<std::size_t>(x)] =
           value < least[static_cast<std::size_t>(x)] ? value : least[static_cast<std::size_t>(x)];
     }
+    sums.variance += static_cast<unsigned long long>(of_row);
   }
   sums.probability += static_cast<unsigned long long>(total);
   for (int x = 0; x < columns; x += block) {
     const int end = std::min(columns, x + block);
     const int value = *std::min_element(least.begin() + x, least.begin() + end);
-    sums.variance +=
+    sums.patches +=
         static_cast<unsigned long long>(value) * static_cast<unsigned long long>(rows * (end - x));
   }
 }
 
 }  // namespace
 
-double uncertainty(std::span<const float> p, int width, const Box& area, ThreadPool& pool) {
+Uncertainty uncertainty(std::span<const float> p, int width, const Box& area, ThreadPool& pool) {
   const int height = static_cast<int>(p.size()) / width;
   const int block = uncertainty_block(width, height);
   const int columns = std::max(1, kColumns / block) * block;
   std::atomic<unsigned long long> probability{0};
   std::atomic<unsigned long long> variance{0};
+  std::atomic<unsigned long long> patches{0};
   const int block_rows = (area.height + block - 1) / block;
   pool.parallel_for(
       static_cast<std::size_t>(block_rows), kGrain, [&](std::size_t begin, std::size_t end) {
@@ -63,8 +67,9 @@ double uncertainty(std::span<const float> p, int width, const Box& area, ThreadP
         }
         probability += sums.probability;
         variance += sums.variance;
+        patches += sums.patches;
       });
-  return uncertainty_of({probability, variance});
+  return uncertainty_of({probability, variance, patches});
 }
 
 }  // namespace cutout

@@ -1,22 +1,38 @@
 #pragma once
 
+#include <algorithm>
 #include <span>
 
 #include "core/image_view.h"
 #include "core/thread_pool.h"
+#include "matte/math/uncertainty.h"
 
 namespace cutout {
 
-/// A prediction above this uncertainty is in doubt: it has usually lost its subject or half of it.
-/// One at a smaller size than usual is then made again at the usual size, and one at the usual size
-/// is compared with that of a second network (decision 0273).
+/// A prediction at a smaller size than usual whose patches are unsure above this is in doubt: it
+/// has usually lost its subject or half of it, and is made again at the usual size.
 inline constexpr double kDoubtful = 0.08;
 
-/// How unsure a network is of its prediction for an image, 0 (sure) to 1: the mean of p (1 - p)
-/// over the mean of p, where every block of 4 x 4 network pixels at 1024 x 1024 (as many for each
-/// 256 of the longer side of other sizes, at least 1) counts with its least p (1 - p). So what is
-/// half believed counts over whole patches of the subject, and edges, hair and meshes, which are
-/// narrower than a block, hardly do. 1 where nothing is believed.
+/// Whether a second network is to look too (decision 0273): patches are unsure, and half of what is
+/// unsure at least lies in them, not in edges, hair and meshes.
+inline constexpr double kUnsure = 0.05;
+inline bool needs_second_look(const Uncertainty& first) {
+  return first.patches > kUnsure && first.whole <= 2 * first.patches;
+}
+
+/// Whether the second network's answer is to be taken: it has to be surer, and the more so the
+/// surer the first one is: about a third as unsure at kUnsure, just less from patches of 1 / kSurer
+/// on.
+inline constexpr double kSurer = 7;
+inline bool is_surer(const Uncertainty& second, const Uncertainty& first) {
+  return second.whole < std::min(1.0, kSurer * first.patches) * first.whole;
+}
+
+/// How unsure a network is of its prediction for an image, 0 (sure) to 1. `whole`: the mean of
+/// p (1 - p) over the mean of p. `patches`: the same, where every block of 4 x 4 network pixels at
+/// 1024 x 1024 (as many for each 256 of the longer side of other sizes, at least 1) counts with its
+/// least p (1 - p). So what is half believed counts over whole patches of the subject, and edges,
+/// hair and meshes, which are narrower than a block, hardly do. 1 where nothing is believed.
 ///
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
@@ -25,6 +41,6 @@ inline constexpr double kDoubtful = 0.08;
 /// | values    | 0..1                                                                                   |
 /// | threads   | rows of blocks over the pool; the same result for any number of threads                |
 /// | scratch   | none                                                                                   |
-double uncertainty(std::span<const float> p, int width, const Box& area, ThreadPool& pool);
+Uncertainty uncertainty(std::span<const float> p, int width, const Box& area, ThreadPool& pool);
 
 }  // namespace cutout

@@ -11,6 +11,7 @@
 #include "image/network_input.h"
 #include "matte/guide.h"
 #include "matte/mask_constraint.h"
+#include "matte/math/uncertainty.h"
 #include "matte/pixels.h"
 #include "matte/summary.h"
 #include "pipeline/plan.h"
@@ -122,7 +123,8 @@ class Backend {
   /// kModel when a value is infinite or NaN.
   virtual Status to_probability(const TensorView& values, NetworkOutput output) = 0;
   /// matte/uncertainty.h
-  virtual Status uncertainty(const TensorView& probability, const Box& area, double& value) = 0;
+  virtual Status uncertainty(const TensorView& probability, const Box& area,
+                             Uncertainty& value) = 0;
 
   // solve
 

@@ -103,7 +103,7 @@ class CpuBackend final : public Backend {
     });
     return all_finite ? Status{} : not_finite_output();
   }
-  Status uncertainty(const TensorView& probability, const Box& area, double& value) override {
+  Status uncertainty(const TensorView& probability, const Box& area, Uncertainty& value) override {
     value = cutout::uncertainty(host_floats(probability), probability.width, area, pool_);
     return {};
   }

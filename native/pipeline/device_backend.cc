@@ -295,7 +295,7 @@ class DeviceBackend final : public Backend {
     return not_finite == 0 ? Status{} : not_finite_output();
   }
 
-  Status uncertainty(const TensorView& probability, const Box& area, double& value) override {
+  Status uncertainty(const TensorView& probability, const Box& area, Uncertainty& value) override {
     UncertaintySums sums{};
     DeviceCall call(device_);
     auto* const on_device = call.scratch<UncertaintySums>(1);

@@ -21,7 +21,7 @@ Status run_network(LoadedNetwork& loaded, const NetworkInput& input, bool usual_
 }
 
 Status measure_uncertainty(const StageContext& context, const Prepared& prepared,
-                           const Prediction& answer, double& uncertainty) {
+                           const Prediction& answer, Uncertainty& uncertainty) {
   CUTOUT_RETURN_IF_ERROR(context.backend.uncertainty(
       answer.probability, prediction_area(prepared, answer.probability), uncertainty));
   return context.token.check();
@@ -37,12 +37,12 @@ Status infer(const MatteJob& job, const StageContext& context, const Prepared& p
         context.backend.allocate(1, cached.height, cached.width, inferred.cached));
     answer.probability = inferred.cached.view;
     CUTOUT_RETURN_IF_ERROR(context.backend.upload(cached.values, answer.probability));
-    return measure_uncertainty(context, prepared, answer, inferred.uncertainty);
+    return measure_uncertainty(context, prepared, answer, inferred.first);
   }
   CUTOUT_RETURN_IF_ERROR(run_network(job.network, prepared.spec, prepared.usual_size, context,
                                      answer.probability, inferred.waited));
   ++inferred.runs;
-  return measure_uncertainty(context, prepared, answer, inferred.uncertainty);
+  return measure_uncertainty(context, prepared, answer, inferred.first);
 }
 
 Box prediction_area(const Prepared& prepared, const TensorView& probability) {

@@ -15,7 +15,8 @@ struct Inferred {
   // `cached`.
   Prediction answer;
   Tensor cached;              // the plan's prediction, where that is reused
-  double uncertainty = 1;     // of the answer (matte/uncertainty.h)
+  Uncertainty first;          // how sure the first network is of its answer
+  double uncertainty = 1;     // of `answer`, 0..1; where that is the second network's, of both
   int runs = 0;               // of the first network
   Clock::duration waited{0};  // for batches
 };
@@ -33,7 +34,7 @@ Status run_network(LoadedNetwork& loaded, const NetworkInput& input, bool usual_
 
 /// Measures an answer's uncertainty in what the plan's region of interest depends on.
 Status measure_uncertainty(const StageContext& context, const Prepared& prepared,
-                           const Prediction& answer, double& uncertainty);
+                           const Prediction& answer, Uncertainty& uncertainty);
 
 /// The pixels of a prediction that the plan's region of interest depends on.
 Box prediction_area(const Prepared& prepared, const TensorView& probability);

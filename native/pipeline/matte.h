@@ -26,7 +26,7 @@ struct MatteResult : JobTimes {
   bool pixels_changed = false;
   int runs = 0;  // of the first network: 2 when a smaller input left it in doubt, 0 when the plan
                  // brought its output
-  double uncertainty = 1;  // of the answer, 0..1 (matte/uncertainty.h)
+  double uncertainty = 1;  // of the answer, 0..1 (Inferred)
   SecondLook second_look = SecondLook::kNone;
   std::vector<float> output;  // of the networks, if it is to be kept; then:
   int output_width = 0;
@@ -51,9 +51,9 @@ struct MatteResult : JobTimes {
 /// Between two stages is a tensor (core/tensor.h); the kernels are those of the context's backend.
 /// A prediction at a smaller size than usual that is in doubt (matte/uncertainty.h) is discarded,
 /// and the first two stages are passed again at the usual size: the second run waits for a batch
-/// like that of any other job. Where one at the usual size is in doubt and the job has a second
-/// network, that looks at the same image, and its answer is taken as a whole where it is surer
-/// (infer.h): what follows works at that network's size, with its input. Where the subject
+/// like that of any other job. Where one at the usual size needs a second look and the job has a
+/// second network, that looks at the same image, and its answer is taken as a whole where it is
+/// surer (infer.h): what follows works at that network's size, with its input. Where the subject
 /// is to be classified, the detector runs beside the network.
 ///
 /// The token is checked after every step, and on the host by the job's pool (ThreadPool) before

@@ -1,5 +1,7 @@
 #include "pipeline/second_network.h"
 
+#include <cmath>
+
 #include "matte/uncertainty.h"
 
 namespace cutout {
@@ -8,8 +10,9 @@ namespace {
 
 /// Runs the job's second network on the same part of the image, at that network's own usual size,
 /// and takes its whole answer where it is surer of it than the first network is of its own; both
-/// are never mixed. The answer taken borrows the second network's slot. The caller has checked that
-/// the job has a second network.
+/// are never mixed. The answer taken borrows the second network's slot, and both networks count in
+/// its uncertainty, by their geometric mean. The caller has checked that the job has a second
+/// network.
 Status look_again(const MatteJob& job, const StageContext& context, const Prepared& prepared,
                   Inferred& inferred, SecondLook& look) {
   LoadedNetwork& second = job.second.value();
@@ -23,12 +26,12 @@ Status look_again(const MatteJob& job, const StageContext& context, const Prepar
   CUTOUT_RETURN_IF_ERROR(context.token.check());
   CUTOUT_RETURN_IF_ERROR(
       run_network(second, spec, true, context, answer.probability, inferred.waited));
-  double uncertainty = 1;
+  Uncertainty uncertainty;
   CUTOUT_RETURN_IF_ERROR(measure_uncertainty(context, prepared, answer, uncertainty));
-  look = uncertainty < inferred.uncertainty ? SecondLook::kTaken : SecondLook::kDeclined;
+  look = is_surer(uncertainty, inferred.first) ? SecondLook::kTaken : SecondLook::kDeclined;
   if (look == SecondLook::kTaken) {
     inferred.answer = answer;
-    inferred.uncertainty = uncertainty;
+    inferred.uncertainty = std::sqrt(inferred.first.whole * uncertainty.whole);
   }
   return {};
 }
@@ -39,13 +42,16 @@ Status answer_of_networks(const MatteJob& job, const StageContext& context, Prep
                           std::optional<DetectorRun>& detector, Inferred& inferred,
                           SecondLook& look) {
   CUTOUT_RETURN_IF_ERROR(infer(job, context, prepared, inferred));
-  const auto in_doubt = [&] { return !prepared.reused && inferred.uncertainty > kDoubtful; };
-  if (in_doubt() && !prepared.usual_size) {
+  if (inferred.first.patches > kDoubtful && !prepared.usual_size) {
     if (detector) detector->complete();  // it reads the slot's input, which is overwritten now
     CUTOUT_RETURN_IF_ERROR(prepare_at_usual_size(job, context, prepared));
     CUTOUT_RETURN_IF_ERROR(infer(job, context, prepared, inferred));
   }
-  if (!job.second || !in_doubt()) return {};
+  inferred.uncertainty = inferred.first.whole;
+  if (!job.second || prepared.reused || !prepared.usual_size ||
+      !needs_second_look(inferred.first)) {
+    return {};
+  }
   return look_again(job, context, prepared, inferred, look);
 }
 

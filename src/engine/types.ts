@@ -346,7 +346,7 @@ export interface MatteResult {
   readonly opaque: boolean;
   /** Runs of the plan's network; 2 if a smaller `input` left it in doubt, 0 if its output was kept. */
   readonly runs: number;
-  /** How unsure the network is whose answer this is, 0 (sure) to 1 (native/matte/uncertainty.h). */
+  /** How unsure the first network is, 0 (sure) to 1; both, if the second's answer was taken (native/matte/uncertainty.h). */
   readonly uncertainty: number;
   /**
    * `none`: the second network was not asked, because there is none or the first one was sure; `declined`: its

@@ -41,6 +41,6 @@ unless(missing, test.serial)('a subject that the first network half believes com
   }
   t.log(JSON.stringify(found));
   const { off, auto } = found;
-  t.true(off !== undefined && off.overlap < 0.55 && off.score > 0.9);
-  t.true(auto !== undefined && auto.overlap > 0.75 && auto.score < 0.7);
+  t.true(off !== undefined && off.overlap < 0.55 && off.score > 0.98);
+  t.true(auto !== undefined && auto.overlap > 0.75 && auto.score < 0.95);
 });

@@ -169,9 +169,11 @@ class Contract {
     }
   }
 
-  /// The mean of the least p (1 - p) of blocks over the mean of p, in steps of 1/2047.
-  static double uncertainty_of(std::span<const float> p, int width, const Box& area, int block) {
+  /// The mean of p (1 - p), and of its least in blocks, over the mean of p, in steps of 1/2047.
+  static Uncertainty uncertainty_of(std::span<const float> p, int width, const Box& area,
+                                    int block) {
     double variance = 0;
+    double patches = 0;
     double belief = 0;
     for (int top = 0; top < area.height; top += block) {
       for (int left = 0; left < area.width; left += block) {
@@ -182,13 +184,15 @@ class Contract {
             const auto i = static_cast<std::size_t>((area.top + y) * width + area.left + x);
             const double value = std::floor(static_cast<double>(p[i]) * 2047 + 0.5) / 2047;
             least = std::min(least, value * (1 - value));
+            variance += value * (1 - value);
             belief += value;
           }
         }
-        variance += least * pixels;
+        patches += least * pixels;
       }
     }
-    return belief > 0 ? variance / belief : 1;
+    if (belief == 0) return {1, 1};
+    return {variance / belief, patches / belief};
   }
 
   void uncertainty() {
@@ -204,16 +208,19 @@ class Contract {
         const Tensor tensor = uploaded(p, 1, height, width);
         for (const Box& area :
              {Box{0, 0, width, height}, Box{40, 5, 20, 30}, Box{10, 12, 15, 13}}) {
-          double found = -1;
+          const Uncertainty expected = uncertainty_of(p, width, area, block);
+          Uncertainty found{-1, -1};
           expect(backend_.uncertainty(tensor.view, area, found).ok() &&
-                     std::abs(found - uncertainty_of(p, width, area, block)) < 1e-9,
+                     std::abs(found.whole - expected.whole) < 1e-9 &&
+                     std::abs(found.patches - expected.patches) < 1e-9,
                  "uncertainty", "is another");
         }
       }
     }
     const Tensor nothing = uploaded(std::vector<float>(64, 0.0F), 1, 8, 8);
-    double found = -1;
-    expect(backend_.uncertainty(nothing.view, {0, 0, 8, 8}, found).ok() && found == 1,
+    Uncertainty found{-1, -1};
+    expect(backend_.uncertainty(nothing.view, {0, 0, 8, 8}, found).ok() && found.whole == 1 &&
+               found.patches == 1,
            "uncertainty", "is not 1 where nothing is believed");
   }
 

@@ -75,13 +75,27 @@ Napi::Value find_components_js(const Napi::CallbackInfo& info) {
   return result;
 }
 
-/// uncertainty(p, width, area, threads).
+/// uncertainty(p, width, area, threads): { whole, patches, secondLook }.
 Napi::Value uncertainty_js(const Napi::CallbackInfo& info) {
   const auto p = to_floats(info[0]);
   const int width = info[1].ToNumber().Int32Value();
   const Box area = to_box(info[2]);
   ThreadPool pool(info[3].ToNumber().Int32Value());
-  return Napi::Number::New(info.Env(), uncertainty(p, width, area, pool));
+  const Uncertainty found = uncertainty(p, width, area, pool);
+  Napi::Object result = Napi::Object::New(info.Env());
+  result.Set("whole", found.whole);
+  result.Set("patches", found.patches);
+  result.Set("secondLook", needs_second_look(found));
+  return result;
+}
+
+/// isSurer(second, first), each { whole, patches }.
+Napi::Value is_surer_js(const Napi::CallbackInfo& info) {
+  const auto measured = [&](std::size_t i) {
+    const auto from = info[i].As<Napi::Object>();
+    return Uncertainty{from.Get("whole").ToNumber(), from.Get("patches").ToNumber()};
+  };
+  return Napi::Boolean::New(info.Env(), is_surer(measured(0), measured(1)));
 }
 
 /// networkArea(roi, width, height, pWidth, pHeight): box.
@@ -97,6 +111,7 @@ CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
   exports.Set("filterComponents", Napi::Function::New(env, filter_components_js));
   exports.Set("findComponents", Napi::Function::New(env, find_components_js));
   exports.Set("uncertainty", Napi::Function::New(env, uncertainty_js));
+  exports.Set("isSurer", Napi::Function::New(env, is_surer_js));
   exports.Set("networkArea", Napi::Function::New(env, network_area_js));
 });
 

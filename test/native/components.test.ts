@@ -305,18 +305,22 @@ test('uncertainty is the mean of p (1 - p) over the mean of p, with any number o
         const found = [0, 1, 3].map((threads) => uncertain(values, width, threads));
         return (
           values.length === width * height &&
-          found.every((value) => value === found[0] && Math.abs(value - expected) < 1e-6)
+          // Blocks of such maps are single network pixels.
+          found.every(
+            ({ whole: all, patches }) =>
+              all === patches && all === found[0]?.whole && Math.abs(all - expected) < 1e-6,
+          )
         );
       }),
       { numRuns: 60 },
     ),
   );
-  t.is(uncertain([0, 0, 0]), 1);
-  t.is(uncertain([0, 1, 1]), 0);
-  t.true(Math.abs(uncertain([0.5, 0.5]) - 0.5) < 0.001);
+  t.deepEqual(uncertain([0, 0, 0]), { whole: 1, patches: 1, secondLook: true });
+  t.deepEqual(uncertain([0, 1, 1]), { whole: 0, patches: 0, secondLook: false });
+  t.true(Math.abs(uncertain([0.5, 0.5]).whole - 0.5) < 0.001);
 });
 
-test('uncertainty counts what is half believed over patches, and not what is narrower than a block', (t) => {
+test('half-believed patches need a second look, and what is narrower than a block does not', (t) => {
   const side = 1024;
   const map = (of: (x: number, y: number) => number) =>
     Array.from({ length: side * side }, (_, i) => of(i % side, Math.floor(i / side)));
@@ -330,6 +334,25 @@ test('uncertainty counts what is half believed over patches, and not what is nar
     map((x, y) => (inside(x) ? (y < 256 ? 0.5 : 1) : 0)),
     side,
   );
-  t.is(mesh, 0);
-  t.true(Math.abs(patch - 0.0625 / 0.875) < 0.001, String(patch));
+  t.true(mesh.patches === 0 && Math.abs(mesh.whole - 0.0625 / 0.875) < 0.001, JSON.stringify(mesh));
+  t.true(Math.abs(patch.patches - 0.0625 / 0.875) < 0.001 && patch.secondLook, JSON.stringify(patch));
+  // Patches of a mesh that is unsure too: most of the doubt is narrow.
+  const both = uncertain(
+    map((x, y) => (inside(x) ? (x % 8 < 2 || y < 192 ? 0.5 : 1) : 0)),
+    side,
+  );
+  t.true(both.patches > 0.05 && both.whole > 2 * both.patches && !both.secondLook, JSON.stringify(both));
+});
+
+test('a second answer has to be the surer, the surer the first one is', (t) => {
+  const of = (value: number) => ({ whole: value, patches: value });
+  for (const [first, limit] of [
+    [0.4, 0.4],
+    [0.15, 0.15],
+    [0.1, 0.07],
+    [0.06, 0.0252],
+  ] as const) {
+    t.true(kernels.isSurer(of(limit - 1e-6), of(first)), `${first}`);
+    t.false(kernels.isSurer(of(limit + 1e-6), of(first)), `${first}`);
+  }
 });

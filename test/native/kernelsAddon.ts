@@ -40,6 +40,12 @@ export interface Component {
   readonly high: number;
 }
 
+/** matte/uncertainty.h */
+interface Uncertainty {
+  readonly whole: number;
+  readonly patches: number;
+}
+
 /** Input of a network: colour = plane * scale + offset in 0..1, planes r, g, b of width * height. */
 export interface Guide {
   readonly planes: Float32Array;
@@ -105,7 +111,13 @@ export interface KernelAddon {
     neighbours: 4 | 8,
     threads: number,
   ): { readonly components: readonly Component[]; readonly runs: readonly (readonly number[])[] };
-  uncertainty(p: Float32Array, width: number, area: Box, threads: number): number;
+  uncertainty(
+    p: Float32Array,
+    width: number,
+    area: Box,
+    threads: number,
+  ): Uncertainty & { readonly secondLook: boolean };
+  isSurer(second: Uncertainty, first: Uncertainty): boolean;
   /** Changes p, of `width` columns, which covers `view` of an image. */
   constrain(
     p: Float32Array,

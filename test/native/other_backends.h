@@ -33,7 +33,7 @@ class DelegatingBackend : public Backend {
   Status to_probability(const TensorView& values, NetworkOutput output) override {
     return other_.to_probability(values, output);
   }
-  Status uncertainty(const TensorView& probability, const Box& area, double& value) override {
+  Status uncertainty(const TensorView& probability, const Box& area, Uncertainty& value) override {
     return other_.uncertainty(probability, area, value);
   }
   Status filter_components(const TensorView& probability, const Box& area,
@@ -76,7 +76,7 @@ class FarBackend final : public DelegatingBackend {
   Status to_probability(const TensorView& values, NetworkOutput output) override {
     return DelegatingBackend::to_probability(near(values), output);
   }
-  Status uncertainty(const TensorView& probability, const Box& area, double& value) override {
+  Status uncertainty(const TensorView& probability, const Box& area, Uncertainty& value) override {
     return DelegatingBackend::uncertainty(near(probability), area, value);
   }
   Status filter_components(const TensorView& probability, const Box& area,
@@ -133,7 +133,7 @@ class RecordingBackend final : public DelegatingBackend {
     note("toProbability", values.width);
     return DelegatingBackend::to_probability(values, output);
   }
-  Status uncertainty(const TensorView& probability, const Box& area, double& value) override {
+  Status uncertainty(const TensorView& probability, const Box& area, Uncertainty& value) override {
     note("uncertainty", probability.width);
     return DelegatingBackend::uncertainty(probability, area, value);
   }
@@ -179,9 +179,9 @@ class FaultyBackend final : public DelegatingBackend {
     if (kernel_ == "to_probability") output = NetworkOutput::kProbability;
     return DelegatingBackend::to_probability(values, output);
   }
-  Status uncertainty(const TensorView& probability, const Box& area, double& value) override {
+  Status uncertainty(const TensorView& probability, const Box& area, Uncertainty& value) override {
     CUTOUT_RETURN_IF_ERROR(DelegatingBackend::uncertainty(probability, area, value));
-    if (kernel_ == "uncertainty") value *= 1.001;
+    if (kernel_ == "uncertainty") value.whole *= 1.001;
     return {};
   }
   Status filter_components(const TensorView& probability, const Box& area,

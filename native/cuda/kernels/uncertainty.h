@@ -20,7 +20,7 @@ struct SumUncertainty {
   int block;
   UncertaintySums* sums;
 
-  CUTOUT_HD void begin(Part& part) const { part = {0, 0}; }
+  CUTOUT_HD void begin(Part& part) const { part = {}; }
   CUTOUT_HD void add(Part& part, int column, int row) const {
     const int left = column * block;
     const int top = row * block;
@@ -28,22 +28,26 @@ struct SumUncertainty {
     const int bottom = top + block < area.height ? top + block : area.height;
     int least = kProbabilitySteps * kProbabilitySteps;
     unsigned long long total = 0;
+    unsigned long long of_block = 0;
     for (int y = top; y < bottom; ++y) {
       for (int x = left; x < right; ++x) {
         const int steps = probability_steps(p[index_of(area.left + x, area.top + y, stride)]);
         const int value = variance(steps);
         total += static_cast<unsigned long long>(steps);
+        of_block += static_cast<unsigned long long>(value);
         if (value < least) least = value;
       }
     }
     const int pixels = (right - left) * (bottom - top);
     atomic_add(&part.probability, total);
-    atomic_add(&part.variance,
+    atomic_add(&part.variance, of_block);
+    atomic_add(&part.patches,
                static_cast<unsigned long long>(least) * static_cast<unsigned long long>(pixels));
   }
   CUTOUT_HD void end(const Part& part) const {
     if (part.probability != 0) atomic_add(&sums->probability, part.probability);
     if (part.variance != 0) atomic_add(&sums->variance, part.variance);
+    if (part.patches != 0) atomic_add(&sums->patches, part.patches);
   }
 };
 

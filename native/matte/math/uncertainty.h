@@ -25,14 +25,21 @@ CUTOUT_HD int uncertainty_block(int width, int height) {
 /// Sums over an area of a prediction.
 struct UncertaintySums {
   unsigned long long probability;  // steps of all pixels
-  unsigned long long variance;     // the least of each block, for each of its pixels
+  unsigned long long variance;     // of all pixels
+  unsigned long long patches;      // the least variance of each block, for each of its pixels
 };
 
-/// The measure that uncertainty.h defines; 1 where nothing is believed.
-CUTOUT_HD double uncertainty_of(const UncertaintySums& sums) {
-  if (sums.probability == 0) return 1;
-  return static_cast<double>(sums.variance) /
-         (static_cast<double>(kProbabilitySteps) * static_cast<double>(sums.probability));
+/// How unsure a network is of its prediction, as uncertainty.h defines it.
+struct Uncertainty {
+  double whole = 1;
+  double patches = 1;
+};
+
+inline Uncertainty uncertainty_of(const UncertaintySums& sums) {
+  if (sums.probability == 0) return {};
+  const double scale =
+      static_cast<double>(kProbabilitySteps) * static_cast<double>(sums.probability);
+  return {static_cast<double>(sums.variance) / scale, static_cast<double>(sums.patches) / scale};
 }
 
 }  // namespace cutout

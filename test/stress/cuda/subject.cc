@@ -41,6 +41,7 @@ void sum_uncertainty(Cases& cases, Tables tables, std::span<double> found) {
   const int block = cases.pick(1, 9);
   unsigned long long belief = 0;
   unsigned long long variance = 0;
+  unsigned long long patches = 0;
   for (int top = 0; top < area.height; top += block) {
     for (int left = 0; left < area.width; left += block) {
       std::vector<int> values;
@@ -50,9 +51,10 @@ void sum_uncertainty(Cases& cases, Tables tables, std::span<double> found) {
           const auto steps = static_cast<int>(std::floor(output.p[i] * 2047.0F + 0.5F));
           belief += static_cast<unsigned long long>(steps);
           values.push_back(steps * (2047 - steps));
+          variance += static_cast<unsigned long long>(values.back());
         }
       }
-      variance += static_cast<unsigned long long>(std::ranges::min(values)) * values.size();
+      patches += static_cast<unsigned long long>(std::ranges::min(values)) * values.size();
     }
   }
   for (std::size_t i = 0; i < tables.size(); ++i) {
@@ -61,7 +63,8 @@ void sum_uncertainty(Cases& cases, Tables tables, std::span<double> found) {
     const Buffer<UncertaintySums> sums(table, std::vector<UncertaintySums>(1));
     check(table, table.sum_uncertainty(p.data(), output.width, area, block, sums.data(), nullptr));
     const UncertaintySums got = sums.read().front();
-    found[i] = got.probability == belief && got.variance == variance ? 0 : 1;
+    found[i] =
+        got.probability == belief && got.variance == variance && got.patches == patches ? 0 : 1;
   }
 }
 

@@ -84,7 +84,8 @@ std::optional<PlacedMask> DeviceJob::placed_mask() const {
 
 bool DeviceResult::same_as(const DeviceResult& other) const {
   return pixels == other.pixels && input == other.input && alpha == other.alpha &&
-         uncertainty == other.uncertainty && summary.box == other.summary.box &&
+         uncertainty.whole == other.uncertainty.whole &&
+         uncertainty.patches == other.uncertainty.patches && summary.box == other.summary.box &&
          summary.opaque == other.summary.opaque &&
          summary.foreground_pixels == other.summary.foreground_pixels;
 }

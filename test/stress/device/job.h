@@ -42,7 +42,7 @@ struct DeviceResult {
   std::vector<std::uint8_t> pixels;  // of the result, without padding
   std::vector<float> input;
   std::vector<float> alpha;
-  double uncertainty = -1;
+  Uncertainty uncertainty{-1, -1};
   MatteSummary summary;
 
   [[nodiscard]] bool same_as(const DeviceResult& other) const;
