@@ -1,20 +1,20 @@
 import { rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { UserError } from '../errors.ts';
 import { checkWritable } from '../files.ts';
 import { tryLock } from '../lock.ts';
+import { ModelError } from './error.ts';
 
 const POLL_MS = 250;
 
-/** Takes the lock; undefined while it is held. Throws UserError where the file system has no locks. */
+/** Takes the lock; undefined while it is held. Throws ModelError `MODEL_UNWRITABLE` where the file system has no locks. */
 function take(file: string): ReturnType<typeof tryLock> {
   try {
     return tryLock(file);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     const advice = 'Use a folder whose file system has locks, as NFS from version 4 on.';
-    throw new UserError(`${file} cannot be locked: ${reason}. ${advice}`, { cause });
+    throw new ModelError('MODEL_UNWRITABLE', `${file} cannot be locked: ${reason}. ${advice}`, { cause });
   }
 }
 
@@ -22,7 +22,7 @@ const inodeOf = (file: string): number | undefined => statSync(file, { throwIfNo
 
 /**
  * Waits until this process alone holds the lock `file`, runs `work`, and releases and removes it. `onWait` is called once if the
- * lock is held. Rejects with the system's error if the folder cannot be written, with UserError if it cannot be
+ * lock is held. Rejects with the system's error if the folder cannot be written, with ModelError `MODEL_UNWRITABLE` if it cannot be
  * locked.
  */
 export async function withLock<T>(
