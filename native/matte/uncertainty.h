@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <span>
 
 #include "core/image_view.h"
@@ -12,21 +11,6 @@ namespace cutout {
 /// A prediction at a smaller size than usual whose patches are unsure above this is in doubt: it
 /// has usually lost its subject or half of it, and is made again at the usual size.
 inline constexpr double kDoubtful = 0.08;
-
-/// Whether a second network is to look too (decision 0273): patches are unsure, and half of what is
-/// unsure at least lies in them, not in edges, hair and meshes.
-inline constexpr double kUnsure = 0.05;
-inline bool needs_second_look(const Uncertainty& first) {
-  return first.patches > kUnsure && first.whole <= 2 * first.patches;
-}
-
-/// Whether the second network's answer is to be taken: it has to be surer, and the more so the
-/// surer the first one is: about a third as unsure at kUnsure, just less from patches of 1 / kSurer
-/// on.
-inline constexpr double kSurer = 7;
-inline bool is_surer(const Uncertainty& second, const Uncertainty& first) {
-  return second.whole < std::min(1.0, kSurer * first.patches) * first.whole;
-}
 
 /// How unsure a network is of its prediction for an image, 0 (sure) to 1. `whole`: the mean of
 /// p (1 - p) over the mean of p. `patches`: the same, where every block of 4 x 4 network pixels at

@@ -4,6 +4,7 @@
 #include "matte/component_filter.h"
 #include "matte/connected_components.h"
 #include "matte/uncertainty.h"
+#include "pipeline/second_network.h"
 #include "registry.h"
 #include "scalar/matte.h"
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "classify/features.h"
-#include "classify/features.h"
 #include "core/cancel.h"
 #include "image/enlarge.h"
 #include "image/network_input.h"

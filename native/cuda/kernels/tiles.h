@@ -5,12 +5,12 @@
 
 #include "cuda/kernel.h"
 #include "cuda/table.h"
+#include "matte/math/blur_estimate.h"
 #include "matte/math/deblur.h"
 #include "matte/math/local_model.h"
 #include "matte/math/matting_energy.h"
-#include "matte/math/tile.h"
-#include "matte/math/blur_estimate.h"
 #include "matte/math/stencil.h"
+#include "matte/math/tile.h"
 
 namespace cutout::cuda {
 
