@@ -69,7 +69,7 @@ Status gpu_failure(const std::string& what, const std::string& message, Code oth
     return Status(code, what + ": " + sentence + ". [" + detail + "]");
   };
   if (const std::string library = missing_library(message); !library.empty()) {
-    if (library.starts_with("libcuda.so")) {
+    if (library.starts_with("libcuda.so") || library.starts_with("libnvidia-ml.so")) {
       return with(Code::kDriver, "the NVIDIA driver is not installed. Install it on the host");
     }
     return with(Code::kProvider, remedy_for(library));
@@ -104,6 +104,14 @@ Status gpu_failure(const std::string& what, const std::string& message, Code oth
                   "the GPU has stopped working in this process. Restart the server, and check the "
                   "kernel's log for Xid messages");
     }
+  }
+  if (has(message, {"WebGPU device lost", "Device lost", "is lost"})) {
+    return with(Code::kDevice, "the GPU has stopped working in this process. Restart the server");
+  }
+  if (has(message, {"Failed to get a WebGPU adapter"})) {
+    return with(Code::kDriver,
+                "no Vulkan driver works here. Install that of the GPU and Vulkan's loader "
+                "(libvulkan1), and check `vulkaninfo --summary`");
   }
   if (has(message, {"fallback to CPU EP has been explicitly disabled"})) {
     return with(Code::kProvider,

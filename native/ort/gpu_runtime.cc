@@ -9,6 +9,7 @@
 #include "ort/device_memory_budget.h"
 #include "ort/failure.h"
 #include "ort/provider.h"
+#include "ort/rtx.h"
 #include "ort/session.h"
 
 namespace cutout::ort {
@@ -63,7 +64,7 @@ std::string driver_version(const DeviceProperties& device) {
 }  // namespace
 
 Status open_device(Provider provider, int number, const std::vector<std::string>& libraries,
-                   OwnKernels own, GpuRuntime& runtime) {
+                   const std::string& plugin, OwnKernels own, GpuRuntime& runtime) {
   const std::string what = cannot_be_used(provider);
   // First without the machine: a build for the CPU is the likeliest reason.
   GpuOptions gpu;
@@ -71,7 +72,22 @@ Status open_device(Provider provider, int number, const std::vector<std::string>
   Ort::SessionOptions options;
   CUTOUT_RETURN_IF_ERROR(preload(what, libraries));
   GpuRuntime found;
+  if (provider == Provider::kWebGpu) {
+    if (number != 0) {
+      return {Code::kDevice,
+              what +
+                  ": WebGPU takes the first GPU of the Vulkan drivers, so CUTOUT_DEVICE_ID can "
+                  "only be 0. VK_DRIVER_FILES names the driver of another one."};
+    }
+    runtime.device.name = "first GPU of Vulkan";
+    return append_provider(provider, gpu, options);
+  }
   const Status driver = find_device(what, number, found.device);
+  // The plugin cannot be loaded without the driver.
+  if (provider == Provider::kTensorRtRtx) {
+    CUTOUT_RETURN_IF_ERROR(Status(driver));
+    CUTOUT_RETURN_IF_ERROR(open_rtx(plugin, found));
+  }
   const Status appended = append_provider(provider, gpu, options);
   // Without a driver the provider fails too, with a less useful message.
   const bool alone = own == OwnKernels::kThere && appended.code() == Code::kProvider;
@@ -81,10 +97,10 @@ Status open_device(Provider provider, int number, const std::vector<std::string>
     found.provider = appended;
   else
     CUTOUT_RETURN_IF_ERROR(appended);
-  const bool tensorrt = provider == Provider::kTensorRt;
+  const bool tensorrt = provider != Provider::kCuda;
   found.cuda_runtime = cuda_runtime_version();
   CUTOUT_RETURN_IF_ERROR(check_device(what, found.device, found.cuda_runtime, tensorrt));
-  if (tensorrt) found.tensorrt = tensorrt_version();
+  if (provider == Provider::kTensorRt) found.tensorrt = tensorrt_version();
   found.driver = driver_version(found.device);
   runtime = std::move(found);
   return {};

@@ -89,13 +89,21 @@ struct Network::Slot {
 
 /// Members are destroyed in reverse order, the session last.
 struct Network::Session {
+  Session() = default;
+  ~Session() {
+    const auto turn = take_turn(provider);
+    session = Ort::Session(nullptr);
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
   DeviceMemoryBudget::Reservation reservation;
   std::shared_ptr<void> operators;
   Ort::Session session{nullptr};
   /// Where the tensors lie.
   Ort::MemoryInfo memory = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
   DeviceMemory* device = nullptr;
-  bool on_gpu = false;
+  Provider provider = Provider::kCpu;
   bool bound = false;  // inputs and outputs of runs
   bool lends = false;  // NetworkOptions::lend_buffers
   std::int64_t batch = 1;
@@ -155,6 +163,8 @@ struct Network::Session {
     return values;
   }
 
+  [[nodiscard]] bool on_gpu() const { return provider != Provider::kCpu; }
+
   [[nodiscard]] Placement placement() const {
     return device != nullptr ? Placement::kDevice : Placement::kHost;
   }
@@ -162,11 +172,12 @@ struct Network::Session {
   /// Opens the session. On a GPU its input has one size, so that no part of the graph computes
   /// shapes, which ONNX Runtime would place on the CPU.
   Status open_session(const NetworkOptions& options, Ort::SessionOptions& settings) {
-    if (!on_gpu) {
+    if (!on_gpu()) {
       session = Ort::Session(environment(), options.path.c_str(), settings);
       return {};
     }
     fix_shape(options, settings);
+    const auto turn = take_turn(provider);
     const std::string what = "The network '" + options.path + "' cannot be used on the GPU";
     Status status = guarded(true, Code::kModel, what, [&]() -> Status {
       session = Ort::Session(environment(), options.path.c_str(), settings);
@@ -212,17 +223,17 @@ struct Network::Session {
   /// Opens the file and checks what it declares.
   Status open(const NetworkOptions& options) {
     Ort::SessionOptions settings = session_options(options.intra_op_threads);
-    on_gpu = options.provider != Provider::kCpu;
-    if (on_gpu) settings.SetLogSeverityLevel(ORT_LOGGING_LEVEL_WARNING);
+    provider = options.provider;
+    if (on_gpu()) settings.SetLogSeverityLevel(ORT_LOGGING_LEVEL_WARNING);
     CUTOUT_RETURN_IF_ERROR(append_provider(options.provider, options.gpu, settings));
     if (!options.save_to.empty()) save_optimised(options.save_to, settings);
     CUTOUT_RETURN_IF_ERROR(add_operators(options.operators, settings, operators));
     CUTOUT_RETURN_IF_ERROR(open_session(options, settings));
     device = options.memory;
-    if (on_gpu && device != nullptr) {
+    if (on_gpu() && device != nullptr) {
       memory =
           Ort::MemoryInfo("Cuda", OrtDeviceAllocator, options.gpu.device_id, OrtMemTypeDefault);
-    } else if (on_gpu) {
+    } else if (on_gpu() && !copies_values(provider)) {
       find_pinned_memory(options.gpu.device_id);
     }
     const Ort::AllocatorWithDefaultOptions allocator;
@@ -268,6 +279,7 @@ struct Network::Session {
     for (std::size_t i = 0; i < outputs.size(); ++i) names.push_back(output_names[i].c_str());
     const char* const name = input_name.c_str();
     const Interruptible run(token);
+    const auto turn = take_turn(provider);
     session.Run(run.options, &name, &input, 1, names.data(), outputs.data(), outputs.size());
   }
 
@@ -413,7 +425,7 @@ void Network::open_batches(const NetworkOptions& options, const CancelToken& tok
   };
   std::vector<BatchTiming> timings{{1, timed(*session_)}};
   for (const int size : options.batches) {
-    const Status status = guarded(session_->on_gpu, Code::kModel, "it cannot be opened", [&] {
+    const Status status = guarded(session_->on_gpu(), Code::kModel, "it cannot be opened", [&] {
       const Status opened = open_batch(options, size, token);
       if (opened.ok()) timings.push_back({static_cast<std::size_t>(size), timed(*batches_.back())});
       return opened;
@@ -493,9 +505,9 @@ Status Network::run_batch(std::size_t size, std::span<const int> slots, const Ca
 }
 
 Status Network::open_slot(int slot) {
-  return guarded(session_->on_gpu, Code::kInternal, "A slot of the network cannot be opened", [&] {
-    return session_->open_slot(session_->slots[static_cast<std::size_t>(slot)]);
-  });
+  return guarded(
+      session_->on_gpu(), Code::kInternal, "A slot of the network cannot be opened",
+      [&] { return session_->open_slot(session_->slots[static_cast<std::size_t>(slot)]); });
 }
 
 void Network::close_slot(int slot) noexcept {
@@ -503,7 +515,7 @@ void Network::close_slot(int slot) noexcept {
 }
 
 Status Network::run_session(Session& session, Slot& slot, const CancelToken& token) {
-  return guarded_run(session.on_gpu, Code::kInternal, token, [&]() -> Status {
+  return guarded_run(session.on_gpu(), Code::kInternal, token, [&]() -> Status {
     session.run(slot, token);
     return {};
   });
@@ -554,7 +566,7 @@ Status Network::run(int slot, const CancelToken& token) {
 bool Network::takes(int width, int height) const {
   const Shape shape{1, 3, height, width};
   // On a GPU the session was opened for one size.
-  if (session_->on_gpu) return shape == session_->input_shape;
+  if (session_->on_gpu()) return shape == session_->input_shape;
   return width > 0 && height > 0 && admits(session_->declared_shape, shape) &&
          elements(shape) <= elements(session_->input_shape);
 }
@@ -572,7 +584,7 @@ Status Network::run(int slot, int width, int height, const CancelToken& token, T
     plane = output_plane(slot);
     return {};
   }
-  return guarded_run(session_->on_gpu, Code::kInternal, token, [&]() -> Status {
+  return guarded_run(session_->on_gpu(), Code::kInternal, token, [&]() -> Status {
     return session_->run_smaller(buffers, shape, token, plane);
   });
 }

@@ -12,7 +12,18 @@
 namespace cutout::ort {
 
 /// Where networks run.
-enum class Provider { kCpu, kCuda, kTensorRt };
+enum class Provider {
+  kCpu,
+  kCuda,
+  kTensorRt,
+  kTensorRtRtx,  // TensorRT for RTX, a plugin (ort/plugin.h)
+  kWebGpu,
+};
+
+/// Whether the network alone runs on the GPU: ONNX Runtime copies its input and output.
+constexpr bool copies_values(Provider provider) {
+  return provider == Provider::kTensorRtRtx || provider == Provider::kWebGpu;
+}
 
 class DeviceMemoryBudget;
 
@@ -68,5 +79,6 @@ using ProviderOptions = std::vector<std::pair<std::string, std::string>>;
 
 ProviderOptions cuda_options(const GpuOptions& options);
 ProviderOptions tensorrt_options(const GpuOptions& options);
+ProviderOptions rtx_options(const GpuOptions& options);
 
 }  // namespace cutout::ort

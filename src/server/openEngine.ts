@@ -6,7 +6,14 @@ import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { LazySelector } from '../engine/selector.ts';
 import { chooseThreads, type Threads } from '../engine/threads.ts';
-import type { NativeModule, NetworkInfo, NetworkSpec, RuntimeMessage } from '../engine/types.ts';
+import type {
+  EngineOptions,
+  NativeModule,
+  NetworkInfo,
+  NetworkSpec,
+  RuntimeMessage,
+} from '../engine/types.ts';
+import { UserError } from '../errors.ts';
 import { networkFiles } from '../models/layout.ts';
 import { findFor, preparedFacts, secondModelOf, specOf } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
@@ -50,14 +57,15 @@ const unlessAuto = (value: number | 'auto') => (value === 'auto' ? undefined : v
 const maxBatchOf = ({ batchMax, device }: Pick<EngineConfig, 'batchMax' | 'device'>): number =>
   unlessAuto(batchMax) ?? (device === 'cpu' ? 1 : 8);
 
-/** The GPUs of the settings. Where the driver shows none, number 0: opening it says why. */
+/** The GPUs of the settings. Where the driver shows none, number 0: opening it says why. WebGPU chooses one by itself, number 0. */
 export function deviceIdsOf({
   device,
   deviceIds,
 }: Pick<EngineConfig, 'device' | 'deviceIds'>): readonly number[] {
   if (device === 'cpu') return [0];
   if (deviceIds !== 'all') return deviceIds;
-  return Array.from({ length: Math.max(1, loadAddon().gpuCount()) }, (_, id) => id);
+  const count = device === 'webgpu' ? 1 : loadAddon().computeCapabilities().length;
+  return Array.from({ length: Math.max(1, count) }, (_, id) => id);
 }
 
 export function threadsOf(config: EngineConfig): Threads {
@@ -97,19 +105,42 @@ async function locate(name: string, config: EngineConfig, versions: Versions): P
   };
 }
 
-/** The libraries of an engine: those that are named, else the installed runtime for a GPU, else the package's. */
-export async function librariesOf({
-  device,
-  runtime,
-  runtimesDir,
-}: EngineConfig): Promise<{ readonly runtimePath: string; readonly libraries?: readonly string[] }> {
-  if (runtime !== undefined) return { runtimePath: runtime };
-  if (device === 'cpu') return { runtimePath: defaultRuntimePath() };
+/** Whether TensorRT for RTX has code for a GPU of this compute capability. */
+const isRtx = (capability: string) => ['8.6', '8.9'].includes(capability) || Number(capability) >= 12;
+
+/** Whether the plugin takes the GPUs of the settings; true where there are none, since opening it says why. */
+export function takesRtx(
+  { deviceIds }: Pick<EngineConfig, 'deviceIds'>,
+  capabilities: readonly string[],
+): boolean {
+  const wanted = capabilities.filter((_, id) => deviceIds === 'all' || deviceIds.includes(id));
+  return wanted.every(isRtx);
+}
+
+/** The libraries of an engine, as options for it. */
+type EngineLibraries = Pick<EngineOptions, 'provider' | 'runtimePath' | 'libraries' | 'plugin'>;
+
+/**
+ * The provider of the settings and its libraries: those that are named, else the installed runtime for a GPU, else the package's.
+ * TensorRT is the plugin where that is installed and takes the GPUs, unless CUTOUT_RUNTIME names a build for GPUs. Rejects with UserError.
+ */
+export async function librariesOf(config: EngineConfig): Promise<EngineLibraries> {
+  const { device, runtime, runtimesDir } = config;
+  const named = { provider: device, runtimePath: runtime ?? defaultRuntimePath() };
+  if (device === 'cpu' || device === 'webgpu' || runtime !== undefined) return named;
   // Imported where it is needed, because every import delays a start on the CPU.
   const { findRuntime } = await import('../runtime/installed.ts');
-  const installed = findRuntime(runtimesDir);
-  if (!installed) return { runtimePath: defaultRuntimePath() };
-  return { runtimePath: installed.runtimePath, libraries: installed.libraries };
+  const plugin = device === 'tensorrt' ? findRuntime(runtimesDir, device) : undefined;
+  const takes = takesRtx(config, loadAddon().computeCapabilities());
+  if (plugin && takes) return { ...named, ...plugin, provider: 'tensorrt-rtx' };
+  const installed = findRuntime(runtimesDir, 'cuda');
+  if (device === 'tensorrt' && !installed)
+    throw new UserError(
+      takes
+        ? `CUTOUT_DEVICE is tensorrt, and its runtime is not in ${runtimesDir}. Install it with \`cutout runtime install tensorrt\` (146 MB).`
+        : "CUTOUT_DEVICE is tensorrt, and TensorRT for RTX does not take these GPUs. Run `cutout runtime install cuda` (1.2 GB) and install NVIDIA's TensorRT 10 (docs/gpu.md), or set CUTOUT_DEVICE=cuda.",
+    );
+  return { ...named, ...installed };
 }
 
 /** An idle GPU waits so long for more images: less than a run takes, longer than a burst of requests takes to arrive. */
@@ -171,19 +202,22 @@ export async function startEngine(
   config: EngineConfig,
   observer: Observer,
 ): Promise<Engine> {
-  const { device } = config;
+  const { device, deviceMemory } = config;
+  if (device === 'webgpu' && deviceMemory !== 'auto')
+    throw new UserError(
+      'CUTOUT_DEVICE_MEMORY bounds the memory of NVIDIA GPUs only. Unset it, or set CUTOUT_DEVICE=cuda or tensorrt.',
+    );
   return createEngine(
     native,
     {
       ...threadsOf(config),
       ...(await librariesOf(config)),
-      provider: device,
       deviceIds: deviceIdsOf(config),
       // The scheduler before it (`FairScheduler`) admits far fewer.
       queueLimit: 10_000,
       idleReleaseMs: config.idleRelease * 1000,
       maxBatch: maxBatchOf(config),
-      ...(config.deviceMemory !== 'auto' && { deviceMemoryBytes: config.deviceMemory }),
+      ...(deviceMemory !== 'auto' && { deviceMemoryBytes: deviceMemory }),
       batchDelayMs,
     },
     device === 'cpu' ? undefined : relayTo(observer),

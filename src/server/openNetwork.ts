@@ -133,9 +133,12 @@ export async function openOnGpu(
   const [gpu] = gpus;
   if (device !== 'tensorrt' || !gpu) {
     const info = await engine.load(network);
-    const how = network.gpuProgram ? "Cutout's own kernels" : "ONNX Runtime's provider for CUDA";
+    const how = network.gpuProgram
+      ? "Cutout's own kernels"
+      : `ONNX Runtime's provider for ${device === 'webgpu' ? 'WebGPU' : 'CUDA'}`;
+    const rest = device === 'webgpu' ? '; the steps around the network run on the CPU' : '';
     observer.notice(
-      `${located.name} runs by ${how} on ${gpus.map(({ id, name }) => `GPU ${id} (${name})`).join(', ')}.`,
+      `${located.name} runs by ${how} on ${gpus.map(({ id, name }) => `GPU ${id} (${name})`).join(', ')}${rest}.`,
     );
     return info;
   }

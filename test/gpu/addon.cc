@@ -50,9 +50,12 @@ Napi::Value find(const Napi::CallbackInfo& info) {
   return result;
 }
 
-/// (library) → number of GPUs
-Napi::Value count(const Napi::CallbackInfo& info) {
-  return Napi::Number::New(info.Env(), ort::device_count(text(info[0]).c_str()));
+/// (library) → compute capabilities of the GPUs, separated by spaces
+Napi::Value capabilities(const Napi::CallbackInfo& info) {
+  std::string all;
+  for (const std::string& each : ort::compute_capabilities(text(info[0]).c_str()))
+    all += each + " ";
+  return Napi::String::New(info.Env(), all);
 }
 
 /// (driverCuda, computeMajor, computeMinor, cudaRuntime, tensorrt) → status
@@ -398,7 +401,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("run", Napi::Function::New<&run>(env));
   exports.Set("use", Napi::Function::New<&use>(env, "use"));
   exports.Set("openWithin", Napi::Function::New<&open_within>(env, "openWithin"));
-  exports.Set("count", Napi::Function::New<&count>(env, "count"));
+  exports.Set("capabilities", Napi::Function::New<&capabilities>(env, "capabilities"));
   exports.Set("openSlots", Napi::Function::New<&open_slots>(env));
   exports.Set("runBatches", Napi::Function::New<&run_batches>(env));
   exports.Set("gpuNetwork", Napi::Function::New<&gpu_network>(env));

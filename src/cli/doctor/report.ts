@@ -99,7 +99,14 @@ function machineLines({ machine, runtime, network }: Report): Line[] {
 }
 
 const gpuText = ({ id, name, computeCapability, memoryBytes, driver, cuda, tensorrt }: Gpu) =>
-  `${id}: ${name}, compute capability ${computeCapability}, ${megabytes(memoryBytes)}, driver ${driver}, CUDA ${cuda}${tensorrt ? `, TensorRT ${tensorrt}` : ''}`;
+  [
+    `${id}: ${name}`,
+    ...(computeCapability ? [`compute capability ${computeCapability}`] : []),
+    ...(memoryBytes ? [megabytes(memoryBytes)] : []),
+    ...(driver ? [`driver ${driver}`] : []),
+    ...(cuda ? [`CUDA ${cuda}`] : []),
+    ...(tensorrt ? [`TensorRT ${tensorrt}`] : []),
+  ].join(', ');
 
 function networkLines({ network, second, gpus }: Report): Line[] {
   const lines: Line[] = [];
