@@ -84,11 +84,10 @@ Status open_device(Provider provider, int number, const std::vector<std::string>
   }
   const Status driver = find_device(what, number, found.device);
   // The plugin cannot be loaded without the driver.
-  if (provider == Provider::kTensorRtRtx) {
-    CUTOUT_RETURN_IF_ERROR(Status(driver));
-    CUTOUT_RETURN_IF_ERROR(open_rtx(plugin, found));
-  }
-  const Status appended = append_provider(provider, gpu, options);
+  if (provider == Provider::kTensorRtRtx && !driver.ok()) return driver;
+  const Status appended = provider == Provider::kTensorRtRtx
+                              ? open_rtx(plugin, found)
+                              : append_provider(provider, gpu, options);
   // Without a driver the provider fails too, with a less useful message.
   const bool alone = own == OwnKernels::kThere && appended.code() == Code::kProvider;
   if (appended.code() == Code::kProvider && !alone) return appended;

@@ -79,6 +79,5 @@ using ProviderOptions = std::vector<std::pair<std::string, std::string>>;
 
 ProviderOptions cuda_options(const GpuOptions& options);
 ProviderOptions tensorrt_options(const GpuOptions& options);
-ProviderOptions rtx_options(const GpuOptions& options);
 
 }  // namespace cutout::ort

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "ort/failure.h"
-#include "ort/rtx.h"
 #include "ort/session.h"
 
 namespace cutout::ort {
@@ -64,10 +63,6 @@ Status append_provider(Provider provider, const GpuOptions& gpu, Ort::SessionOpt
     // ONNX Runtime logs while it loads a provider, and fails without the environment's logger.
     environment();
     options.AddConfigEntry(kOrtSessionOptionsDisableCPUEPFallback, "1");
-    if (provider == Provider::kTensorRtRtx) {
-      append_rtx(gpu, options);
-      return {};
-    }
     const std::vector<std::string> built_in = Ort::GetAvailableProviders();
     const bool webgpu = provider == Provider::kWebGpu;
     const std::string wanted = webgpu     ? "WebGpuExecutionProvider"

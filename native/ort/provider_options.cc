@@ -31,12 +31,4 @@ ProviderOptions tensorrt_options(const GpuOptions& options) {
   return all;
 }
 
-ProviderOptions rtx_options(const GpuOptions& options) {
-  ProviderOptions all;
-  if (options.memory_limit > 0) {
-    all.emplace_back("nv_max_workspace_size", std::to_string(options.memory_limit));
-  }
-  return all;
-}
-
 }  // namespace cutout::ort

@@ -1,11 +1,14 @@
 #include "ort/rtx.h"
 
+#include <onnxruntime_session_options_config_keys.h>
+
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <map>
 #include <mutex>
 #include <system_error>
+#include <unordered_map>
 #include <vector>
 
 #include "ort/provider.h"
@@ -15,9 +18,9 @@ namespace cutout::ort {
 
 namespace {
 
-constexpr const char* kName = "NvTensorRTRTXExecutionProvider";
+constexpr const char* kRtxProvider = "NvTensorRTRTXExecutionProvider";
 
-std::mutex mutex;
+std::mutex registration;
 std::string registered;                     // the library; guarded by the mutex
 std::map<int, Ort::ConstEpDevice> devices;  // that were found, by number; likewise
 
@@ -35,10 +38,10 @@ Status open_rtx(const std::string& library, GpuRuntime& runtime) {
             what + ": there is no file '" + library + "'. Run `cutout runtime install tensorrt`."};
   }
   return guarded(true, Code::kProvider, what, [&]() -> Status {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(registration);
     if (registered.empty()) {
       // The provider takes the name under which it is registered.
-      environment().RegisterExecutionProviderLibrary(kName, library);
+      environment().RegisterExecutionProviderLibrary(kRtxProvider, library);
       registered = library;
     } else if (registered != library) {
       return {Code::kRuntime, what + ": it is open already from '" + registered + "'."};
@@ -48,7 +51,7 @@ Status open_rtx(const std::string& library, GpuRuntime& runtime) {
     // cases.
     const std::vector<Ort::ConstEpDevice> all = environment().GetEpDevices();
     const auto found = std::ranges::find_if(all, [&](const Ort::ConstEpDevice& device) {
-      return std::string(device.EpName()) == kName &&
+      return std::string(device.EpName()) == kRtxProvider &&
              std::ranges::equal(value_of(device.Device().Metadata(), "pci_bus_id"), gpu.pci, {},
                                 tolower, tolower);
     });
@@ -65,11 +68,38 @@ Status open_rtx(const std::string& library, GpuRuntime& runtime) {
   });
 }
 
-void append_rtx(const GpuOptions& gpu, Ort::SessionOptions& options) {
-  const std::lock_guard lock(mutex);
-  const ProviderOptions given = rtx_options(gpu);
-  options.AppendExecutionProvider_V2(environment(), {devices.at(gpu.device_id)},
-                                     {given.begin(), given.end()});
+void append_engine(const NetworkOptions& options, Ort::SessionOptions& settings,
+                   std::string& path) {
+  std::unordered_map<std::string, std::string> given;
+  const GpuOptions& gpu = options.gpu;
+  if (gpu.memory_limit > 0) given["nv_max_workspace_size"] = std::to_string(gpu.memory_limit);
+  const std::string kept = gpu.engine_cache.empty() ? "" : gpu.engine_cache + "/engine.onnx";
+  if (!kept.empty() && std::filesystem::exists(kept)) {
+    path = kept;
+  } else {
+    // For the name of the input, and whether its batch is free.
+    Ort::SessionOptions plain;
+    plain.SetGraphOptimizationLevel(ORT_DISABLE_ALL);
+    const Ort::Session network(environment(), path.c_str(), plain);
+    const std::string name =
+        network.GetInputNameAllocated(0, Ort::AllocatorWithDefaultOptions()).get();
+    const bool fixed = network.GetInputTypeInfo(0).GetTensorTypeAndShapeInfo().GetShape().at(0) > 0;
+    const auto input = [&](int batch) {
+      return name + ":" + std::to_string(batch) + "x3x" + std::to_string(options.height) + "x" +
+             std::to_string(options.width);
+    };
+    const int largest = fixed || options.batches.empty() ? 1 : options.batches.back();
+    given["nv_profile_min_shapes"] = input(1);
+    given["nv_profile_opt_shapes"] = given["nv_profile_max_shapes"] = input(largest);
+    if (!kept.empty()) {
+      settings.AddConfigEntry(kOrtSessionOptionEpContextEnable, "1");
+      settings.AddConfigEntry(kOrtSessionOptionEpContextFilePath, kept.c_str());
+      settings.AddConfigEntry(kOrtSessionOptionEpContextEmbedMode, "1");
+    }
+  }
+  settings.AddConfigEntry(kOrtSessionOptionsDisableCPUEPFallback, "1");
+  const std::lock_guard lock(registration);
+  settings.AppendExecutionProvider_V2(environment(), {devices.at(gpu.device_id)}, given);
 }
 
 }  // namespace cutout::ort

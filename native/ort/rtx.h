@@ -16,7 +16,10 @@ namespace cutout::ort {
 /// provider does not offer that GPU.
 Status open_rtx(const std::string& library, GpuRuntime& runtime);
 
-/// Appends the provider to the session's options; open_rtx() must have succeeded. Throws.
-void append_rtx(const GpuOptions& gpu, Ort::SessionOptions& options);
+/// Makes a session one of the network's engine, which computes 1 to the largest of the options'
+/// batches: the engine that the cache has, to whose file `path` is changed, or one that is built
+/// from `path` when the session is opened and then kept there. No operator may run on the CPU.
+/// open_rtx() must have succeeded. Throws ONNX Runtime's exceptions.
+void append_engine(const NetworkOptions& options, Ort::SessionOptions& settings, std::string& path);
 
 }  // namespace cutout::ort
