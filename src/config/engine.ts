@@ -32,8 +32,8 @@ export const engineSettings = {
   subjectSelection: setting('CUTOUT_SUBJECT_SELECTION', 'on', oneOf('on', 'off')).help(
     'Whether subject_points and subject_box choose the subject. The network sam2-tiny is downloaded and loaded at the first such request; a server with --no-pull needs it pulled before. off: they are refused with 400.',
   ),
-  device: setting('CUTOUT_DEVICE', 'cpu', oneOf('cpu', 'cuda', 'tensorrt', 'webgpu')).help(
-    'Device that runs the network: cpu; cuda or tensorrt (`cutout runtime install`); webgpu, a GPU of any maker by Vulkan. If it cannot be used, the start fails.',
+  device: setting('CUTOUT_DEVICE', 'cpu', oneOf('auto', 'cpu', 'cuda', 'tensorrt', 'webgpu')).help(
+    'Device that runs the network: cpu; cuda or tensorrt (`cutout runtime install`); webgpu, a GPU of any maker by Vulkan. auto: cuda or tensorrt where it is installed and the driver of NVIDIA shows a GPU, else cpu. If it cannot be used, the start fails.',
   ),
   deviceIds: setting('CUTOUT_DEVICE_ID', '0', devices).help(
     'Numbers of the GPUs, for example 0 or 0,1; all: every GPU that the driver shows. Each gets a copy of the networks, and images go to the one with the fewest in progress.',
@@ -79,8 +79,11 @@ export const engineSettings = {
   ),
 } as const satisfies Settings;
 
-export type EngineConfig = Omit<Values<typeof engineSettings>, 'modelsDir'> & {
+export type EngineConfig = Omit<Values<typeof engineSettings>, 'modelsDir' | 'device'> & {
   readonly modelsDir: string;
+  readonly device: Exclude<Values<typeof engineSettings>['device'], 'auto'>;
+  /** Why, where the setting is auto. */
+  readonly deviceBecause?: string;
   /** Folder of installed GPU runtimes (`cutout runtime install`), inside the data folder. */
   readonly runtimesDir: string;
 };

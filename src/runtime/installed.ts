@@ -85,3 +85,26 @@ export function findRuntime(runtimesDir: string, name: RuntimeName): InstalledRu
     libraries: libraries.map(inFolder),
   };
 }
+
+/** Whether TensorRT for RTX has code for GPUs of these compute capabilities. */
+export const takesRtx = (capabilities: readonly string[]): boolean =>
+  capabilities.every((each) => ['8.6', '8.9'].includes(each) || Number(each) >= 12);
+
+/** A device for CUTOUT_DEVICE=auto, and why. */
+export interface ChosenDevice {
+  readonly device: 'cpu' | 'cuda' | 'tensorrt';
+  readonly because: string;
+}
+
+/**
+ * The device for CUTOUT_DEVICE=auto, on a machine with GPUs of these compute capabilities: cuda before tensorrt, since only it was
+ * run on a GPU. Throws as findRuntime does.
+ */
+export function chooseDevice(runtimesDir: string, capabilities: readonly string[]): ChosenDevice {
+  if (capabilities.length === 0) return { device: 'cpu', because: "NVIDIA's driver shows no GPU" };
+  const installed = "its runtime is installed and NVIDIA's driver shows a GPU";
+  if (findRuntime(runtimesDir, 'cuda')) return { device: 'cuda', because: installed };
+  if (findRuntime(runtimesDir, 'tensorrt') && takesRtx(capabilities))
+    return { device: 'tensorrt', because: installed };
+  return { device: 'cpu', because: 'there is a GPU, but no runtime for it (`cutout runtime install`)' };
+}

@@ -105,18 +105,6 @@ async function locate(name: string, config: EngineConfig, versions: Versions): P
   };
 }
 
-/** Whether TensorRT for RTX has code for a GPU of this compute capability. */
-const isRtx = (capability: string) => ['8.6', '8.9'].includes(capability) || Number(capability) >= 12;
-
-/** Whether the plugin takes the GPUs of the settings; true where there are none, since opening it says why. */
-export function takesRtx(
-  { deviceIds }: Pick<EngineConfig, 'deviceIds'>,
-  capabilities: readonly string[],
-): boolean {
-  const wanted = capabilities.filter((_, id) => deviceIds === 'all' || deviceIds.includes(id));
-  return wanted.every(isRtx);
-}
-
 /** The libraries of an engine, as options for it. */
 type EngineLibraries = Pick<EngineOptions, 'provider' | 'runtimePath' | 'libraries' | 'plugin'>;
 
@@ -129,9 +117,11 @@ export async function librariesOf(config: EngineConfig): Promise<EngineLibraries
   const named = { provider: device, runtimePath: runtime ?? defaultRuntimePath() };
   if (device === 'cpu' || device === 'webgpu' || runtime !== undefined) return named;
   // Imported where it is needed, because every import delays a start on the CPU.
-  const { findRuntime } = await import('../runtime/installed.ts');
+  const { findRuntime, takesRtx } = await import('../runtime/installed.ts');
+  const { deviceIds } = config;
+  const gpus = loadAddon().computeCapabilities();
+  const takes = takesRtx(gpus.filter((_, id) => deviceIds === 'all' || deviceIds.includes(id)));
   const plugin = device === 'tensorrt' ? findRuntime(runtimesDir, device) : undefined;
-  const takes = takesRtx(config, loadAddon().computeCapabilities());
   if (plugin && takes) return { ...named, ...plugin, provider: 'tensorrt-rtx' };
   const installed = findRuntime(runtimesDir, 'cuda');
   if (device === 'tensorrt' && !installed)
@@ -202,7 +192,8 @@ export async function startEngine(
   config: EngineConfig,
   observer: Observer,
 ): Promise<Engine> {
-  const { device, deviceMemory } = config;
+  const { device, deviceMemory, deviceBecause } = config;
+  if (deviceBecause !== undefined) observer.notice(`The device is ${device}: ${deviceBecause}.`);
   if (device === 'webgpu' && deviceMemory !== 'auto')
     throw new UserError(
       'CUTOUT_DEVICE_MEMORY bounds the memory of NVIDIA GPUs only. Unset it, or set CUTOUT_DEVICE=cuda or tensorrt.',
