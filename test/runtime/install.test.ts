@@ -15,9 +15,9 @@ import {
   type RuntimeName,
   requirementsFile,
   runtimeFolder,
-  runtimes,
 } from '../../src/runtime/installed.ts';
 import { unless } from '../fixtures/leftOut.ts';
+import { pretendInstalled } from '../fixtures/runtimes.ts';
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 
@@ -248,14 +248,7 @@ test('every wheel of the runtimes is pinned by a digest', async (t) => {
 test('chooseDevice: cuda before tensorrt before cpu, as far as they are installed and take the GPUs', async (t) => {
   const place = async (...names: RuntimeName[]) => {
     const runtimesDir = await folder(t);
-    for (const name of names) {
-      const { about: _, libraries, ...files } = runtimes[name];
-      for (const file of [...libraries, ...Object.values(files)]) {
-        const full = path.join(runtimeFolder(runtimesDir, name), file);
-        await mkdir(path.dirname(full), { recursive: true });
-        await writeFile(full, '');
-      }
-    }
+    pretendInstalled(runtimesDir, ...names);
     return (...capabilities: string[]) => chooseDevice(runtimesDir, capabilities).device;
   };
   const [none, rtx, both] = [await place(), await place('tensorrt'), await place('tensorrt', 'cuda')];

@@ -1,7 +1,13 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import test from 'ava';
 import { loadConfig } from '../../src/config/readConfig.ts';
-import { loadAddon } from '../../src/engine/addon.ts';
-import { deviceIdsOf, threadsOf } from '../../src/server/openEngine.ts';
+import { defaultRuntimePath, loadAddon } from '../../src/engine/addon.ts';
+import { UserError } from '../../src/errors.ts';
+import { deviceIdsOf, librariesOf, startEngine, threadsOf } from '../../src/server/openEngine.ts';
+import { Recorder } from '../fixtures/networks.ts';
+import { pretendInstalled } from '../fixtures/runtimes.ts';
 
 const engine = (device: string, ids: string) =>
   loadConfig({ CUTOUT_DEVICE: device, CUTOUT_DEVICE_ID: ids }).engine;
@@ -25,4 +31,39 @@ test('all: those that the driver shows, and number 0 where there are none, so th
 
 test('workers for two full batches on each GPU', (t) => {
   t.is(threadsOf(engine('cuda', '0,1,2')).workers, 48);
+});
+
+test('WebGPU: one GPU, the library of the npm package, and no bound of memory', async (t) => {
+  t.deepEqual(deviceIdsOf(engine('webgpu', 'all')), [0]);
+  const { engine: config } = loadConfig({ CUTOUT_DEVICE: 'webgpu', CUTOUT_DEVICE_MEMORY: '4G' });
+  t.deepEqual(await librariesOf(config), { provider: 'webgpu', runtimePath: defaultRuntimePath() });
+  await t.throwsAsync(startEngine(loadAddon(), config, new Recorder()), {
+    instanceOf: UserError,
+    message: /CUTOUT_DEVICE_MEMORY bounds the memory of NVIDIA GPUs only/,
+  });
+});
+
+test('TensorRT: the plugin where it is installed and no library is named, else the build for GPUs', async (t) => {
+  const data = mkdtempSync(path.join(os.tmpdir(), 'cutout-libraries-'));
+  t.teardown(() => rmSync(data, { recursive: true }));
+  const read = (runtime = '') =>
+    librariesOf(
+      loadConfig({ CUTOUT_DATA_DIR: data, CUTOUT_DEVICE: 'tensorrt', CUTOUT_RUNTIME: runtime }).engine,
+    );
+  const hasRtx = loadAddon()
+    .computeCapabilities()
+    .every((each) => Number(each) >= 12 || each === '8.6' || each === '8.9');
+  await t.throwsAsync(read(), {
+    instanceOf: UserError,
+    message: hasRtx ? /cutout runtime install tensorrt/ : /cutout runtime install cuda/,
+  });
+  const runtimesDir = path.join(data, 'runtimes');
+  pretendInstalled(runtimesDir, 'cuda');
+  t.like(await read(), { provider: 'tensorrt', plugin: undefined });
+  pretendInstalled(runtimesDir, 'tensorrt');
+  t.is((await read()).provider, hasRtx ? 'tensorrt-rtx' : 'tensorrt');
+  t.deepEqual(await read('/opt/libonnxruntime.so'), {
+    provider: 'tensorrt',
+    runtimePath: '/opt/libonnxruntime.so',
+  });
 });
