@@ -302,6 +302,7 @@ struct Network::Session {
       return;
     }
     const Interruptible run(token);
+    const auto turn = take_turn(provider);
     // ONNX Runtime waits for its own stream; SynchronizeInputs and -Outputs would wait for the work
     // of all others on the device.
     session->Run(run.options, *slot.binding);

@@ -69,7 +69,7 @@ export const engineSettings = {
   workers: setting('CUTOUT_WORKERS', 'auto', auto(integer(1, 64))).help('Number of concurrent network runs.'),
   threads: setting('CUTOUT_THREADS', 'auto', auto(integer(1, 256))).help('Threads of one network run.'),
   batchMax: setting('CUTOUT_BATCH_MAX', 'auto', auto(integer(1, 64))).help(
-    'Images that a GPU computes in one run at most: this number and its halves are prepared. auto is 8 on a GPU and 1 on a CPU, which gains nothing.',
+    'Images that a GPU computes in one run at most: this number and its halves are prepared. auto is 8 with cuda and tensorrt, 1 with webgpu and on a CPU, which gains nothing.',
   ),
   idleRelease: setting('CUTOUT_IDLE_RELEASE', '300', integer(0, 86_400)).help(
     'Seconds without a request after which the memory of a network run (0.1 GB in 8 bits, 0.6 GB in floats) is returned to the system; the next request takes about half a second longer. 0 keeps it.',

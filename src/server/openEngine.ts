@@ -53,9 +53,9 @@ export interface OpenedEngine {
 
 const unlessAuto = (value: number | 'auto') => (value === 'auto' ? undefined : value);
 
-/** Images in one run: batches by default on a GPU only. */
+/** Images in one run: batches by default on NVIDIA's GPUs only, since those of others may be small. */
 const maxBatchOf = ({ batchMax, device }: Pick<EngineConfig, 'batchMax' | 'device'>): number =>
-  unlessAuto(batchMax) ?? (device === 'cpu' ? 1 : 8);
+  unlessAuto(batchMax) ?? (device === 'cuda' || device === 'tensorrt' ? 8 : 1);
 
 /** The GPUs of the settings. Where the driver shows none, number 0: opening it says why. WebGPU chooses one by itself, number 0. */
 export function deviceIdsOf({

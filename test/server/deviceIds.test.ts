@@ -31,6 +31,10 @@ test('all: those that the driver shows, and number 0 where there are none, so th
 
 test('workers for two full batches on each GPU', (t) => {
   t.is(threadsOf(engine('cuda', '0,1,2')).workers, 48);
+  t.is(
+    threadsOf(engine('webgpu', '0')).workers,
+    threadsOf({ ...engine('webgpu', '0'), batchMax: 1 }).workers,
+  );
 });
 
 test('WebGPU: one GPU, the library of the npm package, and no bound of memory', async (t) => {
