@@ -4,6 +4,7 @@
 
 #include <array>
 #include <fstream>
+#include <string_view>
 #include <utility>
 
 #include "ort/device_memory_budget.h"
@@ -61,6 +62,23 @@ std::string driver_version(const DeviceProperties& device) {
   return "CUDA " + std::to_string(device.driver_cuda);
 }
 
+/// An ONNX file of one ReLU.
+constexpr std::string_view kSmallestNetwork =
+    "\x08\x08\x3a\x33\x0a\x0c\x0a\x01\x78\x12\x01\x79\x22\x04\x52\x65\x6c\x75\x12\x01"
+    "\x67\x5a\x0f\x0a\x01\x78\x12\x0a\x0a\x08\x08\x01\x12\x04\x0a\x02\x08\x01\x62\x0f"
+    "\x0a\x01\x79\x12\x0a\x0a\x08\x08\x01\x12\x04\x0a\x02\x08\x01\x42\x02\x10\x0d";
+
+/// Opens a session by WebGPU, which asks Vulkan for the GPU.
+Status try_webgpu(const std::string& what, Ort::SessionOptions& options) {
+  CUTOUT_RETURN_IF_ERROR(append_provider(Provider::kWebGpu, {}, options));
+  const auto turn = take_turn(Provider::kWebGpu);
+  return guarded(true, Code::kRuntime, what, [&]() -> Status {
+    const Ort::Session session(environment(), kSmallestNetwork.data(), kSmallestNetwork.size(),
+                               options);
+    return {};
+  });
+}
+
 }  // namespace
 
 Status open_device(Provider provider, int number, const std::vector<std::string>& libraries,
@@ -80,7 +98,7 @@ Status open_device(Provider provider, int number, const std::vector<std::string>
                   "only be 0. VK_DRIVER_FILES names the driver of another one."};
     }
     runtime.device.name = "first GPU of Vulkan";
-    return append_provider(provider, gpu, options);
+    return try_webgpu(what, options);
   }
   const Status driver = find_device(what, number, found.device);
   // The plugin cannot be loaded without the driver.
