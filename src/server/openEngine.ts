@@ -25,6 +25,7 @@ import {
   questionOf,
   refusedText,
 } from '../models/precision.ts';
+import { findRuntime, takesRtx } from '../runtime/installed.ts';
 import { type FetchOptions, loadWithNotices, openNetwork } from './openNetwork.ts';
 import { openSelector } from './openSelector.ts';
 import { isAbsent, openSubjectTypes } from './openSubjectTypes.ts';
@@ -110,14 +111,12 @@ type EngineLibraries = Pick<EngineOptions, 'provider' | 'runtimePath' | 'librari
 
 /**
  * The provider of the settings and its libraries: those that are named, else the installed runtime for a GPU, else the package's.
- * TensorRT is the plugin where that is installed and takes the GPUs, unless CUTOUT_RUNTIME names a build for GPUs. Rejects with UserError.
+ * TensorRT is the plugin where that is installed and takes the GPUs, unless CUTOUT_RUNTIME names a build for GPUs. Throws UserError.
  */
-export async function librariesOf(config: EngineConfig): Promise<EngineLibraries> {
+export function librariesOf(config: EngineConfig): EngineLibraries {
   const { device, runtime, runtimesDir } = config;
   const named = { provider: device, runtimePath: runtime ?? defaultRuntimePath() };
   if (device === 'cpu' || device === 'webgpu' || runtime !== undefined) return named;
-  // Imported where it is needed, because every import delays a start on the CPU.
-  const { findRuntime, takesRtx } = await import('../runtime/installed.ts');
   const { deviceIds } = config;
   const gpus = loadAddon().computeCapabilities();
   const takes = takesRtx(gpus.filter((_, id) => deviceIds === 'all' || deviceIds.includes(id)));
@@ -202,7 +201,7 @@ export async function startEngine(
     native,
     {
       ...threadsOf(config),
-      ...(await librariesOf(config)),
+      ...librariesOf(config),
       deviceIds: deviceIdsOf(config),
       // The scheduler before it (`FairScheduler`) admits far fewer.
       queueLimit: 10_000,

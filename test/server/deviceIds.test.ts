@@ -40,14 +40,14 @@ test('workers for two full batches on each GPU', (t) => {
 test('WebGPU: one GPU, the library of the npm package, and no bound of memory', async (t) => {
   t.deepEqual(deviceIdsOf(engine('webgpu', 'all')), [0]);
   const { engine: config } = loadConfig({ CUTOUT_DEVICE: 'webgpu', CUTOUT_DEVICE_MEMORY: '4G' });
-  t.deepEqual(await librariesOf(config), { provider: 'webgpu', runtimePath: defaultRuntimePath() });
+  t.deepEqual(librariesOf(config), { provider: 'webgpu', runtimePath: defaultRuntimePath() });
   await t.throwsAsync(startEngine(loadAddon(), config, new Recorder()), {
     instanceOf: UserError,
     message: /CUTOUT_DEVICE_MEMORY bounds the memory of NVIDIA GPUs only/,
   });
 });
 
-test('TensorRT: the plugin where it is installed and no library is named, else the build for GPUs', async (t) => {
+test('TensorRT: the plugin where it is installed and no library is named, else the build for GPUs', (t) => {
   const data = mkdtempSync(path.join(os.tmpdir(), 'cutout-libraries-'));
   t.teardown(() => rmSync(data, { recursive: true }));
   const read = (runtime = '') =>
@@ -57,16 +57,16 @@ test('TensorRT: the plugin where it is installed and no library is named, else t
   const hasRtx = loadAddon()
     .computeCapabilities()
     .every((each) => Number(each) >= 12 || each === '8.6' || each === '8.9');
-  await t.throwsAsync(read(), {
+  t.throws(() => read(), {
     instanceOf: UserError,
     message: hasRtx ? /cutout runtime install tensorrt/ : /cutout runtime install cuda/,
   });
   const runtimesDir = path.join(data, 'runtimes');
   pretendInstalled(runtimesDir, 'cuda');
-  t.like(await read(), { provider: 'tensorrt', plugin: undefined });
+  t.like(read(), { provider: 'tensorrt', plugin: undefined });
   pretendInstalled(runtimesDir, 'tensorrt');
-  t.is((await read()).provider, hasRtx ? 'tensorrt-rtx' : 'tensorrt');
-  t.deepEqual(await read('/opt/libonnxruntime.so'), {
+  t.is(read().provider, hasRtx ? 'tensorrt-rtx' : 'tensorrt');
+  t.deepEqual(read('/opt/libonnxruntime.so'), {
     provider: 'tensorrt',
     runtimePath: '/opt/libonnxruntime.so',
   });
