@@ -48,6 +48,18 @@ std::string_view node_of(std::string_view line) {
   return whole && operation != std::string_view::npos ? line : "";
 }
 
+/// The "Gather (name)" of WebGPU's line about an operator without a kernel; empty for another one.
+std::string without_kernel(std::string_view line) {
+  static constexpr std::string_view kOperator = "kernel not found in registries for Op type: ";
+  static constexpr std::string_view kNode = " node name: ";
+  const std::size_t at = line.find(kOperator);
+  const std::size_t split = line.find(kNode);
+  if (at == std::string_view::npos || split == std::string_view::npos) return "";
+  const std::size_t begin = at + kOperator.size();
+  return std::string(line.substr(begin, split - begin)) + " (" +
+         std::string(line.substr(split + kNode.size())) + ")";
+}
+
 std::string remedy_for(const std::string& library) {
   if (has(library, {"libnvinfer", "libnvonnxparser"})) {
     return library +
@@ -135,7 +147,7 @@ Status cpu_failure(const std::string& what, const std::string& message, Code oth
 
 std::string nodes_on_cpu(const std::string& log, int limit) {
   // " Node(s) placed on [CPUExecutionProvider]. Number of nodes: 2" is followed by one line a node,
-  // "  Resize (name)", up to the next provider or another message.
+  // "  Resize (name)", up to the next provider or another message. WebGPU has a line of its own.
   std::string names;
   bool on_cpu = false;
   for (std::size_t at = 0; at < log.size();) {
@@ -144,7 +156,9 @@ std::string nodes_on_cpu(const std::string& log, int limit) {
     at = end + 1;
     if (has(text, {"placed on ["})) {
       on_cpu = has(text, {"placed on [CPUExecutionProvider]"});
-    } else if (const std::string_view node = node_of(text); on_cpu && limit > 0 && !node.empty()) {
+    }
+    const std::string node = on_cpu ? std::string(node_of(text)) : without_kernel(text);
+    if (limit > 0 && !node.empty()) {
       names.append(names.empty() ? "" : ", ").append(node);
       --limit;
     }

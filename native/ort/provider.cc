@@ -76,7 +76,9 @@ Status append_provider(Provider provider, const GpuOptions& gpu, Ort::SessionOpt
                             "in CUTOUT_RUNTIME.")};
     }
     if (webgpu) {
-      options.AppendExecutionProvider("WebGPU", {});
+      // Without integers of 64 bits, computed shapes are left to the CPU. Where the device ends
+      // with its last session, the third opening of a large network has ended the process.
+      options.AppendExecutionProvider("WebGPU", {{"enableInt64", "1"}, {"preserveDevice", "1"}});
       return {};
     }
     const OrtApi& api = Ort::GetApi();

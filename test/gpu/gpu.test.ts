@@ -265,6 +265,11 @@ test('nodes_on_cpu: names what ONNX Runtime placed on the CPU, up to a limit', (
   t.is(addon.nodes(log, 5), 'Resize (up), NonZero (where), Shape (last)');
   t.is(addon.nodes(log, 2), 'Resize (up), NonZero (where)');
   t.is(addon.nodes('', 5), '');
+  const webgpu = 'webgpu kernel not found in registries for Op type: ConvInteger node name: Conv_0';
+  t.is(
+    addon.nodes(`${webgpu}\nanother message\n${webgpu}_quant`, 5),
+    'ConvInteger (Conv_0), ConvInteger (Conv_0_quant)',
+  );
 });
 
 test('options of the providers', (t) => {
