@@ -118,7 +118,7 @@ async function networkArguments({ network, device, provider }: Options): Promise
 function libraryArguments({ device }: Options): string[] {
   if (device === 'host') return ['--runtime', defaultRuntimePath()];
   const data = process.env['CUTOUT_DATA_DIR'] ?? path.join(root, 'data');
-  const installed = findRuntime(path.join(data, 'runtimes'));
+  const installed = findRuntime(path.join(data, 'runtimes'), 'cuda');
   const named = process.env['CUTOUT_RUNTIME'] ?? installed?.runtimePath ?? defaultRuntimePath();
   const libraries = named === installed?.runtimePath ? installed.libraries : [];
   return ['--runtime', named, ...libraries.flatMap((file) => ['--library', file])];
@@ -129,7 +129,7 @@ async function check(options: Options, progress: Context['progress']): Promise<C
   const { device, provider, batch, cases, seconds } = options;
   const libraries = libraryArguments(options);
   // Without a GPU the program says so; nothing is prepared for one.
-  const checksNetwork = device === 'host' || loadAddon().gpuCount() > 0;
+  const checksNetwork = device === 'host' || loadAddon().computeCapabilities().length > 0;
   const network = checksNetwork ? await networkArguments(options) : [];
   const folder = await mkdtemp(path.join(tmpdir(), 'cutout-gpu-'));
   try {

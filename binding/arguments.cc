@@ -132,9 +132,12 @@ EngineOptions to_engine_options(const Napi::Value& value) {
   options.provider = choice<ort::Provider>(from, "provider",
                                            {{"cpu", ort::Provider::kCpu},
                                             {"cuda", ort::Provider::kCuda},
-                                            {"tensorrt", ort::Provider::kTensorRt}});
+                                            {"tensorrt", ort::Provider::kTensorRt},
+                                            {"tensorrt-rtx", ort::Provider::kTensorRtRtx},
+                                            {"webgpu", ort::Provider::kWebGpu}});
   options.device_ids = integers(from, "deviceIds", 0, 1023);
   if (has(from, "libraries")) options.libraries = strings(from, "libraries");
+  if (has(from, "plugin")) options.plugin = text(from, "plugin");
   if (has(from, "maxBatch")) options.max_batch = integer(from, "maxBatch", 1, 64);
   if (has(from, "batchDelayMs")) options.batch_delay_ms = integer(from, "batchDelayMs", 0, 1000);
   if (has(from, "deviceMemoryBytes")) {

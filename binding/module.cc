@@ -18,7 +18,7 @@ namespace cutout::binding {
 namespace {
 
 /// Must equal expectedAbi of src/engine/types.ts; raised with every change of that contract.
-constexpr int kAbi = 23;
+constexpr int kAbi = 24;
 
 Napi::Value versions(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
@@ -31,8 +31,8 @@ Napi::Value versions(const Napi::CallbackInfo& info) {
                    array_of(env, kernels.refused));
 }
 
-Napi::Value gpu_count(const Napi::CallbackInfo& info) {
-  return Napi::Number::New(info.Env(), ort::device_count());
+Napi::Value compute_capabilities(const Napi::CallbackInfo& info) {
+  return array_of(info.Env(), ort::compute_capabilities());
 }
 
 Napi::Value take_log(const Napi::CallbackInfo& info) {
@@ -56,7 +56,8 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   env.SetInstanceData(new Instance(env));  // deleted with the environment
   exports.Set("abi", kAbi);
   exports.Set("versions", Napi::Function::New<&versions>(env, "versions"));
-  exports.Set("gpuCount", Napi::Function::New<&gpu_count>(env, "gpuCount"));
+  exports.Set("computeCapabilities",
+              Napi::Function::New<&compute_capabilities>(env, "computeCapabilities"));
   exports.Set("takeLog", Napi::Function::New<&take_log>(env, "takeLog"));
   exports.Set("exitAfter", Napi::Function::New<&exit_after>(env, "exitAfter"));
   exports.Set("Engine", EngineObject::define(env));

@@ -26,8 +26,9 @@ Napi::Value buffer(Napi::Env env, std::vector<T>& values) {
   return result;
 }
 
-/// The number of a CUDA version as a text.
+/// The number of a CUDA version as a text; empty for 0.
 std::string version(int cuda) {
+  if (cuda == 0) return {};
   return std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10);
 }
 
@@ -122,12 +123,10 @@ Napi::Value to_js(Napi::Env env, std::vector<std::uint8_t>& bytes) { return buff
 
 Napi::Value to_js(Napi::Env env, const ort::GpuRuntime& gpu) {
   const ort::DeviceProperties& device = gpu.device;
-  const std::string capability =
-      std::to_string(device.compute_major) + "." + std::to_string(device.compute_minor);
-  return object_of(env, "id", device.number, "name", device.name, "computeCapability", capability,
-                   "memoryBytes", device.memory_bytes, "driver", gpu.driver, "driverCuda",
-                   version(device.driver_cuda), "cuda", version(gpu.cuda_runtime), "tensorrt",
-                   gpu.tensorrt);
+  return object_of(env, "id", device.number, "name", device.name, "computeCapability",
+                   device.compute_capability(), "memoryBytes", device.memory_bytes, "driver",
+                   gpu.driver, "driverCuda", version(device.driver_cuda), "cuda",
+                   version(gpu.cuda_runtime), "tensorrt", gpu.tensorrt);
 }
 
 Napi::Value to_js(Napi::Env env, const ort::LogLine& line) {

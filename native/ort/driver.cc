@@ -101,6 +101,7 @@ Status find_device(const std::string& what, int number, DeviceProperties& device
   found.number = number;
   int handle = 0;
   std::array<char, 256> name{};
+  std::array<char, 32> address{};
   std::size_t memory = 0;
   int result = driver_version(&found.driver_cuda);
   if (result == kSuccess) result = device_get(&handle, number);
@@ -111,22 +112,23 @@ Status find_device(const std::string& what, int number, DeviceProperties& device
   if (result == kSuccess) result = device_attribute(&found.compute_minor, kComputeMinor, handle);
   if (result == kSuccess) result = device_memory(&memory, handle);
   if (result != kSuccess) return failure_of_init(what, result);
+  int (*device_address)(char*, int, int) = nullptr;
+  if (find(opened, "cuDeviceGetPCIBusId", device_address) &&
+      device_address(address.data(), static_cast<int>(address.size()) - 1, handle) == kSuccess) {
+    found.pci = address.data();
+  }
   found.name = name.data();
   found.memory_bytes = memory;
   device = std::move(found);
   return {};
 }
 
-int device_count(const char* library) {
-  void* const opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-  if (opened == nullptr) return 0;
-  int (*init)(unsigned) = nullptr;
-  int (*count_devices)(int*) = nullptr;
-  int count = 0;
-  const bool counted = find(opened, "cuInit", init) &&
-                       find(opened, "cuDeviceGetCount", count_devices) && init(0) == kSuccess &&
-                       count_devices(&count) == kSuccess;
-  return counted ? count : 0;
+std::vector<std::string> compute_capabilities(const char* library) {
+  std::vector<std::string> all;
+  DeviceProperties device;
+  while (find_device("", static_cast<int>(all.size()), device, library).ok())
+    all.push_back(device.compute_capability());
+  return all;
 }
 
 Status check_device(const std::string& what, const DeviceProperties& device, int cuda_runtime,
@@ -149,9 +151,8 @@ Status check_device(const std::string& what, const DeviceProperties& device, int
   if (given < needed) {
     return {Code::kDevice,
             what + ": GPU " + std::to_string(device.number) + " (" + device.name +
-                ") has compute capability " + std::to_string(device.compute_major) + "." +
-                std::to_string(device.compute_minor) + ", and " + std::to_string(needed / 10) +
-                "." + std::to_string(needed % 10) +
+                ") has compute capability " + device.compute_capability() + ", and " +
+                std::to_string(needed / 10) + "." + std::to_string(needed % 10) +
                 " or newer is needed. Choose another GPU with CUTOUT_DEVICE_ID, or set "
                 "CUTOUT_DEVICE=cpu."};
   }

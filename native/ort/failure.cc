@@ -48,6 +48,18 @@ std::string_view node_of(std::string_view line) {
   return whole && operation != std::string_view::npos ? line : "";
 }
 
+/// The "Gather (name)" of WebGPU's line about an operator without a kernel; empty for another one.
+std::string without_kernel(std::string_view line) {
+  static constexpr std::string_view kOperator = "kernel not found in registries for Op type: ";
+  static constexpr std::string_view kNode = " node name: ";
+  const std::size_t at = line.find(kOperator);
+  const std::size_t split = line.find(kNode);
+  if (at == std::string_view::npos || split == std::string_view::npos) return "";
+  const std::size_t begin = at + kOperator.size();
+  return std::string(line.substr(begin, split - begin)) + " (" +
+         std::string(line.substr(split + kNode.size())) + ")";
+}
+
 std::string remedy_for(const std::string& library) {
   if (has(library, {"libnvinfer", "libnvonnxparser"})) {
     return library +
@@ -69,7 +81,7 @@ Status gpu_failure(const std::string& what, const std::string& message, Code oth
     return Status(code, what + ": " + sentence + ". [" + detail + "]");
   };
   if (const std::string library = missing_library(message); !library.empty()) {
-    if (library.starts_with("libcuda.so")) {
+    if (library.starts_with("libcuda.so") || library.starts_with("libnvidia-ml.so")) {
       return with(Code::kDriver, "the NVIDIA driver is not installed. Install it on the host");
     }
     return with(Code::kProvider, remedy_for(library));
@@ -105,6 +117,14 @@ Status gpu_failure(const std::string& what, const std::string& message, Code oth
                   "kernel's log for Xid messages");
     }
   }
+  if (has(message, {"WebGPU device lost", "Device lost", "is lost"})) {
+    return with(Code::kDevice, "the GPU has stopped working in this process. Restart the server");
+  }
+  if (has(message, {"Failed to get a WebGPU adapter"})) {
+    return with(Code::kDriver,
+                "no Vulkan driver works here. Install that of the GPU and Vulkan's loader "
+                "(libvulkan1), and check `vulkaninfo --summary`");
+  }
   if (has(message, {"fallback to CPU EP has been explicitly disabled"})) {
     return with(Code::kProvider,
                 "the network has operators that the GPU does not run, and none may run on the CPU "
@@ -127,7 +147,7 @@ Status cpu_failure(const std::string& what, const std::string& message, Code oth
 
 std::string nodes_on_cpu(const std::string& log, int limit) {
   // " Node(s) placed on [CPUExecutionProvider]. Number of nodes: 2" is followed by one line a node,
-  // "  Resize (name)", up to the next provider or another message.
+  // "  Resize (name)", up to the next provider or another message. WebGPU has a line of its own.
   std::string names;
   bool on_cpu = false;
   for (std::size_t at = 0; at < log.size();) {
@@ -136,7 +156,9 @@ std::string nodes_on_cpu(const std::string& log, int limit) {
     at = end + 1;
     if (has(text, {"placed on ["})) {
       on_cpu = has(text, {"placed on [CPUExecutionProvider]"});
-    } else if (const std::string_view node = node_of(text); on_cpu && limit > 0 && !node.empty()) {
+    }
+    const std::string node = on_cpu ? std::string(node_of(text)) : without_kernel(text);
+    if (limit > 0 && !node.empty()) {
       names.append(names.empty() ? "" : ", ").append(node);
       --limit;
     }

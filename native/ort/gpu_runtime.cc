@@ -4,11 +4,13 @@
 
 #include <array>
 #include <fstream>
+#include <string_view>
 #include <utility>
 
 #include "ort/device_memory_budget.h"
 #include "ort/failure.h"
 #include "ort/provider.h"
+#include "ort/rtx.h"
 #include "ort/session.h"
 
 namespace cutout::ort {
@@ -60,10 +62,27 @@ std::string driver_version(const DeviceProperties& device) {
   return "CUDA " + std::to_string(device.driver_cuda);
 }
 
+/// An ONNX file of one ReLU.
+constexpr std::string_view kSmallestNetwork =
+    "\x08\x08\x3a\x33\x0a\x0c\x0a\x01\x78\x12\x01\x79\x22\x04\x52\x65\x6c\x75\x12\x01"
+    "\x67\x5a\x0f\x0a\x01\x78\x12\x0a\x0a\x08\x08\x01\x12\x04\x0a\x02\x08\x01\x62\x0f"
+    "\x0a\x01\x79\x12\x0a\x0a\x08\x08\x01\x12\x04\x0a\x02\x08\x01\x42\x02\x10\x0d";
+
+/// Opens a session by WebGPU, which asks Vulkan for the GPU.
+Status try_webgpu(const std::string& what, Ort::SessionOptions& options) {
+  CUTOUT_RETURN_IF_ERROR(append_provider(Provider::kWebGpu, {}, options));
+  const auto turn = take_turn(Provider::kWebGpu);
+  return guarded(true, Code::kRuntime, what, [&]() -> Status {
+    const Ort::Session session(environment(), kSmallestNetwork.data(), kSmallestNetwork.size(),
+                               options);
+    return {};
+  });
+}
+
 }  // namespace
 
 Status open_device(Provider provider, int number, const std::vector<std::string>& libraries,
-                   OwnKernels own, GpuRuntime& runtime) {
+                   const std::string& plugin, OwnKernels own, GpuRuntime& runtime) {
   const std::string what = cannot_be_used(provider);
   // First without the machine: a build for the CPU is the likeliest reason.
   GpuOptions gpu;
@@ -71,8 +90,22 @@ Status open_device(Provider provider, int number, const std::vector<std::string>
   Ort::SessionOptions options;
   CUTOUT_RETURN_IF_ERROR(preload(what, libraries));
   GpuRuntime found;
+  if (provider == Provider::kWebGpu) {
+    if (number != 0) {
+      return {Code::kDevice,
+              what +
+                  ": WebGPU takes the first GPU of the Vulkan drivers, so CUTOUT_DEVICE_ID can "
+                  "only be 0. VK_DRIVER_FILES names the driver of another one."};
+    }
+    runtime.device.name = "first GPU of Vulkan";
+    return try_webgpu(what, options);
+  }
   const Status driver = find_device(what, number, found.device);
-  const Status appended = append_provider(provider, gpu, options);
+  // The plugin cannot be loaded without the driver.
+  if (provider == Provider::kTensorRtRtx && !driver.ok()) return driver;
+  const Status appended = provider == Provider::kTensorRtRtx
+                              ? open_rtx(plugin, found)
+                              : append_provider(provider, gpu, options);
   // Without a driver the provider fails too, with a less useful message.
   const bool alone = own == OwnKernels::kThere && appended.code() == Code::kProvider;
   if (appended.code() == Code::kProvider && !alone) return appended;
@@ -81,10 +114,10 @@ Status open_device(Provider provider, int number, const std::vector<std::string>
     found.provider = appended;
   else
     CUTOUT_RETURN_IF_ERROR(appended);
-  const bool tensorrt = provider == Provider::kTensorRt;
+  const bool tensorrt = provider != Provider::kCuda;
   found.cuda_runtime = cuda_runtime_version();
   CUTOUT_RETURN_IF_ERROR(check_device(what, found.device, found.cuda_runtime, tensorrt));
-  if (tensorrt) found.tensorrt = tensorrt_version();
+  if (provider == Provider::kTensorRt) found.tensorrt = tensorrt_version();
   found.driver = driver_version(found.device);
   runtime = std::move(found);
   return {};

@@ -22,11 +22,12 @@ struct GpuRuntime {
 /// Whether networks may run by Cutout's own kernels alone (pipeline/gpu_network.h).
 enum class OwnKernels { kNone, kThere };
 
-/// Loads the GPU provider into the opened library and checks driver and GPU, so that a missing part
-/// is an error before any network is opened. `libraries` are files of CUDA and TensorRT, each after
-/// those it needs; they are opened first, so that the provider finds them outside the loader's
-/// search path. With kernels of its own a missing provider is no error, but kept in `runtime`.
+/// Loads the GPU provider into the opened library, TensorRT for RTX from the file `plugin`, and
+/// checks driver and GPU, so that a missing part is an error before any network is opened.
+/// `libraries` are files of CUDA and TensorRT, each after those it needs; they are opened first, so
+/// that the provider finds them outside the loader's search path. With kernels of its own a missing
+/// provider is no error, but kept in `runtime`.
 Status open_device(Provider provider, int number, const std::vector<std::string>& libraries,
-                   OwnKernels own, GpuRuntime& runtime);
+                   const std::string& plugin, OwnKernels own, GpuRuntime& runtime);
 
 }  // namespace cutout::ort

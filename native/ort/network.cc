@@ -17,6 +17,7 @@
 #include "ort/device_memory_budget.h"
 #include "ort/failure.h"
 #include "ort/provider.h"
+#include "ort/rtx.h"
 #include "ort/runtime.h"
 #include "ort/runtime_log.h"
 #include "ort/session.h"
@@ -89,13 +90,21 @@ struct Network::Slot {
 
 /// Members are destroyed in reverse order, the session last.
 struct Network::Session {
+  Session() = default;
+  ~Session() {
+    const auto turn = take_turn(provider);
+    session.reset();
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
   DeviceMemoryBudget::Reservation reservation;
   std::shared_ptr<void> operators;
-  Ort::Session session{nullptr};
+  std::shared_ptr<Ort::Session> session;  // of TensorRT for RTX one for all sizes of batches
   /// Where the tensors lie.
   Ort::MemoryInfo memory = Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
   DeviceMemory* device = nullptr;
-  bool on_gpu = false;
+  Provider provider = Provider::kCpu;
   bool bound = false;  // inputs and outputs of runs
   bool lends = false;  // NetworkOptions::lend_buffers
   std::int64_t batch = 1;
@@ -155,6 +164,8 @@ struct Network::Session {
     return values;
   }
 
+  [[nodiscard]] bool on_gpu() const { return provider != Provider::kCpu; }
+
   [[nodiscard]] Placement placement() const {
     return device != nullptr ? Placement::kDevice : Placement::kHost;
   }
@@ -162,14 +173,24 @@ struct Network::Session {
   /// Opens the session. On a GPU its input has one size, so that no part of the graph computes
   /// shapes, which ONNX Runtime would place on the CPU.
   Status open_session(const NetworkOptions& options, Ort::SessionOptions& settings) {
-    if (!on_gpu) {
-      session = Ort::Session(environment(), options.path.c_str(), settings);
+    std::string path = options.path;
+    if (provider == Provider::kTensorRtRtx) {
+      append_engine(options, settings, path);
+    } else {
+      CUTOUT_RETURN_IF_ERROR(append_provider(provider, options.gpu, settings));
+    }
+    const auto open = [&] {
+      session = std::make_shared<Ort::Session>(environment(), path.c_str(), settings);
+    };
+    if (!on_gpu()) {
+      open();
       return {};
     }
     fix_shape(options, settings);
+    const auto turn = take_turn(provider);
     const std::string what = "The network '" + options.path + "' cannot be used on the GPU";
     Status status = guarded(true, Code::kModel, what, [&]() -> Status {
-      session = Ort::Session(environment(), options.path.c_str(), settings);
+      open();
       return {};
     });
     if (status.code() != Code::kProvider) return status;
@@ -195,6 +216,7 @@ struct Network::Session {
     const std::pair<const char*, std::int64_t> sides[] = {
         {"batch", batch}, {"height", options.height}, {"width", options.width}};
     for (const auto& [name, value] : sides) {
+      if (provider == Provider::kTensorRtRtx && name == sides[0].first) continue;
       Ort::ThrowOnError(Ort::GetApi().AddFreeDimensionOverrideByName(settings, name, value));
     }
   }
@@ -203,7 +225,7 @@ struct Network::Session {
   void find_pinned_memory(int device_id) {
     try {
       const Ort::MemoryInfo info("CudaPinned", OrtDeviceAllocator, device_id, OrtMemTypeCPUOutput);
-      pinned.emplace(session, info);
+      pinned.emplace(*session, info);
     } catch (const Ort::Exception& error) {
       log_line(ORT_LOGGING_LEVEL_WARNING, first_line(error.what()).c_str());
     }
@@ -211,39 +233,40 @@ struct Network::Session {
 
   /// Opens the file and checks what it declares.
   Status open(const NetworkOptions& options) {
-    Ort::SessionOptions settings = session_options(options.intra_op_threads);
-    on_gpu = options.provider != Provider::kCpu;
-    if (on_gpu) settings.SetLogSeverityLevel(ORT_LOGGING_LEVEL_WARNING);
-    CUTOUT_RETURN_IF_ERROR(append_provider(options.provider, options.gpu, settings));
-    if (!options.save_to.empty()) save_optimised(options.save_to, settings);
-    CUTOUT_RETURN_IF_ERROR(add_operators(options.operators, settings, operators));
-    CUTOUT_RETURN_IF_ERROR(open_session(options, settings));
+    provider = options.provider;
+    if (session == nullptr) {
+      Ort::SessionOptions settings = session_options(options.intra_op_threads);
+      if (on_gpu()) settings.SetLogSeverityLevel(ORT_LOGGING_LEVEL_WARNING);
+      if (!options.save_to.empty()) save_optimised(options.save_to, settings);
+      CUTOUT_RETURN_IF_ERROR(add_operators(options.operators, settings, operators));
+      CUTOUT_RETURN_IF_ERROR(open_session(options, settings));
+    }
     device = options.memory;
-    if (on_gpu && device != nullptr) {
+    if (on_gpu() && device != nullptr) {
       memory =
           Ort::MemoryInfo("Cuda", OrtDeviceAllocator, options.gpu.device_id, OrtMemTypeDefault);
-    } else if (on_gpu) {
+    } else if (on_gpu() && !copies_values(provider)) {
       find_pinned_memory(options.gpu.device_id);
     }
     const Ort::AllocatorWithDefaultOptions allocator;
     const auto wanted = static_cast<std::size_t>(options.outputs);
-    if (session.GetInputCount() != 1 || session.GetOutputCount() < wanted) {
+    if (session->GetInputCount() != 1 || session->GetOutputCount() < wanted) {
       return {Code::kModel, "The network '" + options.path + "' has " +
-                                std::to_string(session.GetInputCount()) + " inputs and " +
-                                std::to_string(session.GetOutputCount()) +
+                                std::to_string(session->GetInputCount()) + " inputs and " +
+                                std::to_string(session->GetOutputCount()) +
                                 " outputs; one input and at least " +
                                 (wanted == 1 ? "one output" : std::to_string(wanted) + " outputs") +
                                 " are needed."};
     }
-    input_name = session.GetInputNameAllocated(0, allocator).get();
-    CUTOUT_RETURN_IF_ERROR(check_float(session.GetInputTypeInfo(0), options.path, "input"));
+    input_name = session->GetInputNameAllocated(0, allocator).get();
+    CUTOUT_RETURN_IF_ERROR(check_float(session->GetInputTypeInfo(0), options.path, "input"));
     for (std::size_t i = 0; i < wanted; ++i) {
-      output_names.emplace_back(session.GetOutputNameAllocated(i, allocator).get());
+      output_names.emplace_back(session->GetOutputNameAllocated(i, allocator).get());
       const std::string which = "output " + std::to_string(i);
-      CUTOUT_RETURN_IF_ERROR(check_float(session.GetOutputTypeInfo(i), options.path, which));
+      CUTOUT_RETURN_IF_ERROR(check_float(session->GetOutputTypeInfo(i), options.path, which));
     }
     input_shape = {batch, 3, options.height, options.width};
-    declared_shape = session.GetInputTypeInfo(0).GetTensorTypeAndShapeInfo().GetShape();
+    declared_shape = session->GetInputTypeInfo(0).GetTensorTypeAndShapeInfo().GetShape();
     if (!admits(declared_shape, input_shape)) {
       return {Code::kModel, "The network '" + options.path + "' wants an input of shape " +
                                 describe(declared_shape) + ", its manifest gives " +
@@ -268,7 +291,8 @@ struct Network::Session {
     for (std::size_t i = 0; i < outputs.size(); ++i) names.push_back(output_names[i].c_str());
     const char* const name = input_name.c_str();
     const Interruptible run(token);
-    session.Run(run.options, &name, &input, 1, names.data(), outputs.data(), outputs.size());
+    const auto turn = take_turn(provider);
+    session->Run(run.options, &name, &input, 1, names.data(), outputs.data(), outputs.size());
   }
 
   /// A run of the usual size on the slot's buffers.
@@ -278,9 +302,10 @@ struct Network::Session {
       return;
     }
     const Interruptible run(token);
+    const auto turn = take_turn(provider);
     // ONNX Runtime waits for its own stream; SynchronizeInputs and -Outputs would wait for the work
     // of all others on the device.
-    session.Run(run.options, *slot.binding);
+    session->Run(run.options, *slot.binding);
   }
 
   /// A run of another size than the default one. ONNX Runtime allocates the output, whose size is
@@ -315,7 +340,7 @@ struct Network::Session {
 
   Status make_outputs(Slot& slot) {
     if (bound) {
-      slot.binding.emplace(session);
+      slot.binding.emplace(*session);
       slot.binding->BindInput(input_name.c_str(), slot.input_tensor);
     }
     for (std::size_t i = 0; i < output_shapes.size(); ++i) {
@@ -413,7 +438,7 @@ void Network::open_batches(const NetworkOptions& options, const CancelToken& tok
   };
   std::vector<BatchTiming> timings{{1, timed(*session_)}};
   for (const int size : options.batches) {
-    const Status status = guarded(session_->on_gpu, Code::kModel, "it cannot be opened", [&] {
+    const Status status = guarded(session_->on_gpu(), Code::kModel, "it cannot be opened", [&] {
       const Status opened = open_batch(options, size, token);
       if (opened.ok()) timings.push_back({static_cast<std::size_t>(size), timed(*batches_.back())});
       return opened;
@@ -434,7 +459,7 @@ Status Network::open_batch(const NetworkOptions& options, int size, const Cancel
   NetworkOptions of_batch = options;
   of_batch.slots = 1;
   of_batch.save_to.clear();
-  if (!options.gpu.engine_cache.empty()) {
+  if (!options.gpu.engine_cache.empty() && options.provider == Provider::kTensorRt) {
     // TensorRT's names of engines do not depend on the batch.
     of_batch.gpu.engine_cache += "/batch-" + std::to_string(size);
     std::filesystem::create_directories(of_batch.gpu.engine_cache);
@@ -443,6 +468,7 @@ Status Network::open_batch(const NetworkOptions& options, int size, const Cancel
   const std::uint64_t half = (batches_.empty() ? session_ : batches_.back())->reservation.bytes();
   Session& batch = *batches_.emplace_back(std::make_unique<Session>());
   batch.batch = size;
+  if (options.provider == Provider::kTensorRtRtx) batch.session = session_->session;
   const auto open_session = [&]() -> Status {
     CUTOUT_RETURN_IF_ERROR(batch.open(of_batch));
     return batch.warm_up(of_batch, token);
@@ -493,9 +519,9 @@ Status Network::run_batch(std::size_t size, std::span<const int> slots, const Ca
 }
 
 Status Network::open_slot(int slot) {
-  return guarded(session_->on_gpu, Code::kInternal, "A slot of the network cannot be opened", [&] {
-    return session_->open_slot(session_->slots[static_cast<std::size_t>(slot)]);
-  });
+  return guarded(
+      session_->on_gpu(), Code::kInternal, "A slot of the network cannot be opened",
+      [&] { return session_->open_slot(session_->slots[static_cast<std::size_t>(slot)]); });
 }
 
 void Network::close_slot(int slot) noexcept {
@@ -503,7 +529,7 @@ void Network::close_slot(int slot) noexcept {
 }
 
 Status Network::run_session(Session& session, Slot& slot, const CancelToken& token) {
-  return guarded_run(session.on_gpu, Code::kInternal, token, [&]() -> Status {
+  return guarded_run(session.on_gpu(), Code::kInternal, token, [&]() -> Status {
     session.run(slot, token);
     return {};
   });
@@ -554,7 +580,7 @@ Status Network::run(int slot, const CancelToken& token) {
 bool Network::takes(int width, int height) const {
   const Shape shape{1, 3, height, width};
   // On a GPU the session was opened for one size.
-  if (session_->on_gpu) return shape == session_->input_shape;
+  if (session_->on_gpu()) return shape == session_->input_shape;
   return width > 0 && height > 0 && admits(session_->declared_shape, shape) &&
          elements(shape) <= elements(session_->input_shape);
 }
@@ -572,7 +598,7 @@ Status Network::run(int slot, int width, int height, const CancelToken& token, T
     plane = output_plane(slot);
     return {};
   }
-  return guarded_run(session_->on_gpu, Code::kInternal, token, [&]() -> Status {
+  return guarded_run(session_->on_gpu(), Code::kInternal, token, [&]() -> Status {
     return session_->run_smaller(buffers, shape, token, plane);
   });
 }

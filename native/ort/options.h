@@ -12,7 +12,18 @@
 namespace cutout::ort {
 
 /// Where networks run.
-enum class Provider { kCpu, kCuda, kTensorRt };
+enum class Provider {
+  kCpu,
+  kCuda,
+  kTensorRt,
+  kTensorRtRtx,  // TensorRT for RTX, a plugin (ort/plugin.h)
+  kWebGpu,
+};
+
+/// Whether the network alone runs on the GPU: ONNX Runtime copies its input and output.
+constexpr bool copies_values(Provider provider) {
+  return provider == Provider::kTensorRtRtx || provider == Provider::kWebGpu;
+}
 
 class DeviceMemoryBudget;
 

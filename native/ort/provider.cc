@@ -43,8 +43,16 @@ auto options_of(const ProviderOptions& given, OrtStatus* (*create)(Options**),
 }  // namespace
 
 std::string cannot_be_used(Provider provider) {
-  return (provider == Provider::kTensorRt ? std::string("TensorRT") : std::string("CUDA")) +
-         " was asked for and cannot be used";
+  const std::string name = provider == Provider::kWebGpu ? "WebGPU"
+                           : provider == Provider::kCuda ? "CUDA"
+                                                         : "TensorRT";
+  return name + " was asked for and cannot be used";
+}
+
+std::unique_lock<std::mutex> take_turn(Provider provider) {
+  static std::mutex of_webgpu;
+  return provider == Provider::kWebGpu ? std::unique_lock(of_webgpu)
+                                       : std::unique_lock<std::mutex>();
 }
 
 Status append_provider(Provider provider, const GpuOptions& gpu, Ort::SessionOptions& options) {
@@ -54,13 +62,24 @@ Status append_provider(Provider provider, const GpuOptions& gpu, Ort::SessionOpt
   return guarded(true, Code::kRuntime, what, [&]() -> Status {
     // ONNX Runtime logs while it loads a provider, and fails without the environment's logger.
     environment();
+    options.AddConfigEntry(kOrtSessionOptionsDisableCPUEPFallback, "1");
     const std::vector<std::string> built_in = Ort::GetAvailableProviders();
-    const std::string wanted = tensorrt ? "TensorrtExecutionProvider" : "CUDAExecutionProvider";
+    const bool webgpu = provider == Provider::kWebGpu;
+    const std::string wanted = webgpu     ? "WebGpuExecutionProvider"
+                               : tensorrt ? "TensorrtExecutionProvider"
+                                          : "CUDAExecutionProvider";
     if (std::ranges::find(built_in, wanted) == built_in.end()) {
       return {Code::kProvider,
-              what +
-                  ": this ONNX Runtime library was built without it. Run `cutout runtime "
-                  "install cuda`, or name a GPU build of the library in CUTOUT_RUNTIME."};
+              what + ": this ONNX Runtime library was built without it. " +
+                  (webgpu ? "That of the npm package for x86-64 has it: unset CUTOUT_RUNTIME."
+                          : "Run `cutout runtime install cuda`, or name a GPU build of the library "
+                            "in CUTOUT_RUNTIME.")};
+    }
+    if (webgpu) {
+      // Without integers of 64 bits, computed shapes are left to the CPU. Where the device ends
+      // with its last session, the third opening of a large network has ended the process.
+      options.AppendExecutionProvider("WebGPU", {{"enableInt64", "1"}, {"preserveDevice", "1"}});
+      return {};
     }
     const OrtApi& api = Ort::GetApi();
     if (tensorrt) {
@@ -72,7 +91,6 @@ Status append_provider(Provider provider, const GpuOptions& gpu, Ort::SessionOpt
     options.AppendExecutionProvider_CUDA_V2(
         *options_of(cuda_options(gpu), api.CreateCUDAProviderOptions, api.UpdateCUDAProviderOptions,
                     api.ReleaseCUDAProviderOptions));
-    options.AddConfigEntry(kOrtSessionOptionsDisableCPUEPFallback, "1");
     return {};
   });
 }

@@ -47,12 +47,14 @@ Status Engine::create(const EngineOptions& options, std::unique_ptr<Engine>& eng
     const cuda::Table* kernels = nullptr;
     if (options.provider != ort::Provider::kCpu) {
       const std::string& named = options.kernels_path;
-      CUTOUT_RETURN_IF_ERROR(
-          open_gpu_kernels(named.empty() ? cuda::library_file() : named, kernels));
+      if (!ort::copies_values(options.provider)) {
+        CUTOUT_RETURN_IF_ERROR(
+            open_gpu_kernels(named.empty() ? cuda::library_file() : named, kernels));
+      }
       const bool own = kernels != nullptr && options.provider == ort::Provider::kCuda;
       for (const int number : options.device_ids) {
         CUTOUT_RETURN_IF_ERROR(ort::open_device(
-            options.provider, number, options.libraries,
+            options.provider, number, options.libraries, options.plugin,
             own ? ort::OwnKernels::kThere : ort::OwnKernels::kNone, gpus.emplace_back()));
       }
     }
@@ -173,8 +175,7 @@ Status Engine::open_network(const NetworkSpec& spec, std::size_t device, const C
     const ort::DeviceProperties& gpu = gpus_[device].device;
     if (gpu.compute_major < kLeastComputeMajor) {
       return {Code::kDevice, "GPU " + std::to_string(gpu.number) + " (" + gpu.name +
-                                 ") has compute capability " + std::to_string(gpu.compute_major) +
-                                 "." + std::to_string(gpu.compute_minor) +
+                                 ") has compute capability " + gpu.compute_capability() +
                                  ", and 8.0 or newer is needed. Choose another GPU with "
                                  "CUTOUT_DEVICE_ID, or set CUTOUT_DEVICE=cpu."};
     }

@@ -34,6 +34,7 @@ struct EngineOptions {
   ort::Provider provider = ort::Provider::kCpu;
   std::vector<int> device_ids{0};      // not empty; on the CPU one copy of the networks each
   std::vector<std::string> libraries;  // ort::open_device()
+  std::string plugin;                  // ort::open_device()
   std::string kernels_path;            // libcutout_cuda.so; empty: the one beside the addon
   int workers = 1;
   int intra_op_threads = 1;

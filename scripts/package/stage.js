@@ -24,6 +24,7 @@ const files = [
   'scripts/setup/requirements.js',
   // What `cutout runtime install` installs.
   'scripts/setup/cuda.txt',
+  'scripts/setup/tensorrt.txt',
 ];
 /** Folders likewise; those of the build are made by set-up. */
 const folders = ['models', 'build/ts/src', 'build/web'];

@@ -178,7 +178,7 @@ function prepareCommand(networks: Networks): Command {
         '--device <device>',
         'device to prepare it for (default: CUTOUT_DEVICE); for a GPU it is opened and run there, and for tensorrt its engines are built, which takes minutes',
       )
-        .choices(['cpu', 'cuda', 'tensorrt'] satisfies Provider[])
+        .choices(['cpu', 'cuda', 'tensorrt', 'webgpu'] satisfies Provider[])
         .conflicts('precision'),
     )
     .action(async (name: string, options: FormOptions) => {

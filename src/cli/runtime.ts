@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { Argument, Command } from 'commander';
 import { UserError } from '../errors.ts';
 import { makeFolder } from '../folder.ts';
-import { requirementsFile, runtimeFolder } from '../runtime/installed.ts';
+import { type RuntimeName, requirementsFile, runtimeFolder, runtimes } from '../runtime/installed.ts';
 
 interface RuntimeCommandDependencies {
   readonly runtimesDir: string;
@@ -19,12 +19,11 @@ interface RuntimeCommandDependencies {
  * operator's own. They become the runtime when all are there. Nothing in the wheels is executed. Resolves with the runtime's folder;
  * rejects with UserError.
  */
-async function install({
-  runtimesDir,
-  requirements = requirementsFile,
-  python = 'python3',
-}: RuntimeCommandDependencies): Promise<string> {
-  const folder = runtimeFolder(runtimesDir);
+async function install(
+  name: RuntimeName,
+  { runtimesDir, requirements = requirementsFile(name), python = 'python3' }: RuntimeCommandDependencies,
+): Promise<string> {
+  const folder = runtimeFolder(runtimesDir, name);
   const staging = path.join(runtimesDir, '.staging');
   makeFolder('folder of runtimes', runtimesDir);
   rmSync(staging, { recursive: true, force: true });
@@ -58,23 +57,40 @@ async function install({
   return folder;
 }
 
-/** `cutout runtime install`. Rejects with UserError. */
+/** `cutout runtime install | list | remove`. Rejects with UserError. */
 export function runtimeCommand(dependencies: RuntimeCommandDependencies): Command {
-  const { out } = dependencies;
-  const command = new Command('runtime');
+  const { out, runtimesDir } = dependencies;
+  const names = Object.keys(runtimes) as RuntimeName[];
+  const name = new Argument('<name>', 'runtime').choices(names);
+  const isThere = (each: RuntimeName) => existsSync(runtimeFolder(runtimesDir, each));
+  const command = new Command('runtime').description('install what GPUs need, by pip');
   command
     .command('install')
-    .description('install ONNX Runtime for CUDA, CUDA and cuDNN by pip')
-    .addArgument(new Argument('<name>', 'runtime').choices(['cuda']))
-    .action(async () => {
+    .description('install what CUTOUT_DEVICE=tensorrt or cuda needs')
+    .addArgument(name)
+    .action(async (name: RuntimeName) => {
       const platform = `${process.platform} ${process.arch}`;
       if (platform !== 'linux x64')
-        throw new UserError(`The runtime cuda is for Linux on x86-64; this machine is ${platform}.`);
-      out.write(
-        'The runtime cuda (1.2 GB, 1.7 GB unpacked) needs a GPU of compute capability 7.5 or newer and the NVIDIA driver 580 or newer. By installing it you accept the licences of NVIDIA for CUDA and cuDNN.\n',
-      );
-      const folder = await install(dependencies);
-      out.write(`The runtime is in ${folder}. CUTOUT_DEVICE=cuda uses it; \`cutout doctor\` checks it.\n`);
+        throw new UserError(`The runtime ${name} is for Linux on x86-64; this machine is ${platform}.`);
+      out.write(`${runtimes[name].about}\n`);
+      const folder = await install(name, dependencies);
+      out.write(`The runtime is in ${folder}. CUTOUT_DEVICE=${name} uses it; \`cutout doctor\` checks it.\n`);
+    });
+  command
+    .command('list')
+    .description('list the runtimes and whether they are installed')
+    .action(() => {
+      for (const each of names)
+        out.write(`${each}: ${isThere(each) ? runtimeFolder(runtimesDir, each) : 'not installed'}\n`);
+    });
+  command
+    .command('remove')
+    .description('delete an installed runtime')
+    .addArgument(name)
+    .action((name: RuntimeName) => {
+      if (!isThere(name)) throw new UserError(`The runtime ${name} is not installed in ${runtimesDir}.`);
+      rmSync(runtimeFolder(runtimesDir, name), { recursive: true });
+      out.write(`The runtime ${name} was removed.\n`);
     });
   return command;
 }

@@ -32,8 +32,8 @@ export const engineSettings = {
   subjectSelection: setting('CUTOUT_SUBJECT_SELECTION', 'on', oneOf('on', 'off')).help(
     'Whether subject_points and subject_box choose the subject. The network sam2-tiny is downloaded and loaded at the first such request; a server with --no-pull needs it pulled before. off: they are refused with 400.',
   ),
-  device: setting('CUTOUT_DEVICE', 'cpu', oneOf('cpu', 'cuda', 'tensorrt')).help(
-    'Device that runs the network: cpu, cuda or tensorrt. If it cannot be used, the start fails.',
+  device: setting('CUTOUT_DEVICE', 'cpu', oneOf('auto', 'cpu', 'cuda', 'tensorrt', 'webgpu')).help(
+    'Device that runs the network: cpu; cuda or tensorrt (`cutout runtime install`); webgpu, a GPU of any maker by Vulkan. auto: cuda or tensorrt where it is installed and the driver of NVIDIA shows a GPU, else cpu. If it cannot be used, the start fails.',
   ),
   deviceIds: setting('CUTOUT_DEVICE_ID', '0', devices).help(
     'Numbers of the GPUs, for example 0 or 0,1; all: every GPU that the driver shows. Each gets a copy of the networks, and images go to the one with the fewest in progress.',
@@ -69,7 +69,7 @@ export const engineSettings = {
   workers: setting('CUTOUT_WORKERS', 'auto', auto(integer(1, 64))).help('Number of concurrent network runs.'),
   threads: setting('CUTOUT_THREADS', 'auto', auto(integer(1, 256))).help('Threads of one network run.'),
   batchMax: setting('CUTOUT_BATCH_MAX', 'auto', auto(integer(1, 64))).help(
-    'Images that a GPU computes in one run at most: this number and its halves are prepared. auto is 8 on a GPU and 1 on a CPU, which gains nothing.',
+    'Images that a GPU computes in one run at most: this number and its halves are prepared. auto is 8 with cuda and tensorrt, 1 with webgpu and on a CPU, which gains nothing.',
   ),
   idleRelease: setting('CUTOUT_IDLE_RELEASE', '300', integer(0, 86_400)).help(
     'Seconds without a request after which the memory of a network run (0.1 GB in 8 bits, 0.6 GB in floats) is returned to the system; the next request takes about half a second longer. 0 keeps it.',
@@ -79,8 +79,11 @@ export const engineSettings = {
   ),
 } as const satisfies Settings;
 
-export type EngineConfig = Omit<Values<typeof engineSettings>, 'modelsDir'> & {
+export type EngineConfig = Omit<Values<typeof engineSettings>, 'modelsDir' | 'device'> & {
   readonly modelsDir: string;
+  readonly device: Exclude<Values<typeof engineSettings>['device'], 'auto'>;
+  /** Why, where the setting is auto. */
+  readonly deviceBecause?: string;
   /** Folder of installed GPU runtimes (`cutout runtime install`), inside the data folder. */
   readonly runtimesDir: string;
 };

@@ -145,15 +145,32 @@ function networksFolder(dataDir: string, env: Environment): string {
   return path.isAbsolute(own) ? path.join(own, 'cutout', 'models') : inData;
 }
 
-/** The folders that are inside the data folder unless they are set. */
-function withFolders(parsed: Parsed, env: Environment): Omit<Config, 'sources'> {
+/** The device for CUTOUT_DEVICE=auto and why, by the folder of runtimes. */
+export type ChooseDevice = (runtimesDir: string) => {
+  readonly device: EngineConfig['device'];
+  readonly because: string;
+};
+
+const noChoice: ChooseDevice = () => ({ device: 'cpu', because: 'nothing else was looked for' });
+
+/** What is worked out from the settings: the folders that are inside the data folder unless they are set, and the device. */
+function withFolders(
+  parsed: Parsed,
+  env: Environment,
+  chooseDevice: ChooseDevice = noChoice,
+): Omit<Config, 'sources'> {
   const { store, engine, improve } = parsed;
+  const runtimesDir = path.join(store.dataDir, 'runtimes');
+  const { device, because } =
+    engine.device === 'auto' ? chooseDevice(runtimesDir) : { device: engine.device, because: undefined };
   return {
     ...parsed,
     engine: Object.freeze({
       ...engine,
+      device,
+      ...(because !== undefined && { deviceBecause: because }),
       modelsDir: engine.modelsDir ?? networksFolder(store.dataDir, env),
-      runtimesDir: path.join(store.dataDir, 'runtimes'),
+      runtimesDir,
     }),
     improve: Object.freeze({ ...improve, folder: path.join(store.dataDir, 'improve') }),
   };
@@ -171,9 +188,10 @@ const sourcesOf = (env: Environment): Sources =>
 /**
  * Reads the configuration and freezes it. A variable that is set but empty counts as not set. Throws
  * InvalidSettings that names, a line each, every unknown CUTOUT_* name, invalid value and incomplete group of settings.
+ * Without `chooseDevice`, CUTOUT_DEVICE=auto is cpu.
  */
-export function loadConfig(env: Environment = process.env): Config {
-  return Object.freeze({ ...withFolders(readParts(env), env), sources: sourcesOf(env) });
+export function loadConfig(env: Environment = process.env, chooseDevice?: ChooseDevice): Config {
+  return Object.freeze({ ...withFolders(readParts(env), env, chooseDevice), sources: sourcesOf(env) });
 }
 
 /**

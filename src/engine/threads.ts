@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import type { Provider } from './types.ts';
 
 /** Distribution of the machine's cores; decision 0010 has the measurements. */
 export interface Threads {
@@ -15,7 +16,7 @@ export interface Threads {
 interface ThreadSettings {
   readonly workers?: number | undefined;
   readonly intraOpThreads?: number | undefined;
-  readonly provider?: 'cpu' | 'cuda' | 'tensorrt' | undefined;
+  readonly provider?: Provider | undefined;
   /** EngineOptions.maxBatch. */
   readonly maxBatch?: number | undefined;
   /** EngineOptions.deviceIds. */

@@ -5,9 +5,9 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const expectedAbi = 23;
+export const expectedAbi = 24;
 
-export type Provider = 'cpu' | 'cuda' | 'tensorrt';
+export type Provider = 'cpu' | 'cuda' | 'tensorrt' | 'webgpu';
 
 const engineCodes = [
   /** The pixels cannot be processed. */
@@ -30,7 +30,7 @@ const engineCodes = [
   /** ONNX Runtime's library or the addon cannot be used, or the system refuses to start threads. */
   'ENGINE_RUNTIME',
   /**
-   * A library of CUDA or TensorRT is missing, ONNX Runtime was built without them, or the network has operators
+   * A library of a GPU's provider is missing, ONNX Runtime was built without it, or the network has operators
    * that the GPU does not run.
    */
   'ENGINE_PROVIDER',
@@ -64,7 +64,10 @@ export class EngineError extends Error {
 export interface EngineOptions {
   /** File of the ONNX Runtime library, opened with dlopen. */
   readonly runtimePath: string;
-  readonly provider: Provider;
+  /** `tensorrt-rtx` is TensorRT for RTX. With it and with `webgpu` the network alone runs on the GPU. */
+  readonly provider: Provider | 'tensorrt-rtx';
+  /** File of the provider for `tensorrt-rtx`, which the library takes at run time. */
+  readonly plugin?: string;
   /**
    * Numbers of the GPUs, at least one, all different; each gets the networks, and a job goes to the one with
    * the fewest. With the provider `cpu` so many copies of the networks run beside each other.
@@ -424,7 +427,7 @@ export interface PngOptions extends Deadline {
   readonly pixelsPerMetre?: readonly [number, number];
 }
 
-/** A GPU and the libraries that use it. Versions as texts, for example 13.0. */
+/** A GPU and the libraries that use it. Versions as texts, for example 13.0; empty, and 0 bytes, where it is not known. */
 export interface Gpu {
   readonly id: number;
   readonly name: string;
@@ -573,8 +576,8 @@ export interface NativeModule {
    * that a library holds. Whatever is not written by then is lost.
    */
   exitAfter(ms: number, code: number): void;
-  /** GPUs that the driver shows to this process; 0 without a usable driver. */
-  gpuCount(): number;
+  /** Compute capability, for example 8.9, of each GPU that NVIDIA's driver shows to this process; empty without a usable driver. */
+  computeCapabilities(): readonly string[];
   /**
    * Warnings and errors of ONNX Runtime since the last call, in this process, the oldest first. With the provider
    * `cpu` only those of the library itself; failures are errors in any case.

@@ -25,12 +25,12 @@ export interface Place {
 }
 
 /**
- * Returns the float format for a device: on a GPU with CUDA Cutout's own for networks that make mattes; else float16 only on a GPU
- * and only where the network was published in it.
+ * Returns the float format for a device: on a GPU with CUDA Cutout's own for networks that make mattes; with TensorRT float16 where
+ * the network was published in it; else float32. Not every GPU computes float16 by WebGPU.
  */
 export function floatFormFor({ file, role }: Manifest, device: Provider): Form {
   if (device === 'cuda' && role === 'matte') return 'gpu';
-  return device === 'cpu' ? 'fp32' : file.precision;
+  return device === 'cuda' || device === 'tensorrt' ? file.precision : 'fp32';
 }
 
 /** Returns what the engine needs to open a network's file. */

@@ -12,7 +12,7 @@ import { readRecord } from './record.ts';
 /** The time that one run of a network took on this machine, kept beside its files. */
 const measuredSchema = z.strictObject({
   runMs: z.number().nonnegative(),
-  device: z.enum(['cpu', 'cuda', 'tensorrt']),
+  device: z.enum(['cpu', 'cuda', 'tensorrt', 'webgpu']),
   /** Result of `processorKey`; empty where it is unknown. */
   processor: z.string(),
   /** Of the prepared file that was run. */

@@ -146,7 +146,11 @@ export function choosePrecision(manifest: Manifest, question: PrecisionQuestion)
   if (device !== 'cpu') {
     if (requested === 'auto') {
       const form = floatFormFor(manifest, device);
-      return { precision: manifest.file.precision, form, because: `the device ${device}` };
+      return {
+        precision: form === 'fp32' ? form : manifest.file.precision,
+        form,
+        because: `the device ${device}`,
+      };
     }
     throw unsupported(`CUTOUT_PRECISION=${requested} is for the device cpu: on ${device}, leave it at auto.`);
   }

@@ -22,12 +22,14 @@ export interface TensorrtCacheKey {
   /** Version of ONNX Runtime. */
   readonly onnxruntime: string;
   readonly gpu: Pick<Gpu, 'name' | 'computeCapability' | 'driver' | 'cuda' | 'tensorrt'>;
+  /** CUTOUT_BATCH_MAX, where one engine computes all sizes of batches. */
+  readonly batchMax?: number | 'auto';
 }
 
-export function engineFolderName({ network, fp16, onnxruntime, gpu }: TensorrtCacheKey): string {
+export function engineFolderName({ network, fp16, onnxruntime, gpu, batchMax }: TensorrtCacheKey): string {
   const { name, computeCapability, driver, cuda, tensorrt } = gpu;
   const format = fp16 ? 'fp16' : 'fp32';
-  const parts = [network, format, onnxruntime, tensorrt, cuda, driver, computeCapability, name];
+  const parts = [network, format, onnxruntime, tensorrt, cuda, driver, computeCapability, name, batchMax];
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 24);
 }
 

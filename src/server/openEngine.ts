@@ -6,7 +6,14 @@ import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { LazySelector } from '../engine/selector.ts';
 import { chooseThreads, type Threads } from '../engine/threads.ts';
-import type { NativeModule, NetworkInfo, NetworkSpec, RuntimeMessage } from '../engine/types.ts';
+import type {
+  EngineOptions,
+  NativeModule,
+  NetworkInfo,
+  NetworkSpec,
+  RuntimeMessage,
+} from '../engine/types.ts';
+import { UserError } from '../errors.ts';
 import { networkFiles } from '../models/layout.ts';
 import { findFor, preparedFacts, secondModelOf, specOf } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
@@ -18,6 +25,7 @@ import {
   questionOf,
   refusedText,
 } from '../models/precision.ts';
+import { findRuntime, takesRtx } from '../runtime/installed.ts';
 import { type FetchOptions, loadWithNotices, openNetwork } from './openNetwork.ts';
 import { openSelector } from './openSelector.ts';
 import { isAbsent, openSubjectTypes } from './openSubjectTypes.ts';
@@ -46,18 +54,19 @@ export interface OpenedEngine {
 
 const unlessAuto = (value: number | 'auto') => (value === 'auto' ? undefined : value);
 
-/** Images in one run: batches by default on a GPU only. */
+/** Images in one run: batches by default on NVIDIA's GPUs only, since those of others may be small. */
 const maxBatchOf = ({ batchMax, device }: Pick<EngineConfig, 'batchMax' | 'device'>): number =>
-  unlessAuto(batchMax) ?? (device === 'cpu' ? 1 : 8);
+  unlessAuto(batchMax) ?? (device === 'cuda' || device === 'tensorrt' ? 8 : 1);
 
-/** The GPUs of the settings. Where the driver shows none, number 0: opening it says why. */
+/** The GPUs of the settings. Where the driver shows none, number 0: opening it says why. WebGPU chooses one by itself, number 0. */
 export function deviceIdsOf({
   device,
   deviceIds,
 }: Pick<EngineConfig, 'device' | 'deviceIds'>): readonly number[] {
   if (device === 'cpu') return [0];
   if (deviceIds !== 'all') return deviceIds;
-  return Array.from({ length: Math.max(1, loadAddon().gpuCount()) }, (_, id) => id);
+  const count = device === 'webgpu' ? 1 : loadAddon().computeCapabilities().length;
+  return Array.from({ length: Math.max(1, count) }, (_, id) => id);
 }
 
 export function threadsOf(config: EngineConfig): Threads {
@@ -97,19 +106,30 @@ async function locate(name: string, config: EngineConfig, versions: Versions): P
   };
 }
 
-/** The libraries of an engine: those that are named, else the installed runtime for a GPU, else the package's. */
-export async function librariesOf({
-  device,
-  runtime,
-  runtimesDir,
-}: EngineConfig): Promise<{ readonly runtimePath: string; readonly libraries?: readonly string[] }> {
-  if (runtime !== undefined) return { runtimePath: runtime };
-  if (device === 'cpu') return { runtimePath: defaultRuntimePath() };
-  // Imported where it is needed, because every import delays a start on the CPU.
-  const { findRuntime } = await import('../runtime/installed.ts');
-  const installed = findRuntime(runtimesDir);
-  if (!installed) return { runtimePath: defaultRuntimePath() };
-  return { runtimePath: installed.runtimePath, libraries: installed.libraries };
+/** The libraries of an engine, as options for it. */
+type EngineLibraries = Pick<EngineOptions, 'provider' | 'runtimePath' | 'libraries' | 'plugin'>;
+
+/**
+ * The provider of the settings and its libraries: those that are named, else the installed runtime for a GPU, else the package's.
+ * TensorRT is the plugin where that is installed and takes the GPUs, unless CUTOUT_RUNTIME names a build for GPUs. Throws UserError.
+ */
+export function librariesOf(config: EngineConfig): EngineLibraries {
+  const { device, runtime, runtimesDir } = config;
+  const named = { provider: device, runtimePath: runtime ?? defaultRuntimePath() };
+  if (device === 'cpu' || device === 'webgpu' || runtime !== undefined) return named;
+  const { deviceIds } = config;
+  const gpus = loadAddon().computeCapabilities();
+  const takes = takesRtx(gpus.filter((_, id) => deviceIds === 'all' || deviceIds.includes(id)));
+  const plugin = device === 'tensorrt' ? findRuntime(runtimesDir, device) : undefined;
+  if (plugin && takes) return { ...named, ...plugin, provider: 'tensorrt-rtx' };
+  const installed = findRuntime(runtimesDir, 'cuda');
+  if (device === 'tensorrt' && !installed)
+    throw new UserError(
+      takes
+        ? `CUTOUT_DEVICE is tensorrt, and its runtime is not in ${runtimesDir}. Install it with \`cutout runtime install tensorrt\` (146 MB).`
+        : "CUTOUT_DEVICE is tensorrt, and TensorRT for RTX does not take these GPUs. Run `cutout runtime install cuda` (1.2 GB) and install NVIDIA's TensorRT 10 (docs/gpu.md), or set CUTOUT_DEVICE=cuda.",
+    );
+  return { ...named, ...installed };
 }
 
 /** An idle GPU waits so long for more images: less than a run takes, longer than a burst of requests takes to arrive. */
@@ -171,19 +191,23 @@ export async function startEngine(
   config: EngineConfig,
   observer: Observer,
 ): Promise<Engine> {
-  const { device } = config;
+  const { device, deviceMemory, deviceBecause } = config;
+  if (deviceBecause !== undefined) observer.notice(`The device is ${device}: ${deviceBecause}.`);
+  if (device === 'webgpu' && deviceMemory !== 'auto')
+    throw new UserError(
+      'CUTOUT_DEVICE_MEMORY bounds the memory of NVIDIA GPUs only. Unset it, or set CUTOUT_DEVICE=cuda or tensorrt.',
+    );
   return createEngine(
     native,
     {
       ...threadsOf(config),
-      ...(await librariesOf(config)),
-      provider: device,
+      ...librariesOf(config),
       deviceIds: deviceIdsOf(config),
       // The scheduler before it (`FairScheduler`) admits far fewer.
       queueLimit: 10_000,
       idleReleaseMs: config.idleRelease * 1000,
       maxBatch: maxBatchOf(config),
-      ...(config.deviceMemory !== 'auto' && { deviceMemoryBytes: config.deviceMemory }),
+      ...(deviceMemory !== 'auto' && { deviceMemoryBytes: deviceMemory }),
       batchDelayMs,
     },
     device === 'cpu' ? undefined : relayTo(observer),

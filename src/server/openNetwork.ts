@@ -116,6 +116,9 @@ interface GpuOpening {
 /** What engines depend on that may differ between the GPUs of a machine. */
 const engineFor = ({ name, computeCapability }: Gpu) => `${name} (compute capability ${computeCapability})`;
 
+/** Said of providers that run the network alone. */
+const aroundOnCpu = 'the steps around the network run on the CPU';
+
 /** Opens the network on the GPUs; for TensorRT with its cached engine, or building one. */
 export async function openOnGpu(
   opening: NetworkOpening,
@@ -133,9 +136,12 @@ export async function openOnGpu(
   const [gpu] = gpus;
   if (device !== 'tensorrt' || !gpu) {
     const info = await engine.load(network);
-    const how = network.gpuProgram ? "Cutout's own kernels" : "ONNX Runtime's provider for CUDA";
+    const how = network.gpuProgram
+      ? "Cutout's own kernels"
+      : `ONNX Runtime's provider for ${device === 'webgpu' ? 'WebGPU' : 'CUDA'}`;
+    const rest = device === 'webgpu' ? `; ${aroundOnCpu}` : '';
     observer.notice(
-      `${located.name} runs by ${how} on ${gpus.map(({ id, name }) => `GPU ${id} (${name})`).join(', ')}.`,
+      `${located.name} runs by ${how} on ${gpus.map(({ id, name }) => `GPU ${id} (${name})`).join(', ')}${rest}.`,
     );
     return info;
   }
@@ -146,16 +152,22 @@ export async function openOnGpu(
       `TensorRT's engines are built for one kind of GPU, and ${gpu.id} is ${engineFor(gpu)} and ${other.id} is ${engineFor(other)}. Name GPUs of one kind in CUTOUT_DEVICE_ID and run a process for each kind, or set CUTOUT_DEVICE=cuda.`,
     );
   const { openTensorrtCache } = await import('../models/tensorrtCache.ts');
-  const cacheKey = { network: facts.sha256, fp16: form === 'fp16', onnxruntime, gpu };
+  // TensorRT for RTX builds one engine for all sizes of batches; kernels for the card are compiled as they are used.
+  const rtx = gpu.tensorrt.startsWith('for RTX');
+  const cacheKey = {
+    ...{ network: facts.sha256, fp16: form === 'fp16', onnxruntime, gpu },
+    ...(rtx && { batchMax: config.batchMax }),
+  };
   const cache = await openTensorrtCache(network.path, cacheKey);
   if (!cache?.built) {
     observer.notice(
-      `TensorRT ${gpu.tensorrt} builds the engine of ${located.name} for ${gpu.name}: this takes minutes${cache ? ', once' : ` at every start, because ${modelsDir} cannot be written`}.`,
+      `TensorRT ${gpu.tensorrt} builds the engine of ${located.name} for ${gpu.name}: this takes ${rtx ? 'seconds' : 'minutes'}${cache ? ', once' : ` at every start, because ${modelsDir} cannot be written`}.`,
     );
   }
   try {
     const info = await engine.load({ ...network, ...(cache && { engineCache: cache.folder }) });
     await cache?.keep();
+    if (rtx) observer.notice(`${located.name} runs by TensorRT for RTX; ${aroundOnCpu}.`);
     return info;
   } catch (error) {
     await cache?.discard();

@@ -136,7 +136,12 @@ test.serial('several GPUs: each of the settings is opened and has a line', async
     gpus = () => this.#ids.map((id) => ({ ...gpu, id }));
     close = async () => {};
   }
-  const load = () => ({ ...loadAddon(), gpuCount: () => 2, Engine: TwoGpus }) as unknown as NativeModule;
+  const load = () =>
+    ({
+      ...loadAddon(),
+      computeCapabilities: () => ['8.9', '8.9'],
+      Engine: TwoGpus,
+    }) as unknown as NativeModule;
   const environment = { CUTOUT_DEVICE: 'cuda', CUTOUT_DEVICE_ID: '0,3' };
   const { out } = await examine(place, environment, { json: false, measure: false, load });
   t.deepEqual(opened, [[0, 3]]);

@@ -36,6 +36,20 @@ test('a set variable is parsed, trimmed and marked', (t) => {
   t.is(config.sources['CUTOUT_HOST'], 'default');
 });
 
+test('the device auto is chosen by the runtimes in the data folder, and only then', (t) => {
+  const asked: string[] = [];
+  const choose = (runtimesDir: string) => {
+    asked.push(runtimesDir);
+    return { device: 'cuda', because: 'it is there' } as const;
+  };
+  const read = (device: string) =>
+    loadConfig({ CUTOUT_DATA_DIR: '/srv', CUTOUT_DEVICE: device }, choose).engine;
+  t.is(read('webgpu').device, 'webgpu');
+  t.deepEqual(asked, []);
+  t.like(read('auto'), { device: 'cuda', deviceBecause: 'it is there' });
+  t.deepEqual(asked, ['/srv/runtimes']);
+});
+
 test('GPUs are named by one number, several, or all', (t) => {
   const read = (value: string) => loadConfig({ CUTOUT_DEVICE_ID: value }).engine.deviceIds;
   t.deepEqual(read(''), [0]);

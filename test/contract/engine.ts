@@ -126,6 +126,13 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
         message: /libcublas\.so\.13/,
       });
     }
+    t.throws(() => start(t, { provider: 'webgpu', deviceIds: [1] }), {
+      code: 'ENGINE_DEVICE',
+      message: /^WebGPU was asked for and cannot be used: .*CUTOUT_DEVICE_ID can only be 0.*VK_DRIVER_FILES/,
+    });
+    t.throws(() => start(t, { provider: 'tensorrt-rtx', deviceIds: [1023], plugin: '/nothing/rtx.so' }), {
+      message: /^TensorRT was asked for and cannot be used: .*(driver is not installed|no GPU)/,
+    });
     t.deepEqual(start(t).gpus(), []);
   });
 
@@ -790,7 +797,11 @@ export function testEngineContract(test: TestFn, load: () => NativeModule): void
       [{ deviceIds: [] }, RangeError, /at least one number for deviceIds/],
       [{ deviceIds: [0, 1, 0] }, RangeError, /distinct numbers for deviceIds but received 0/],
       [{ deviceIds: [0, -1] }, RangeError, /an integer from 0 to 1023 for deviceIds but received -1/],
-      [{ provider: 'gpu' }, RangeError, /one of 'cpu' 'cuda' 'tensorrt' for provider but received 'gpu'/],
+      [
+        { provider: 'gpu' },
+        RangeError,
+        /one of 'cpu' 'cuda' 'tensorrt' 'tensorrt-rtx' 'webgpu' for provider but received 'gpu'/,
+      ],
       [{ provider: 3 }, TypeError, /provider/],
       [{ runtimePath: '' }, RangeError, /runtimePath/],
       [{ runtimePath: null }, TypeError, /runtimePath but received null/],

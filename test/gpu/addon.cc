@@ -14,8 +14,10 @@
 #include "ort/failure.h"
 #include "ort/network.h"
 #include "ort/options.h"
+#include "ort/rtx.h"
 #include "ort/runtime.h"
 #include "ort/runtime_log.h"
+#include "ort/session.h"
 #include "pipeline/cpu_backend.h"
 #include "pipeline/device_backend.h"
 #include "pipeline/device_pool.h"
@@ -36,6 +38,12 @@ Napi::Value from_status(Napi::Env env, const Status& status) {
 
 std::string text(const Napi::Value& value) { return value.As<Napi::String>().Utf8Value(); }
 int number(const Napi::Value& value) { return value.As<Napi::Number>().Int32Value(); }
+std::vector<int> numbers(const Napi::Value& value) {
+  const Napi::Array from = value.As<Napi::Array>();
+  std::vector<int> all;
+  for (std::uint32_t i = 0; i < from.Length(); ++i) all.push_back(number(from.Get(i)));
+  return all;
+}
 
 /// (library, number) → status with the device
 Napi::Value find(const Napi::CallbackInfo& info) {
@@ -50,9 +58,12 @@ Napi::Value find(const Napi::CallbackInfo& info) {
   return result;
 }
 
-/// (library) → number of GPUs
-Napi::Value count(const Napi::CallbackInfo& info) {
-  return Napi::Number::New(info.Env(), ort::device_count(text(info[0]).c_str()));
+/// (library) → compute capabilities of the GPUs, separated by spaces
+Napi::Value capabilities(const Napi::CallbackInfo& info) {
+  std::string all;
+  for (const std::string& each : ort::compute_capabilities(text(info[0]).c_str()))
+    all += each + " ";
+  return Napi::String::New(info.Env(), all);
 }
 
 /// (driverCuda, computeMajor, computeMinor, cudaRuntime, tensorrt) → status
@@ -108,10 +119,41 @@ Status network_options(const Napi::CallbackInfo& info, ort::NetworkOptions& opti
 /// The same with a fifth argument, batches: number[].
 Status batch_options(const Napi::CallbackInfo& info, ort::NetworkOptions& options) {
   CUTOUT_RETURN_IF_ERROR(network_options(info, options));
-  const Napi::Array batches = info[4].As<Napi::Array>();
-  for (std::uint32_t i = 0; i < batches.Length(); ++i)
-    options.batches.push_back(number(batches.Get(i)));
+  options.batches = numbers(info[4]);
   return {};
+}
+
+/// (runtimePath, plugin, libraries: string[], file, width, height, batches: number[], target,
+/// folder) → status. Builds the engine of TensorRT for RTX as a session does, for the target, for
+/// example "sm89", without running it: so much works without a GPU.
+Napi::Value build_engine(const Napi::CallbackInfo& info) {
+  const auto build = [&]() -> Status {
+    CUTOUT_RETURN_IF_ERROR(ort::open_runtime(text(info[0])));
+    ort::NetworkOptions options;
+    options.provider = ort::Provider::kTensorRtRtx;
+    options.path = text(info[3]);
+    options.width = number(info[4]);
+    options.height = number(info[5]);
+    options.batches = numbers(info[6]);
+    options.gpu.engine_cache = text(info[8]);
+    std::vector<std::string> libraries;
+    const Napi::Array given = info[2].As<Napi::Array>();
+    for (std::uint32_t i = 0; i < given.Length(); ++i) libraries.push_back(text(given.Get(i)));
+    ort::GpuRuntime runtime;
+    CUTOUT_RETURN_IF_ERROR(ort::open_device(options.provider, 0, libraries, text(info[1]),
+                                            ort::OwnKernels::kNone, runtime));
+    return ort::guarded(true, Code::kInternal, "The engine was not built", [&]() -> Status {
+      Ort::SessionOptions settings = ort::session_options(1);
+      std::string path = options.path;
+      ort::append_engine(options, settings, path);
+      settings.AddConfigEntry("session.compile_only", "1");
+      settings.AddConfigEntry("ep.nvtensorrtrtxexecutionprovider.nv_target_sm",
+                              text(info[7]).c_str());
+      const Ort::Session session(ort::environment(), path.c_str(), settings);
+      return {};
+    });
+  };
+  return from_status(info.Env(), build());
 }
 
 /// Throws an error as JavaScript's.
@@ -398,7 +440,8 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("run", Napi::Function::New<&run>(env));
   exports.Set("use", Napi::Function::New<&use>(env, "use"));
   exports.Set("openWithin", Napi::Function::New<&open_within>(env, "openWithin"));
-  exports.Set("count", Napi::Function::New<&count>(env, "count"));
+  exports.Set("buildEngine", Napi::Function::New<&build_engine>(env, "buildEngine"));
+  exports.Set("capabilities", Napi::Function::New<&capabilities>(env, "capabilities"));
   exports.Set("openSlots", Napi::Function::New<&open_slots>(env));
   exports.Set("runBatches", Napi::Function::New<&run_batches>(env));
   exports.Set("gpuNetwork", Napi::Function::New<&gpu_network>(env));

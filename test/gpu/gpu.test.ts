@@ -54,7 +54,7 @@ interface GpuTestAddon {
     bind: boolean,
     inputs: readonly Float32Array[],
   ): readonly Float32Array[];
-  count(library: string): number;
+  capabilities(library: string): string;
   use(library: string, device: number): readonly [used: number, total: number] | undefined;
   openWithin(
     runtimePath: string,
@@ -146,11 +146,11 @@ test.serial('find_device: each answer of the driver is a code and a remedy', (t)
     memoryBytes: 80 * 2 ** 30,
   });
   process.env['CUTOUT_TEST_CUDA'] = 'count=5';
-  t.is(addon.count(driver), 5);
+  t.is(addon.capabilities(driver), '9.0 '.repeat(5));
   process.env['CUTOUT_TEST_CUDA'] = 'init=100 count=5';
-  t.is(addon.count(driver), 0);
+  t.is(addon.capabilities(driver), '');
   delete process.env['CUTOUT_TEST_CUDA'];
-  t.is(addon.count('libcutout-no-such-driver.so.1'), 0);
+  t.is(addon.capabilities('libcutout-no-such-driver.so.1'), '');
 });
 
 test('check_device: the driver has to support the major version of CUDA, the GPU the code in it', (t) => {
@@ -219,6 +219,8 @@ test('gpu_failure: messages of ONNX Runtime get a code and a remedy, and are kep
       CODES.provider,
       /operators that the GPU does not run.*CUTOUT_DEVICE=cpu/,
     ],
+    ['WebGPU device lost (2): A valid external Instance', CODES.device, /Restart the server/],
+    ['Failed to get a WebGPU adapter: No supported adapters', CODES.driver, /Vulkan driver.*libvulkan1/],
     ['CUDA failure 4242: another', CODES.internal, /^It fails: CUDA failure 4242: another$/],
     ['something else', CODES.internal, /^It fails: something else$/],
   ];
@@ -263,6 +265,11 @@ test('nodes_on_cpu: names what ONNX Runtime placed on the CPU, up to a limit', (
   t.is(addon.nodes(log, 5), 'Resize (up), NonZero (where), Shape (last)');
   t.is(addon.nodes(log, 2), 'Resize (up), NonZero (where)');
   t.is(addon.nodes('', 5), '');
+  const webgpu = 'webgpu kernel not found in registries for Op type: ConvInteger node name: Conv_0';
+  t.is(
+    addon.nodes(`${webgpu}\nanother message\n${webgpu}_quant`, 5),
+    'ConvInteger (Conv_0), ConvInteger (Conv_0_quant)',
+  );
 });
 
 test('options of the providers', (t) => {
@@ -354,7 +361,7 @@ test('a network of a fixed batch is opened without batches', (t) => {
 
 test.serial('device_use: the CUDA runtime is asked for one device, and only if it is loaded', (t) => {
   t.is(addon.use('libcutout-no-such-runtime.so.13', 0), undefined);
-  t.is(addon.count(driver), 1, 'loads the stand-in');
+  t.is(addon.capabilities(driver), '9.0 ', 'loads the stand-in');
   process.env['CUTOUT_TEST_CUDA'] = 'free=60 device=3';
   t.deepEqual(addon.use(driver, 3), [20 * 2 ** 30, 80 * 2 ** 30]);
   t.is(addon.use(driver, 2), undefined);

@@ -18,8 +18,8 @@ Status open_machine(const Options& options, Report& report) {
   report.device = device.name;
   report.say("driver", true,
              "GPU " + std::to_string(device.number) + ": " + device.name + ", compute capability " +
-                 std::to_string(device.compute_major) + "." + std::to_string(device.compute_minor) +
-                 ", " + std::to_string(device.memory_bytes / 1'000'000) + " MB.");
+                 device.compute_capability() + ", " +
+                 std::to_string(device.memory_bytes / 1'000'000) + " MB.");
   if (options.runtime.empty()) {
     report.say("libraries", false, "They were not checked: --runtime names libonnxruntime.so.");
     return {};
@@ -27,7 +27,7 @@ Status open_machine(const Options& options, Report& report) {
   CUTOUT_RETURN_IF_ERROR(ort::open_runtime(options.runtime));
   ort::GpuRuntime runtime;
   CUTOUT_RETURN_IF_ERROR(ort::open_device(
-      options.provider, *options.device, options.libraries,
+      options.provider, *options.device, options.libraries, {},
       options.program.empty() ? ort::OwnKernels::kNone : ort::OwnKernels::kThere, runtime));
   report.say("libraries", true,
              "ONNX Runtime " + ort::runtime_version() + ", CUDA " +

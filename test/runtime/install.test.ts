@@ -9,8 +9,15 @@ import test, { type ExecutionContext } from 'ava';
 import { zipSync } from 'fflate';
 import { runtimeCommand } from '../../src/cli/runtime.ts';
 import { UserError } from '../../src/errors.ts';
-import { findRuntime, requirementsFile, runtimeFolder } from '../../src/runtime/installed.ts';
+import {
+  chooseDevice,
+  findRuntime,
+  type RuntimeName,
+  requirementsFile,
+  runtimeFolder,
+} from '../../src/runtime/installed.ts';
 import { unless } from '../fixtures/leftOut.ts';
+import { pretendInstalled } from '../fixtures/runtimes.ts';
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 
@@ -127,18 +134,34 @@ const withPip = unless(hasPip ? undefined : 'there is no Python with pip on this
 withPip('install: found by the engine, and replaced by the next one', async (t) => {
   const runtimesDir = await folder(t);
   const fetched = await index(t);
-  t.is(findRuntime(runtimesDir), undefined);
+  t.is(findRuntime(runtimesDir, 'cuda'), undefined);
   t.regex(await runtime({ runtimesDir }, 'install', 'cuda'), /licences of NVIDIA.*\n.*The runtime is in /);
   t.deepEqual(fetched, ['test-cuda', 'test-cudnn', 'test-onnxruntime']);
-  const found = findRuntime(runtimesDir);
+  const found = findRuntime(runtimesDir, 'cuda');
   t.is(found?.runtimePath, path.join(runtimesDir, 'cuda', 'onnxruntime/capi/libonnxruntime.so.1.30.0'));
   t.is(found?.libraries[0], path.join(runtimesDir, 'cuda', 'nvidia/cu13/lib/libcudart.so.13'));
   t.is(found?.libraries.length, 7);
   t.deepEqual(await readdir(runtimesDir), ['cuda']);
-  await writeFile(path.join(runtimeFolder(runtimesDir), 'older'), '');
+  await writeFile(path.join(runtimeFolder(runtimesDir, 'cuda'), 'older'), '');
   await runtime({ runtimesDir }, 'install', 'cuda');
-  t.false((await readdir(runtimeFolder(runtimesDir))).includes('older'));
-  t.truthy(findRuntime(runtimesDir));
+  t.false((await readdir(runtimeFolder(runtimesDir, 'cuda'))).includes('older'));
+  t.truthy(findRuntime(runtimesDir, 'cuda'));
+});
+
+withPip('list and remove', async (t) => {
+  const runtimesDir = await folder(t);
+  await index(t);
+  await runtime({ runtimesDir }, 'install', 'cuda');
+  t.is(
+    await runtime({ runtimesDir }, 'list'),
+    `tensorrt: not installed\ncuda: ${path.join(runtimesDir, 'cuda')}\n`,
+  );
+  await runtime({ runtimesDir }, 'remove', 'cuda');
+  t.is(findRuntime(runtimesDir, 'cuda'), undefined);
+  await t.throwsAsync(runtime({ runtimesDir }, 'remove', 'cuda'), {
+    instanceOf: UserError,
+    message: /^The runtime cuda is not installed in /,
+  });
 });
 
 withPip('install: a wheel with another digest is refused, and the runtime that is there stays', async (t) => {
@@ -150,7 +173,7 @@ withPip('install: a wheel with another digest is refused, and the runtime that i
     instanceOf: UserError,
     message: /^pip ended with status 1, and nothing was installed/,
   });
-  t.truthy(findRuntime(runtimesDir));
+  t.truthy(findRuntime(runtimesDir, 'cuda'));
   t.deepEqual(await readdir(runtimesDir), ['cuda']);
 });
 
@@ -195,22 +218,41 @@ exit 1
 
 test('findRuntime: a missing library is damage, with the remedy', async (t) => {
   const runtimesDir = await folder(t);
-  t.is(findRuntime(runtimesDir), undefined);
-  await mkdir(runtimeFolder(runtimesDir));
-  t.throws(() => findRuntime(runtimesDir), {
+  t.is(findRuntime(runtimesDir, 'cuda'), undefined);
+  await mkdir(runtimeFolder(runtimesDir, 'cuda'));
+  t.throws(() => findRuntime(runtimesDir, 'cuda'), {
     instanceOf: UserError,
     message: /is damaged: onnxruntime.*is missing.*cutout runtime install cuda/,
   });
 });
 
-test('every wheel of the runtime is pinned by a digest', async (t) => {
-  const lines = (await readFile(requirementsFile, 'utf8')).split('\n').filter((line) => !/^(#|$)/.test(line));
-  t.is(lines.length, 6);
-  t.deepEqual(
-    lines.filter((line) => !/^[\w-]+==[\d.]+ --hash=sha256:[0-9a-f]{64}$/.test(line)),
-    [],
-  );
+/** The requirements of a runtime, without comments. */
+const requirementsOf = async (name: RuntimeName) =>
+  (await readFile(requirementsFile(name), 'utf8')).split('\n').filter((line) => !/^(#|$)/.test(line));
+
+test('every wheel of the runtimes is pinned by a digest', async (t) => {
+  for (const [name, count] of Object.entries({ tensorrt: 1, cuda: 6 })) {
+    const lines = await requirementsOf(name as RuntimeName);
+    t.is(lines.length, count);
+    t.deepEqual(
+      lines.filter((line) => !/^[\w-]+==[\d.]+ --hash=sha256:[0-9a-f]{64}$/.test(line)),
+      [],
+    );
+  }
+  const lines = await requirementsOf('cuda');
   const [version] = lines.flatMap((line) => /^onnxruntime-gpu==(\S+)/.exec(line)?.[1] ?? []);
   const code = await readFile('src/runtime/installed.ts', 'utf8');
   t.true(code.includes(`libonnxruntime.so.${version}'`));
+});
+
+test('chooseDevice: cuda before tensorrt before cpu, as far as they are installed and take the GPUs', async (t) => {
+  const place = async (...names: RuntimeName[]) => {
+    const runtimesDir = await folder(t);
+    pretendInstalled(runtimesDir, ...names);
+    return (...capabilities: string[]) => chooseDevice(runtimesDir, capabilities).device;
+  };
+  const [none, rtx, both] = [await place(), await place('tensorrt'), await place('tensorrt', 'cuda')];
+  t.deepEqual([none('8.9'), rtx('8.9'), both('8.9')], ['cpu', 'tensorrt', 'cuda']);
+  t.deepEqual([rtx('8.6', '12.0'), rtx('8.9', '9.0'), rtx('8.0')], ['tensorrt', 'cpu', 'cpu']);
+  t.deepEqual([none(), rtx(), both()], ['cpu', 'cpu', 'cpu']);
 });

@@ -32,7 +32,7 @@ function temporary(t) {
 
 /** A release of two files, and a host that serves it like the repository. */
 const contents = {
-  'onnxruntime_c_api.h': '#define ORT_API_VERSION 21\n',
+  'onnxruntime_c_api.h': '#define ORT_API_VERSION 23\n',
   'onnxruntime_cxx_api.h': '// C++\n',
 };
 const release = {
@@ -83,7 +83,7 @@ test("derives the source line from the machine's own Debian source, in both file
     ].join('\n'),
     false,
   );
-  t.is(sourceLine(list, 'bookworm'), 'deb [signed-by=/k.gpg] http://mirror.example/debian trixie main\n');
+  t.is(sourceLine(list, 'bookworm'), 'deb [signed-by=/k.gpg] http://mirror.example/debian forky main\n');
   const deb822 = parseSources(
     [
       'Types: deb\nURIs: http://other.example/apt\nSuites: nodistro\nComponents: main\n',
@@ -91,23 +91,24 @@ test("derives the source line from the machine's own Debian source, in both file
     ].join('\n'),
     true,
   );
-  t.is(sourceLine(deb822, 'bookworm'), 'deb [signed-by=/k.gpg] http://mirror.example/debian trixie main\n');
+  t.is(sourceLine(deb822, 'bookworm'), 'deb [signed-by=/k.gpg] http://mirror.example/debian forky main\n');
   t.is(sourceLine(deb822, 'jammy'), undefined);
 });
 
 test('only Debian uses its package', (t) => {
-  t.is(debianSource(...debian), 'deb http://mirror.example/debian trixie main\n');
+  t.is(debianSource(...debian), 'deb http://mirror.example/debian forky main\n');
   for (const [name, [osRelease, entries]] of Object.entries(systems))
     t.is(debianSource(osRelease, entries), undefined, name);
 });
 
-/** An apt-get that records its call and fails. */
-function withAptGet(t) {
+/** Programs in place of Debian's: an apt-get that records its call, then does this, and a dpkg-deb that does that. */
+function withAptGet(t, aptGet = 'exit 100', dpkgDeb = 'exit 2') {
   const folder = temporary(t);
   const called = path.join(folder, 'called');
-  writeFileSync(path.join(folder, 'apt-get'), `#!/bin/sh\necho "$@" >> ${called}\nexit 100\n`, {
-    mode: 0o755,
-  });
+  const program = (name, text) =>
+    writeFileSync(path.join(folder, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+  program('apt-get', `echo "$@" >> ${called}\n${aptGet}`);
+  program('dpkg-deb', dpkgDeb);
   const before = process.env.PATH;
   process.env.PATH = `${folder}:${before}`;
   t.teardown(() => {
@@ -139,6 +140,18 @@ test.serial('on Debian the repository is used if the package is not available', 
   await fetchHeaders(nothing, { target, osRelease, entries, repository: { base, release } });
   t.true(aptGet());
   t.deepEqual(readdirSync(target), Object.keys(contents));
+});
+
+test.serial('on Debian the repository is used if the package is newer than the library', async (t) => {
+  const headers = 'unpacked/usr/include/onnxruntime';
+  const unpack = `mkdir -p ${headers}; cd ${headers}; echo '#define ORT_API_VERSION 99' > onnxruntime_c_api.h; : > onnxruntime_cxx_api.h`;
+  const aptGet = withAptGet(t, ': > any.deb', unpack);
+  const { base } = await standIn(t);
+  const target = path.join(temporary(t), 'headers');
+  const [osRelease, entries] = debian;
+  await fetchHeaders(nothing, { target, osRelease, entries, repository: { base, release } });
+  t.true(aptGet());
+  t.is(readFileSync(path.join(target, 'onnxruntime_c_api.h'), 'utf8'), contents['onnxruntime_c_api.h']);
 });
 
 test.serial('if neither is available, one error has both reasons and the remedy', async (t) => {
@@ -188,7 +201,7 @@ function headersOf(t, version) {
 }
 
 test('unsuitable system headers are skipped', (t) => {
-  const [old, fitting, newer] = [20, 24, 31].map((version) => headersOf(t, version));
+  const [old, fitting, newer] = [22, 24, 31].map((version) => headersOf(t, version));
   const find = (...folders) => localHeaders(30, { named: '', folders: () => folders });
   t.is(find(old, newer, temporary(t), fitting), fitting);
   t.is(find(old, newer), undefined);
@@ -197,12 +210,12 @@ test('unsuitable system headers are skipped', (t) => {
 test("a configured folder takes precedence over the system's, and is refused if unsuitable", (t) => {
   const fitting = headersOf(t, 24);
   const named = (folder) => localHeaders(30, { named: folder, folders: () => [fitting] });
-  const own = headersOf(t, 21);
+  const own = headersOf(t, 23);
   t.is(named(own), own);
   t.throws(() => named(temporary(t)), { message: /ONNXRUNTIME_INCLUDE_DIR is .* not in that folder/ });
-  for (const version of [20, 31])
+  for (const version of [22, 31])
     t.throws(() => named(headersOf(t, version)), {
-      message: new RegExp(`1\\.${version}; 1\\.21 to 1\\.30 are allowed`),
+      message: new RegExp(`1\\.${version}; 1\\.23 to 1\\.30 are allowed`),
     });
 });
 
@@ -210,9 +223,9 @@ const here = findHeaders();
 const theirs = files.every((file) => existsSync(path.join(here ?? '', file)));
 const known =
   theirs &&
-  /^#define ORT_API_VERSION 21$/m.test(readFileSync(path.join(here, 'onnxruntime_c_api.h'), 'utf8'));
+  /^#define ORT_API_VERSION 23$/m.test(readFileSync(path.join(here, 'onnxruntime_c_api.h'), 'utf8'));
 
-(known ? test : test.skip)("the known digests are those of this machine's headers of 1.21", (t) => {
+(known ? test : test.skip)("the known digests are those of this machine's headers of 1.23", (t) => {
   for (const file of files)
     t.is(sha256(readFileSync(path.join(here, file))), knownRelease.sha256[file], file);
 });

@@ -64,6 +64,7 @@ test('the archive has what an installed Cutout needs, and nothing of the tests, 
       'scripts/setup/process.js',
       'scripts/setup/requirements.js',
       'scripts/setup/cuda.txt',
+      'scripts/setup/tensorrt.txt',
       'node_modules/koa/package.json',
     ],
   ].map((file) => `package/app/${file}`);
@@ -74,7 +75,7 @@ test('the archive has what an installed Cutout needs, and nothing of the tests, 
   for (const name of ['cutout.node', ...beside]) needed.push(`${binaries}/${name}`);
   for (const file of needed) t.true(files.includes(file), file);
   const unneeded =
-    /^package\/app\/(test|bench|tools|deploy|docs|native|binding|web|src|data|scripts\/(?!setup\/(process\.js|requirements\.js|cuda\.txt)$)|build\/(?!binaries|commit|ts\/src\/|web\/))|\.(ts|tsx|cc|h|map)$|cutout_(test|faults)/;
+    /^package\/app\/(test|bench|tools|deploy|docs|native|binding|web|src|data|scripts\/(?!setup\/(process\.js|requirements\.js|(cuda|tensorrt)\.txt)$)|build\/(?!binaries|commit|ts\/src\/|web\/))|\.(ts|tsx|cc|h|map)$|cutout_(test|faults)/;
   t.deepEqual(
     own.filter((file) => unneeded.test(file)),
     [],

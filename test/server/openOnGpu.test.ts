@@ -89,6 +89,18 @@ test('TensorRT: a cached engine that cannot be opened is built again, once', asy
   t.deepEqual(await engines(), []);
 });
 
+test('TensorRT for RTX: an engine is for all sizes of batches', async (t) => {
+  const rtx = { ...gpu, tensorrt: 'for RTX, provider 0.5.0' };
+  const { open, engines } = await place(t, 'tensorrt', [rtx]);
+  const [told = '', runs = ''] = await open(build);
+  t.regex(
+    told,
+    /^TensorRT for RTX, provider 0\.5\.0 builds the engine of isnet for NVIDIA L4: this takes seconds, once/,
+  );
+  t.regex(runs, /runs by TensorRT for RTX; the steps around the network run on the CPU/);
+  t.is((await engines()).length, 1);
+});
+
 test('several GPUs: TensorRT takes those of one kind, CUDA any', async (t) => {
   const second = { ...gpu, id: 1 };
   const other = { ...gpu, id: 1, name: 'Tesla T4', computeCapability: '7.5' };

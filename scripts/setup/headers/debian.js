@@ -5,8 +5,8 @@ import { fieldOf } from '../distribution.js';
 import { inBuild } from '../paths.js';
 import { runProgram, SetupError } from '../step.js';
 
-/** First Debian release that has libonnxruntime-dev; older ones ask it for the headers only. */
-const SUITE = 'trixie';
+/** First Debian release whose libonnxruntime-dev is new enough (local.js); older ones ask it for the headers only. */
+const SUITE = 'forky';
 
 /** Entries of this machine's package sources, both file formats. */
 export function parseSources(text, deb822) {

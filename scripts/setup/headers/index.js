@@ -17,7 +17,7 @@ const newest = () =>
 /** The folder with ONNX Runtime's headers, or undefined if they must be fetched first. */
 export const findHeaders = () => localHeaders(newest()) ?? (usable(fetched, newest()) ? fetched : undefined);
 
-const ADVICE = `Put the header files of ONNX Runtime 1.21 or newer (${files.join(', ')}) into a folder and name it in ONNXRUNTIME_INCLUDE_DIR.`;
+const ADVICE = `Put the header files of ONNX Runtime 1.23 or newer (${files.join(', ')}) into a folder and name it in ONNXRUNTIME_INCLUDE_DIR.`;
 
 /** Node.js uses a proxy only if this option is set. */
 const proxyAdvice = ({ HTTPS_PROXY, https_proxy, NODE_USE_ENV_PROXY } = process.env) =>
@@ -40,7 +40,8 @@ export async function fetchHeaders(
   if (source) {
     try {
       await fetchFromDebian(source, target, progress);
-      return;
+      if (usable(target, newest())) return;
+      failures.push('From Debian: its package has the headers of a release that is not allowed.');
     } catch (error) {
       failures.push(`From Debian: ${error.message}`);
     }

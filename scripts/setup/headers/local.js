@@ -5,8 +5,8 @@ import { SetupError } from '../step.js';
 
 const C_HEADER = 'onnxruntime_c_api.h';
 const CXX_HEADER = 'onnxruntime_cxx_api.h';
-/** API version of ONNX Runtime 1.21, the oldest that the addon supports. */
-const OLDEST = 21;
+/** API version of ONNX Runtime 1.23, the oldest whose headers have what native/ort uses of providers as plugins. */
+const OLDEST = 23;
 
 /** API version of the headers in a folder: the minor number of their release; undefined without headers. */
 function apiVersion(folder) {

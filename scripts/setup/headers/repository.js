@@ -4,18 +4,19 @@ import path from 'node:path';
 import { SetupError } from '../step.js';
 
 /**
- * The headers that the addon includes, of release 1.21.0: the same bytes in Debian's libonnxruntime-dev, from
- * which these digests were taken, and in the repository at that tag.
+ * The headers that the addon includes, of release 1.23.2. The digests were taken from Debian's libonnxruntime-dev; the
+ * repository at that tag is expected to have the same bytes.
  */
 export const knownRelease = {
-  tag: 'v1.21.0',
+  tag: 'v1.23.2',
   sha256: {
-    'onnxruntime_c_api.h': '7783e9664bdb0b1b36145b5c8587dd1bc9a399aa000edf2e3dd03003cafc6882',
-    'onnxruntime_cxx_api.h': 'b3b27d6a6fced0725e3f188379cca008b1d7a456997684756374d4b388f2cf05',
-    'onnxruntime_cxx_inline.h': '7f448e994c732eacd9e49900365fefa8f1ac998a6d6eb78e5f4aab1b8d9d8900',
+    'onnxruntime_c_api.h': '71125e66180a991d65c9bdbad4aa20daaa1f7a48c7a5c0fa5f18f250ac839a02',
+    'onnxruntime_cxx_api.h': '08ae3698d11d90590a0a777ad97e58172b8735fcbe27edcc8a7b94aa018e5de9',
+    'onnxruntime_cxx_inline.h': '226f883503ade7299f9474018a070dc94091c1541bcc6d419599eea0c2ee578e',
+    'onnxruntime_ep_c_api.h': 'b92778f50c36ecdf53d0344e0129a78b306afed653f81bba8a9597e3e6e9546f',
     'onnxruntime_float16.h': '6c4db3d1954b266c4febe413351af86cac922e3448538e7e452e51d646e56a4a',
     'onnxruntime_session_options_config_keys.h':
-      '1fbd110d53e1babe6f00c72b88b48faf2ef86c3b1fea8e0989df8632af5a9e0f',
+      'a7ac653a6cce0b03aea2515685a162d2956a158cf88313f22e8157f098fd6f66',
   },
 };
 

@@ -52,6 +52,8 @@ export interface Report {
   readonly network: {
     readonly name: string;
     readonly device: string;
+    /** Why, where CUTOUT_DEVICE is auto. */
+    readonly deviceBecause?: string;
     readonly precision: Precision;
     /** Instruction set of Cutout's operators that would compute a part of it; null: ONNX Runtime's compute all. */
     readonly operators: string | null;
@@ -99,14 +101,22 @@ function machineLines({ machine, runtime, network }: Report): Line[] {
 }
 
 const gpuText = ({ id, name, computeCapability, memoryBytes, driver, cuda, tensorrt }: Gpu) =>
-  `${id}: ${name}, compute capability ${computeCapability}, ${megabytes(memoryBytes)}, driver ${driver}, CUDA ${cuda}${tensorrt ? `, TensorRT ${tensorrt}` : ''}`;
+  [
+    `${id}: ${name}`,
+    ...(computeCapability ? [`compute capability ${computeCapability}`] : []),
+    ...(memoryBytes ? [megabytes(memoryBytes)] : []),
+    ...(driver ? [`driver ${driver}`] : []),
+    ...(cuda ? [`CUDA ${cuda}`] : []),
+    ...(tensorrt ? [`TensorRT ${tensorrt}`] : []),
+  ].join(', ');
 
 function networkLines({ network, second, gpus }: Report): Line[] {
   const lines: Line[] = [];
   if (network) {
-    const { name, device, precision, because, operators } = network;
+    const { name, device, deviceBecause, precision, because, operators } = network;
+    const how = deviceBecause === undefined ? '' : ` (auto: ${deviceBecause})`;
     const who = operatorsText({ precision, because, ...(operators !== null && { operators }) });
-    lines.push(['Network', `${name} on ${device}`], ['Precision', `${precision} (${because})`]);
+    lines.push(['Network', `${name} on ${device}${how}`], ['Precision', `${precision} (${because})`]);
     if (who) lines.push(['Operators', who]);
   }
   if (second)
