@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "low_precision/attention.h"
+#include "low_precision/convolution.h"
 #include "low_precision/kernels.h"
 #include "low_precision/matmul.h"
 #include "low_precision/run.h"
@@ -195,7 +196,6 @@ class ProductNode {
  public:
   static const char* name(const low_precision::Kernel& /*kernel*/) { return "Bf16Product"; }
   static constexpr std::array kInputTypes{kFloat, kInt8, kFloat};
-
   ProductNode(const Ort::ConstKernelInfo& info, const low_precision::Kernel& kernel)
       : kernel_(kernel) {
     const std::vector<std::int64_t> columns = info.GetAttributes<std::int64_t>("columns");
@@ -238,7 +238,6 @@ class AttentionNode {
  public:
   static const char* name(const low_precision::Kernel& /*kernel*/) { return "Bf16Attention"; }
   static constexpr std::array kInputTypes{kFloat, kFloat, kFloat};
-
   AttentionNode(const Ort::ConstKernelInfo& info, const low_precision::Kernel& kernel)
       : kernel_(kernel),
         heads_(info.GetAttribute<std::int64_t>("heads")),
@@ -293,6 +292,85 @@ class AttentionNode {
   float scale_;
 };
 
+/// One convolution, whose last two inputs are offsets and masks where it is deformable.
+template <bool kDeformable>
+class ConvolutionNode {
+ public:
+  static const char* name(const low_precision::Kernel& /*kernel*/) {
+    return kDeformable ? "Bf16DeformConv" : "Bf16Conv";
+  }
+  static constexpr auto kInputTypes = [] {
+    if constexpr (kDeformable)
+      return std::array{kFloat, kInt8, kFloat, kFloat, kFloat};
+    else
+      return std::array{kFloat, kInt8, kFloat};
+  }();
+
+  ConvolutionNode(const Ort::ConstKernelInfo& info, const low_precision::Kernel& kernel)
+      : kernel_(kernel) {
+    const auto number = [&info](const char* name) { return info.GetAttribute<std::int64_t>(name); };
+    const auto list = [&info](const char* name, auto& to) {
+      const std::vector<std::int64_t> given = info.GetAttributes<std::int64_t>(name);
+      require(given.size() == to.size(), "A convolution in bf16 has lists of another length.");
+      std::ranges::copy(given, to.begin());
+    };
+    low_precision::Convolution::Geometry geometry{number("channels"), number("outputs")};
+    list("kernel", geometry.kernel);
+    geometry.stride = number("stride");
+    geometry.dilation = number("dilation");
+    list("pads", geometry.pads);
+    geometry.relu = number("relu") != 0;
+    geometry.deformable = kDeformable;
+    require(low_precision::Convolution::make(geometry, constant<float>(info, 2),
+                                             constant<std::int8_t>(info, 1), convolution_));
+    require(info.GetOutputCount() == 1, "A convolution in bf16 has one output.");
+  }
+
+  void compute(const Ort::KernelContext& context) const {
+    const auto& geometry = convolution_.geometry();
+    const Ort::ConstValue input = context.GetInput(0);
+    const std::vector<std::int64_t> shape = shape_of(input);
+    require(shape.size() == 4 && shape[1] == geometry.channels && shape[2] >= 1 && shape[3] >= 1 &&
+                shape[2] <= kMaxSide && shape[3] <= kMaxSide,
+            "A convolution in bf16 has an input of another shape than its weights.");
+    const auto [height, width] = geometry.output_size(shape[2], shape[3]);
+    require(height >= 1 && width >= 1, "A convolution in bf16 has an input that is too small.");
+    const Shape made{shape[0], geometry.outputs, height, width};
+    float* const output =
+        context.GetOutput(0, made.data(), made.size()).GetTensorMutableData<float>();
+    const std::int64_t taps = geometry.kernel[0] * geometry.kernel[1];
+    std::array<const float*, 2> moves{};
+    for (std::size_t i = 0; kDeformable && i < moves.size(); ++i) {
+      const Ort::ConstValue given = context.GetInput(3 + i);
+      require(shape_of(given) == std::vector{shape[0], i == 0 ? 2 * taps : taps, height, width},
+              "A convolution in bf16 has offsets or masks of another shape than its output.");
+      moves[i] = given.GetTensorData<float>();
+    }
+    const RunMemory memory(context, convolution_.bytes_of_run(shape[2], shape[3]));
+    const std::size_t area = elements({height, width});
+    for (std::size_t image = 0; image < static_cast<std::size_t>(shape[0]); ++image) {
+      const auto of = [image](auto* planes, std::int64_t count, std::size_t size) {
+        return planes == nullptr ? nullptr
+                                 : planes + image * static_cast<std::size_t>(count) * size;
+      };
+      require(convolution_.run(
+          kernel_.run,
+          {of(input.GetTensorData<float>(), shape[1], elements({shape[2], shape[3]})),
+           of(moves[0], 2 * taps, area), of(moves[1], taps, area),
+           of(output, geometry.outputs, area), static_cast<int>(shape[2]),
+           static_cast<int>(shape[3])},
+          memory.bytes(), parallel_of(context), running));
+    }
+  }
+
+ private:
+  /// The largest height and width of planes.
+  static constexpr std::int64_t kMaxSide = 1 << 15;
+
+  low_precision::Kernel kernel_;
+  low_precision::Convolution convolution_;
+};
+
 /// What ONNX Runtime calls for a node that a `Node` computes.
 template <typename Node>
 struct NodeKernel {
@@ -335,16 +413,24 @@ class Operator : public Ort::CustomOpBase<Operator<Node>, NodeKernel<Node>, true
 /// The operators for one kernel and their domain.
 struct Operators {
   explicit Operators(low_precision::Kernel kernel)
-      : network(kernel), product(kernel), attention(kernel) {
+      : network(kernel),
+        product(kernel),
+        attention(kernel),
+        convolution(kernel),
+        deformable(kernel) {
     domain.Add(&network);
     if (!kernel.bf16) return;
     domain.Add(&product);
     domain.Add(&attention);
+    domain.Add(&convolution);
+    domain.Add(&deformable);
   }
 
   Operator<ProgramNode> network;
   Operator<ProductNode> product;
   Operator<AttentionNode> attention;
+  Operator<ConvolutionNode<false>> convolution;
+  Operator<ConvolutionNode<true>> deformable;
   Ort::CustomOpDomain domain{"cutout"};
 };
 

@@ -40,7 +40,7 @@ class RunToken {
 ///
 /// Outputs: float32 [batch, channels, height, width] each.
 ///
-/// Two more compute in bf16, for networks that are no program of convolutions.
+/// More compute in bf16, for networks that are no program of convolutions.
 ///
 /// `Bf16Product`: matmuls of the same rows with constant matrices (low_precision::MatMul).
 ///
@@ -64,6 +64,14 @@ class RunToken {
 /// | scale            | float   |                            | 0: 1 / sqrt(channels of a head)    |
 ///
 /// Output: float32 [batch, rows of the queries, channels of the values].
+///
+/// `Bf16Conv` and `Bf16DeformConv`: one convolution (low_precision::Convolution). Inputs: planes,
+/// float32 [batch, channels, height, width]; packed weights, int8 [n], and biases in whole groups,
+/// float32 [n], both constant; the second also has offsets, float32 [batch, 2 · taps, ..], and
+/// masks, [batch, taps, ..], as ONNX's DeformConv in one group. Attributes, integers or lists of
+/// them: channels, outputs, kernel [2], stride, dilation, pads [4] and relu (0 or 1).
+///
+/// Output: float32 [batch, outputs, height, width].
 Status add_operators(const std::string& instruction_set, Ort::SessionOptions& options,
                      std::shared_ptr<void>& operators);
 

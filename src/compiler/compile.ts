@@ -1,5 +1,7 @@
 import { type Form, type OnnxForm, type Precision, precisionOfForm } from './form.ts';
 import { makeSixteenBitNetwork } from './lowPrecision/bf16.ts';
+import { isDeformable, makeBf16Convolutions } from './lowPrecision/convolution.ts';
+import { whereSupported } from './lowPrecision/geometry.ts';
 import { gpuProgram } from './lowPrecision/gpu.ts';
 import { makeIntegerNetwork } from './lowPrecision/integerNetwork.ts';
 import { isMostlyMatMuls, makeBf16MatMuls } from './lowPrecision/matmul.ts';
@@ -75,16 +77,6 @@ export function readNetwork(
   return network;
 }
 
-/** Returns what is made; undefined where that throws a RangeError, because something is not supported. */
-function whereSupported<T>(make: () => T): T | undefined {
-  try {
-    return make();
-  } catch (error) {
-    if (error instanceof RangeError) return undefined;
-    throw error;
-  }
-}
-
 /** The first operator set that has 8 bits for each channel. */
 const operatorSetOf8Bits = 13n;
 
@@ -101,10 +93,16 @@ export function quantiseNetwork(network: Network, table: QuantisationTable, own:
   dropUnused(graph);
 }
 
-/** Makes the products of a transformer, or else the convolutions of a network, operators of Cutout in bf16. */
+/**
+ * Makes the products of a transformer, or else the convolutional part of a network, operators of Cutout in bf16. Where
+ * convolutions are deformable, which are no part of a program, each convolution and each product is an operator.
+ */
 export function makeBf16(network: Network): void {
   const { graph, floats } = network;
-  if (isMostlyMatMuls(graph)) makeBf16MatMuls(graph, floats);
+  if (graph.node.some(isDeformable)) {
+    makeBf16Convolutions(graph, floats);
+    whereSupported(() => makeBf16MatMuls(graph, floats));
+  } else if (isMostlyMatMuls(graph)) makeBf16MatMuls(graph, floats);
   else makeSixteenBitNetwork(graph, floats, 'bf16');
   network.useOperators();
   dropUnused(graph);

@@ -67,7 +67,9 @@ test('a transformer with windows, GELU and DeformConv runs in bf16 and agrees wi
   t.is(nodes.filter(({ opType }) => opType === 'Bf16Product').length, 4);
   t.is(gelus(nodes), 1);
   t.false(nodes.some(({ opType }) => opType === 'Erf'));
-  t.true(nodes.some(({ opType }) => opType === 'DeformConv'));
+  t.is(nodes.filter(({ opType }) => opType === 'Bf16DeformConv').length, 1);
+  // Of the patches, the offsets and the masks; the last one has one output.
+  t.is(nodes.filter(({ opType }) => opType === 'Bf16Conv').length, 3);
   const floats = await alphaOf(t, bytesOf(file, 'fp32'), 'floats');
   t.true(new Set(floats).size > 60, 'the matte has many values');
   for (const kernel of operators) {
@@ -93,9 +95,9 @@ test('GELU is found however exporters write it, and what only looks like it is l
 test('a damaged node is an error of the model', async (t) => {
   if (!present(t)) return;
   t.timeout(240_000);
-  const damaged = (change: (node: NodeProto) => void) => {
+  const damaged = (change: (node: NodeProto) => void, damagedType = 'Bf16Product') => {
     const model = fromBinary(ModelProtoSchema, bytesOf(transformerNetwork(), 'bf16'));
-    const node = model.graph?.node.find(({ opType }) => opType === 'Bf16Product');
+    const node = model.graph?.node.find(({ opType }) => opType === damagedType);
     if (node) change(node);
     return Buffer.from(toBinary(ModelProtoSchema, model));
   };
@@ -105,7 +107,9 @@ test('a damaged node is an error of the model', async (t) => {
     if (setting.ints.length > 0) setting.ints = [value];
     else setting.i = value;
   };
-  const cases: readonly [string, (node: NodeProto) => void][] = [
+  const cases: readonly [string, (node: NodeProto) => void, string?][] = [
+    ['kernel', (node) => settings(node, 'kernel', 3n), 'Bf16Conv'],
+    ['channels', (node) => settings(node, 'channels', 32n), 'Bf16DeformConv'],
     ['inputs', (node) => settings(node, 'inputs', 32n)],
     ['columns', (node) => settings(node, 'columns', -1n)],
     [
@@ -130,9 +134,9 @@ test('a damaged node is an error of the model', async (t) => {
       },
     ],
   ];
-  for (const [title, change] of cases) {
+  for (const [title, change, type] of cases) {
     await t.throwsAsync(
-      alphaOf(t, damaged(change), `damaged-${title}`, operators[0]),
+      alphaOf(t, damaged(change, type), `damaged-${title}`, operators[0]),
       { code: 'ENGINE_MODEL' },
       title,
     );

@@ -19,6 +19,19 @@ export interface MatMul {
   readonly weights: Int8Array;
 }
 
+/** Input of native/low_precision/convolution.h. */
+export interface Convolution {
+  readonly channels: number;
+  readonly outputs: number;
+  readonly kernel: readonly [height: number, width: number];
+  readonly stride: number;
+  readonly dilation: number;
+  readonly pads: readonly [top: number, left: number, bottom: number, right: number];
+  readonly relu: boolean;
+  readonly bias: Float32Array;
+  readonly weights: Int8Array;
+}
+
 /** native/low_precision as exported by test/native/low_precision.cc. Memory and constants lie between inaccessible pages. */
 export interface LowPrecisionAddon {
   /** The planes of each output. Throws an Error for a malformed program. */
@@ -38,6 +51,17 @@ export interface LowPrecisionAddon {
     threads: number,
     stopped: boolean,
   ) => Float32Array[];
+  /** [outputs, height, width]; a plain convolution without offsets. Throws an Error for one that does not fit together. */
+  readonly runConvolution: (
+    convolution: Convolution,
+    height: number,
+    width: number,
+    input: Float32Array,
+    offsets: Float32Array | undefined,
+    masks: Float32Array | undefined,
+    kernel: string,
+    threads: number,
+  ) => Float32Array;
   /** [batch, queries, heads, value channels]. Throws an Error for a shape that is not computed. */
   readonly runAttention: (
     sides: readonly [
@@ -71,10 +95,11 @@ export interface LowPrecisionAddon {
  * has that.
  */
 export const lowPrecisionAddon = onEveryLevel(
-  ({ runProgram, runMatMul, runAttention, planBytes, programKernels, passesSelfCheck }) => ({
+  ({ runProgram, runMatMul, runAttention, runConvolution, planBytes, programKernels, passesSelfCheck }) => ({
     runProgram,
     runMatMul,
     runAttention,
+    runConvolution,
     planBytes,
     programKernels,
     passesSelfCheck,

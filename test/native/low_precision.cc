@@ -12,6 +12,7 @@
 #include "emulated_tiles.h"
 #include "images.h"
 #include "low_precision/attention.h"
+#include "low_precision/convolution.h"
 #include "low_precision/kernels.h"
 #include "low_precision/matmul.h"
 #include "low_precision/run.h"
@@ -249,6 +250,45 @@ Napi::Value run_attention_js(const Napi::CallbackInfo& info) {
   return from_floats(info.Env(), output);
 }
 
+/// runConvolution({channels, outputs, kernel, stride, dilation, pads, relu, bias, weights}, height,
+/// width, input, offsets, masks, kernel, threads): its output; a plain one without offsets.
+Napi::Value run_convolution_js(const Napi::CallbackInfo& info) {
+  const auto given = info[0].As<Napi::Object>();
+  const auto number = [&given](const char* name) {
+    return given.Get(name).ToNumber().Int64Value();
+  };
+  const GuardedCopy<float> bias(given.Get("bias"));
+  const GuardedCopy<std::int8_t> weights(given.Get("weights"));
+  low_precision::Convolution::Geometry geometry;
+  geometry.channels = number("channels");
+  geometry.outputs = number("outputs");
+  std::ranges::copy(integers_of(given.Get("kernel")), geometry.kernel.begin());
+  geometry.stride = number("stride");
+  geometry.dilation = number("dilation");
+  std::ranges::copy(integers_of(given.Get("pads")), geometry.pads.begin());
+  geometry.relu = given.Get("relu").ToBoolean();
+  geometry.deformable = !info[4].IsUndefined();
+  low_precision::Convolution convolution;
+  check(info.Env(),
+        low_precision::Convolution::make(geometry, bias.span(), weights.span(), convolution));
+  const int height = info[1].ToNumber().Int32Value();
+  const int width = info[2].ToNumber().Int32Value();
+  const GuardedCopy<float> input(info[3]);
+  const Napi::Value none = Napi::Float32Array::New(info.Env(), 0);
+  const GuardedCopy<float> offsets(geometry.deformable ? info[4] : none);
+  const GuardedCopy<float> masks(geometry.deformable ? info[5] : none);
+  const auto [rows, columns] = geometry.output_size(height, width);
+  std::vector<float> output(static_cast<std::size_t>(geometry.outputs * rows * columns));
+  const std::size_t bytes = convolution.bytes_of_run(height, width);
+  const GuardedBytes memory(bytes, low_precision::Plan::kAlignment);
+  ThreadPool pool(info[7].ToNumber().Int32Value());
+  check(info.Env(), convolution.run(kernel_named(info.Env(), info[6].ToString().Utf8Value()).run,
+                                    {input.span().data(), offsets.span().data(),
+                                     masks.span().data(), output.data(), height, width},
+                                    stale(memory, bytes), parallel_on(pool), nullptr));
+  return from_floats(info.Env(), output);
+}
+
 /// programKernels(bf16): the kernels that runProgram accepts here for programs in bf16, or in 8
 /// bits, the processor's own first.
 Napi::Value kernels_js(const Napi::CallbackInfo& info) {
@@ -281,6 +321,7 @@ Napi::Value passes_self_check_js(const Napi::CallbackInfo& info) {
 CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
   exports.Set("planBytes", Napi::Function::New(env, plan_bytes_js));
   exports.Set("runMatMul", Napi::Function::New(env, run_matmul_js));
+  exports.Set("runConvolution", Napi::Function::New(env, run_convolution_js));
   exports.Set("runAttention", Napi::Function::New(env, run_attention_js));
   exports.Set("runProgram", Napi::Function::New(env, run_program_js));
   exports.Set("programKernels", Napi::Function::New(env, kernels_js));

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'ava';
 import type { Precision } from '../../src/compiler/form.ts';
-import { PREPARER_VERSION } from '../../src/compiler/form.ts';
+import { preparerOf } from '../../src/compiler/form.ts';
 import type { SelectorSpec } from '../../src/engine/types.ts';
 import { installedCatalogue, listCatalogue } from '../../src/models/catalogue.ts';
 import { networkFiles } from '../../src/models/layout.ts';
@@ -20,7 +20,7 @@ async function prepare(modelsDir: string, name: string, precision: Precision): P
   mkdirSync(files.folder, { recursive: true });
   writeFileSync(files.prepared, content);
   const record = {
-    preparer: PREPARER_VERSION,
+    preparer: preparerOf(precision),
     sourceSha256: entry.manifest.file.sha256,
     sha256: createHash('sha256').update(content).digest('hex'),
     bytes: content.length,

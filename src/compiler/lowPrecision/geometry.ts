@@ -4,6 +4,16 @@ import type { NodeProto } from '../onnx/onnx_pb.ts';
 /** Something in a network that Cutout's operators do not know. */
 export class Unsupported extends RangeError {}
 
+/** Returns what is made; undefined where that throws a RangeError, because something is not supported. */
+export function whereSupported<T>(make: () => T): T | undefined {
+  try {
+    return make();
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
 /** Returns the window of a MaxPool. Throws Unsupported for one that is padded or not square. */
 export function windowOf(node: NodeProto): [kernel: number, stride: number, roundUp: boolean] {
   const [height = 0, width = 0] = intsOf(node, 'kernel_shape');

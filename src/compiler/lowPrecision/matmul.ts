@@ -31,7 +31,7 @@ interface MatMul {
 }
 
 /** Returns a node of an operator of Cutout. */
-const ownNode = (...[opType, inputs, output, settings]: Parameters<typeof buildNode>): NodeProto =>
+export const ownNode = (...[opType, inputs, output, settings]: Parameters<typeof buildNode>): NodeProto =>
   Object.assign(buildNode(opType, inputs, output, settings), { domain: OPERATORS_DOMAIN });
 
 /** Returns the size of a constant matrix that is worth a matmul in bf16, and whether it is stored with its columns first. */
