@@ -6,12 +6,13 @@ import { defaultRuntimePath, loadAddon } from '../engine/addon.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { LazySelector } from '../engine/selector.ts';
 import { chooseThreads, type Threads } from '../engine/threads.ts';
-import type {
-  EngineOptions,
-  NativeModule,
-  NetworkInfo,
-  NetworkSpec,
-  RuntimeMessage,
+import {
+  EngineError,
+  type EngineOptions,
+  type NativeModule,
+  type NetworkInfo,
+  type NetworkSpec,
+  type RuntimeMessage,
 } from '../engine/types.ts';
 import { UserError } from '../errors.ts';
 import { networkFiles } from '../models/layout.ts';
@@ -153,30 +154,34 @@ interface StartOptions extends FetchOptions {
 type Open = (network: LocatedNetwork, fetch: boolean, signal?: AbortSignal) => Promise<NetworkInfo>;
 
 /**
- * Opens the second network. One that was asked for by name must be there, or is fetched with `pull`; one that was not is left for
- * later with `pull`, and is otherwise missed with a notice.
+ * Opens the second network. One that was asked for by name must be there, or is fetched with `pull`. Of one that was not, a missing
+ * one is left for later with `pull`; where it cannot be opened, as on a GPU whose provider is not installed, a notice says
+ * that the first network runs alone.
  */
 async function openSecond(
   second: LocatedNetwork,
   open: Open,
   { model, secondModel }: EngineConfig,
-  { pull, observer }: Pick<StartOptions, 'pull' | 'observer'>,
+  { pull, observer, signal }: Pick<StartOptions, 'pull' | 'observer' | 'signal'>,
 ): Promise<SecondNetworkLoader | undefined> {
   const { name } = second.located;
   const named = secondModel !== 'auto';
-  const loaded = await open(second, pull && named).then(
-    () => true,
-    (error: unknown) => {
-      if (named || !isAbsent(error)) throw error;
-      if (!pull)
-        observer.notice(
-          `${model} runs alone: ${error.message} Set CUTOUT_SECOND_MODEL=off if this is intended.`,
-        );
-      return false;
-    },
-  );
-  // One that nothing will fetch gets no memory.
-  if (!loaded && !pull) return undefined;
+  let loaded = false;
+  try {
+    await open(second, pull && named);
+    loaded = true;
+  } catch (error) {
+    signal.throwIfAborted();
+    const absent = isAbsent(error);
+    if (named || !(absent || error instanceof EngineError)) throw error;
+    if (!absent || !pull) {
+      observer.notice(
+        `${model} runs alone: ${error.message} Set CUTOUT_SECOND_MODEL=off if this is intended.`,
+      );
+      // One that nothing will load gets no memory.
+      return undefined;
+    }
+  }
   return new SecondNetworkLoader({
     name,
     loaded,
@@ -250,7 +255,7 @@ async function loadNetworks(
     return { info, types: await types };
   };
   const { info, types } = await openFirst(pull, false);
-  const second = wanted && (await openSecond(wanted, open, config, { pull, observer }));
+  const second = wanted && (await openSecond(wanted, open, config, { pull, observer, signal }));
   if (types.notice) observer.notice(types.notice);
   const reload = async () => {
     await openFirst(false, types.found);

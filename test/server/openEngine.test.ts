@@ -118,16 +118,22 @@ test.serial(
   },
 );
 
-test.serial('where that of auto is missing, the first one runs alone, with a notice', async (t) => {
-  const data = temporaryFolder(t);
-  modelsFolder(path.join(data, 'models'), {}, 'isnet');
-  const env = { CUTOUT_MODEL: 'isnet', CUTOUT_SECOND_MODEL: 'auto', CUTOUT_PRECISION: 'fp32' };
-  const { second, notices, curve } = await open(t, configOf(t, { ...env, CUTOUT_DATA_DIR: data }));
-  t.is(second, undefined);
-  t.true(curve !== undefined);
-  t.is(notices.length, 1);
-  t.regex(notices[0] ?? '', /^isnet runs alone: .*u2net is not in .*CUTOUT_SECOND_MODEL=off/);
-});
+for (const [what, tiny, why] of [
+  ['is missing', undefined, 'u2net is not in '],
+  ['cannot be opened', { secondInput: true }, 'has 2 inputs'],
+] as const)
+  test.serial(`where that of auto ${what}, the first one runs alone, with a notice`, async (t) => {
+    const data = temporaryFolder(t);
+    const models = modelsFolder(path.join(data, 'models'), {}, 'isnet');
+    if (tiny) modelsFolder(models, tiny, 'u2net');
+    const env = { CUTOUT_MODEL: 'isnet', CUTOUT_SECOND_MODEL: 'auto', CUTOUT_PRECISION: 'fp32' };
+    const { second, notices, curve } = await open(t, configOf(t, { ...env, CUTOUT_DATA_DIR: data }));
+    t.is(second, undefined);
+    t.true(curve !== undefined);
+    t.is(notices.length, 1);
+    t.regex(notices[0] ?? '', /^isnet runs alone: .* Set CUTOUT_SECOND_MODEL=off/);
+    t.true(notices[0]?.includes(why), notices[0]);
+  });
 
 test.serial('the memory of a run of the second network is counted for every further worker', async (t) => {
   const keptBy = async (config: ReturnType<typeof configOf>) => {
