@@ -103,5 +103,7 @@ export function chooseDevice(
   if (findRuntime(runtimesDir, 'cuda')) return { device: 'cuda', because: installed };
   if (findRuntime(runtimesDir, 'tensorrt') && takesRtx(capabilities))
     return { device: 'tensorrt', because: installed };
-  return { device: 'cpu', because: 'there is a GPU, but no runtime for it (`cutout runtime install`)' };
+  const because =
+    'there is a GPU, but no runtime for it (`cutout runtime install`); CUTOUT_DEVICE=cuda runs isnet without one';
+  return { device: 'cpu', because };
 }
