@@ -3,7 +3,7 @@ import type { Config } from '../config/readConfig.ts';
 import { plainRequest } from '../cutout/request.ts';
 import { loadAddon } from '../engine/addon.ts';
 import { EngineError, type Pixels } from '../engine/types.ts';
-import { UserError } from '../errors.ts';
+import { AppError, UserError } from '../errors.ts';
 import { writeAtomically } from '../files.ts';
 import { decode } from '../image/decode.ts';
 import { probe } from '../image/probe.ts';
@@ -119,7 +119,7 @@ async function check(
   }
 }
 
-/** Cuts out the image as a server would, and writes the result beside the network. */
+/** Cuts out the image as a server would, and writes the result beside the network. Rejects with ModelError or EngineError. */
 async function writePreview(
   entry: CatalogueEntry,
   image: Uint8Array,
@@ -140,6 +140,10 @@ async function writePreview(
     const file = path.join(entry.folder, 'preview.png');
     await writeAtomically(file, bytes, 'replace');
     return file;
+  } catch (cause) {
+    if (!(cause instanceof AppError)) throw cause;
+    const message = `The image cannot be cut out with the network: ${cause.detail ?? cause.title} Check the normalisation, or give an image with a subject (--photo).`;
+    throw new ModelError('MODEL_CHECK', message, { cause });
   } finally {
     await opened.close();
   }

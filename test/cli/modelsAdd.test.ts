@@ -65,6 +65,20 @@ const bright = (more: Partial<Parameters<typeof tinyNetwork>[0]> = {}) =>
 
 const names = async (folder: string) => (await readdir(folder).catch(() => [])).sort();
 
+test.serial(
+  'a network that finds no subject in the image is refused with a sentence, and leaves nothing',
+  async (t) => {
+    const { modelsDir, file, add } = await desk(t);
+    const faint = await file('faint.onnx', bright({ gain: 1, bias: -4 }));
+    await t.throwsAsync(add(faint, { normalise: 'imagenet' }), {
+      code: 'MODEL_CHECK',
+      message:
+        /: No subject was found\. Check the normalisation, or give an image with a subject \(--photo\)/,
+    });
+    t.deepEqual(await names(modelsDir), []);
+  },
+);
+
 test.serial('a network is added, checked, listed, run by its name, and removed', async (t) => {
   t.timeout(300_000);
   const { folder, config, modelsDir, file, add } = await desk(t);
