@@ -20,6 +20,9 @@ namespace cutout::binding {
 /// only.
 Napi::Error make_error(Napi::Env env, const Status& status);
 
+/// These functions convert the structs of native/ to the objects of src/engine/types.ts. Large
+/// values are moved out of a result. JS thread only.
+
 template <typename T>
   requires std::is_arithmetic_v<T>
 Napi::Value to_js(Napi::Env env, T value) {

@@ -63,7 +63,7 @@ class Convolution {
  private:
   /// Whether a pixel's row is its own values.
   [[nodiscard]] bool is_pointwise() const;
-  /// Of the planes as pixels of bf16.
+  /// Bytes of the planes as pixels of bf16.
   [[nodiscard]] std::size_t map_bytes(std::size_t pixels) const;
   [[nodiscard]] std::size_t block_bytes() const;
   /// Writes the rows of output pixels [first, first + pixels).

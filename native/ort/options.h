@@ -16,7 +16,7 @@ enum class Provider {
   kCpu,
   kCuda,
   kTensorRt,
-  kTensorRtRtx,  // TensorRT for RTX, a plugin (ort/plugin.h)
+  kTensorRtRtx,  // TensorRT for RTX, a plugin (ort/rtx.h)
   kWebGpu,
 };
 

@@ -77,7 +77,7 @@ void append_engine(const NetworkOptions& options, Ort::SessionOptions& settings,
   if (!kept.empty() && std::filesystem::exists(kept)) {
     path = kept;
   } else {
-    // For the name of the input, and whether its batch is free.
+    // It is opened for the name of its input, and whether its batch is free.
     Ort::SessionOptions plain;
     plain.SetGraphOptimizationLevel(ORT_DISABLE_ALL);
     const Ort::Session network(environment(), path.c_str(), plain);

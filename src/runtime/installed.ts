@@ -20,7 +20,7 @@ interface Runtime {
 
 const rtx = 'onnxruntime_ep_nv_tensorrt_rtx';
 
-/** By the value of CUTOUT_DEVICE that uses it. */
+/** The runtimes, by the value of CUTOUT_DEVICE that uses each. */
 export const runtimes = {
   tensorrt: {
     about:

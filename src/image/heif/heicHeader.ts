@@ -113,6 +113,7 @@ interface CodedParts {
   /** All that is decoded: the image or its tiles, and those of its alpha. */
   readonly coded: readonly Item[];
   readonly hasAlpha: boolean;
+  readonly codePoints: CodePoints | undefined;
 }
 
 /** What a decoder reads for the image that the file shows. */
@@ -133,14 +134,14 @@ function codedParts(heif: Items, codec: Codec, file: Buffer, limits: Limits): Co
   if (coded.some(({ complete }) => !complete)) throw cannotRead(cutShort);
   const bytes = coded.reduce((sum, item) => sum + item.bytes, 0);
   if (bytes > 2 * file.length) throw cannotRead('The images of the file are longer than the file.');
-  return { image, first, coded, hasAlpha: alpha.length > 0 };
+  const codePoints = codePointsOf(image) ?? codePointsOf(first);
+  return { image, first, coded, hasAlpha: alpha.length > 0, codePoints };
 }
 
 function read(file: Buffer, limits: Limits): HeicHeader {
   const heif = readItems(file);
-  const { image, first, coded, hasAlpha } = codedParts(heif, 'hvc1', file, limits);
+  const { image, first, coded, hasAlpha, codePoints } = codedParts(heif, 'hvc1', file, limits);
   const icc = profileOf(image) ?? profileOf(first);
-  const codePoints = codePointsOf(image) ?? codePointsOf(first);
   const premultiplied = heif.references.some(({ type, from }) => type === 'prem' && from === heif.primary);
   return {
     ...shownSize(image),
@@ -168,10 +169,7 @@ function readingBoxes<T>(heif: Uint8Array, reading: (file: Buffer) => T): T {
  * ImageError.
  */
 export function checkAvif(avif: Uint8Array, limits: Limits): CodePoints | undefined {
-  return readingBoxes(avif, (file) => {
-    const { image, first } = codedParts(readItems(file), 'av01', file, limits);
-    return codePointsOf(image) ?? codePointsOf(first);
-  });
+  return readingBoxes(avif, (file) => codedParts(readItems(file), 'av01', file, limits).codePoints);
 }
 
 /**
