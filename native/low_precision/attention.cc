@@ -114,7 +114,7 @@ class Worker {
  private:
   /// A product with packed rows and no bias.
   [[nodiscard]] Conv conv_of(int inputs, int outputs, std::span<const Bf16> packed) const {
-    Conv conv = matmul_conv((inputs + 1) / 2 * 2, outputs);
+    Conv conv = matmul_conv(true, (inputs + 1) / 2 * 2, outputs);
     conv.float_bias = buffers_.zeros;
     conv.weights = {reinterpret_cast<const std::int8_t*>(packed.data()), packed.size_bytes()};
     return conv;

@@ -40,17 +40,19 @@ Status for_each_part(std::size_t units, const Parallel& parallel, const CancelTo
   return token == nullptr ? Status() : token->check();
 }
 
-/// A product with `inputs` rows of packed weights in bf16 and `outputs` columns, as the convolution
-/// of one row of pixels.
-inline Conv matmul_conv(int inputs, int outputs) {
+/// A product with `inputs` rows of packed weights in bf16, or in 8 bits from -64 to 64, and
+/// `outputs` columns, as the convolution of one row of pixels.
+inline Conv matmul_conv(bool bf16, int inputs, int outputs) {
   Conv conv;
   conv.kernel_height = 1;
   conv.kernel_width = 1;
   conv.outputs = outputs;
-  conv.bf16 = true;
+  conv.bf16 = bf16;
+  conv.int7_weights = !bf16;
   conv.channels = inputs;
-  for (int at = 0; at < 2 * inputs; at += kChunkInputs) {
-    conv.chunks.push_back({0, 0, at, std::min(kChunkInputs, 2 * inputs - at)});
+  const int bytes = conv.pixel_bytes();
+  for (int at = 0; at < bytes; at += kChunkInputs) {
+    conv.chunks.push_back({0, 0, at, std::min(kChunkInputs, bytes - at)});
   }
   return conv;
 }
@@ -61,13 +63,14 @@ inline Map row_map(void* data, int rows, int channels, Type type, int stride) {
   return {static_cast<std::uint8_t*>(data), rows, 1, channels, type, 0, bytes, rows * bytes};
 }
 
-/// Multiplies rows of bf16, which lie `stride` apart; `wide` has room for them where their columns
-/// are no whole groups.
-inline void multiply_rows(ConvKernel kernel, const Conv& conv, Bf16* from, int stride,
+/// Multiplies rows of bf16 or of bytes, which lie `stride` numbers apart; `wide` has room for them
+/// where their columns are no whole groups.
+inline void multiply_rows(ConvKernel kernel, const Conv& conv, void* from, int stride,
                           const OutputRows& to, float* wide) {
   const bool whole = conv.outputs == to.columns;
   const auto to_stride = whole ? static_cast<int>(to.stride) : conv.outputs;
-  const Map input = row_map(from, to.rows, conv.channels, Type::kBf16, stride);
+  const Map input =
+      row_map(from, to.rows, conv.channels, conv.bf16 ? Type::kBf16 : Type::kQuantised, stride);
   const Map output =
       row_map(whole ? to.data : wide, to.rows, conv.outputs, Type::kFloats, to_stride);
   kernel(ConvTask(conv, input, output, 1), 0, 1, 0, conv.groups());

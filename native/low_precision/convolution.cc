@@ -16,7 +16,6 @@ namespace {
 /// The largest side of a kernel, border or step, and number of channels.
 constexpr std::int64_t kMaxSide = 1 << 10;
 constexpr std::int64_t kMaxChannels = 1 << 16;
-constexpr std::int64_t kMaxInputs = 1 << 20;
 
 /// Values of a block's rows, which stay in a core's cache, and pixels of a block, a multiple of
 /// what every kernel takes at once.
@@ -29,8 +28,7 @@ constexpr std::size_t kStripPixels = 4096;
 constexpr int kTile = 16;
 
 Status refused(const char* what) {
-  return {Code::kModel,
-          std::string("A convolution in bf16 of the network cannot be used: ") + what};
+  return {Code::kModel, std::string("A convolution of the network cannot be used: ") + what};
 }
 
 /// Pixels [0, count) of planes that lie `area` apart as rows of `stride` values.
@@ -126,7 +124,7 @@ struct Sampler {
 
 }  // namespace
 
-Status Convolution::make(const Geometry& geometry, std::span<const float> bias,
+Status Convolution::make(bool bf16, const Geometry& geometry, std::span<const float> constants,
                          std::span<const std::int8_t> weights, Convolution& made) {
   const auto within = [](std::int64_t value, std::int64_t least, std::int64_t most) {
     return value >= least && value <= most;
@@ -140,23 +138,19 @@ Status Convolution::make(const Geometry& geometry, std::span<const float> bias,
       within(geometry.stride, 1, kMaxSide) && within(geometry.dilation, 1, kMaxSide) &&
       std::ranges::all_of(geometry.pads,
                           [&within](std::int64_t pad) { return within(pad, 0, kMaxSide); });
-  if (!small || height * width * geometry.channels > kMaxInputs) return refused("its kernel.");
-  const auto inputs = static_cast<int>(height * width * geometry.channels);
-  const auto groups = static_cast<int>((geometry.outputs + kLanes - 1) / kLanes);
+  if (!small) return refused("its kernel.");
   made = {};
   made.geometry_ = geometry;
-  made.product_ = matmul_conv((inputs + 1) / 2 * 2, groups * kLanes);
-  made.product_.relu = geometry.relu;
-  if (bias.size() != static_cast<std::size_t>(groups * kLanes) ||
-      weights.size() !=
-          static_cast<std::size_t>(groups) * made.product_.chunks.size() * kChunkBytes) {
-    return refused("its number of weights or biases.");
-  }
-  made.product_.float_bias = bias;
-  made.product_.weights = weights;
-  made.row_values_ = padded_columns(inputs);
-  made.block_pixels_ = std::clamp(kBlockValues / made.row_values_ / kLeastPixels * kLeastPixels,
-                                  kLeastPixels, kMostPixels);
+  const std::int64_t inputs = height * width * geometry.channels;
+  const Status status =
+      Matrix::take(bf16, inputs, geometry.outputs, constants, weights, made.matrix_);
+  if (!status.ok()) return status;
+  made.inputs_ = static_cast<int>(inputs);
+  if (!constants.empty() || !weights.empty()) return refused("its number of weights or biases.");
+  made.matrix_.set_relu(geometry.relu);
+  made.block_pixels_ =
+      std::clamp(kBlockValues / padded_columns(made.inputs_) / kLeastPixels * kLeastPixels,
+                 kLeastPixels, kMostPixels);
   return {};
 }
 
@@ -183,8 +177,8 @@ std::size_t Convolution::map_bytes(std::size_t pixels) const {
 
 std::size_t Convolution::block_bytes() const {
   const auto pixels = static_cast<std::size_t>(block_pixels_);
-  return aligned(pixels * static_cast<std::size_t>(row_values_) * sizeof(Bf16)) +
-         aligned(pixels * static_cast<std::size_t>(product_.outputs) * sizeof(float));
+  return ProductRows::bytes(matrix_.bf16(), inputs_, pixels) +
+         aligned(pixels * static_cast<std::size_t>(matrix_.outputs()) * sizeof(float));
 }
 
 std::size_t Convolution::bytes_of_run(std::int64_t height, std::int64_t width) const {
@@ -200,6 +194,7 @@ void Convolution::sample(const Image& image, const Bf16* map, std::size_t first,
   const auto dilation = static_cast<int>(geometry_.dilation);
   const auto [height, width] = geometry_.output_size(image.height, image.width);
   const auto area = static_cast<std::size_t>(height * width);
+  const std::ptrdiff_t row_stride = padded_columns(inputs_);
   const Sampler sampler{map, channels, image.height, image.width};
   for (int tap = 0; tap < taps; ++tap) {
     const int down = tap / kernel_width * dilation - static_cast<int>(geometry_.pads[0]);
@@ -208,7 +203,7 @@ void Convolution::sample(const Image& image, const Bf16* map, std::size_t first,
       const std::size_t at = first + static_cast<std::size_t>(i);
       const int y = static_cast<int>(at / static_cast<std::size_t>(width)) * stride + down;
       const int x = static_cast<int>(at % static_cast<std::size_t>(width)) * stride + right;
-      Bf16* const to = rows + std::ptrdiff_t{i} * row_values_ + tap * channels;
+      Bf16* const to = rows + i * row_stride + tap * channels;
       if (!geometry_.deformable) {
         sampler.read(x, y, to);
         continue;
@@ -246,22 +241,22 @@ Status Convolution::run(ConvKernel kernel, const Image& image, std::span<std::ui
   return for_each_part(
       (area + most - 1) / most, parallel, token, [&](std::size_t part, const auto& each) {
         std::uint8_t* const own = memory.data() + map_bytes(pixels) + part * block_bytes();
-        auto* const rows = reinterpret_cast<Bf16*>(own);
-        auto* const made = reinterpret_cast<float*>(
-            own + aligned(most * static_cast<std::size_t>(row_values_) * sizeof(Bf16)));
-        // What is behind the inputs stays 0.
-        std::fill_n(rows, most * static_cast<std::size_t>(row_values_), Bf16{0});
+        const ProductRows rows(matrix_.bf16(), inputs_, most, own);
+        auto* const made =
+            reinterpret_cast<float*>(own + ProductRows::bytes(matrix_.bf16(), inputs_, most));
         each([&](std::size_t unit) {
           const std::size_t first = unit * most;
           const auto count = static_cast<int>(std::min(most, area - first));
           if (is_pointwise()) {
-            interleave(image.input + first, pixels, channels, count, rows, row_values_);
+            interleave(image.input + first, pixels, channels, count, rows.values(),
+                       padded_columns(inputs_));
           } else {
-            sample(image, map, first, count, rows);
+            sample(image, map, first, count, rows.values());
           }
-          multiply_rows(kernel, product_, rows, row_values_,
-                        {made, product_.outputs, count, product_.outputs}, nullptr);
-          separate(made, product_.outputs, count, outputs, image.output + first, area);
+          rows.finish(count);
+          const int columns = matrix_.outputs();
+          matrix_.multiply(kernel, rows, {made, columns, count, columns}, nullptr);
+          separate(made, columns, count, outputs, image.output + first, area);
         });
       });
 }

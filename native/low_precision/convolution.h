@@ -8,14 +8,14 @@
 #include "core/cancel.h"
 #include "core/status.h"
 #include "low_precision/bf16.h"
-#include "low_precision/conv.h"
+#include "low_precision/matrix.h"
 #include "low_precision/run.h"
 
 namespace cutout::low_precision {
 
-/// One convolution of planes of floats in bf16, plain or deformable: inputs, what is sampled
-/// between them, and weights are rounded to the nearest bf16, to even; sums, biases, offsets and
-/// masks are floats. The values under the kernel of a pixel are a row of a product (matmul.h).
+/// One convolution of planes of floats in bf16 or in 8 bits, plain or deformable: inputs and what
+/// is sampled between them are rounded to the nearest bf16, to even; offsets and masks are floats.
+/// The values under the kernel of a pixel are a row that a Matrix is multiplied with.
 class Convolution {
  public:
   struct Geometry {
@@ -44,11 +44,10 @@ class Convolution {
     int width = 0;
   };
 
-  /// `weights` are those of a product with the inputs [kernel height, kernel width, channels], as
-  /// src/compiler/lowPrecision/pack.ts packs them; `bias` has a number for each output, in whole
-  /// groups of kLanes. Both are borrowed for as long as the convolution lives. kModel for anything
-  /// that does not fit together.
-  static Status make(const Geometry& geometry, std::span<const float> bias,
+  /// `weights` and `constants` are those of a Matrix with the inputs [kernel height, kernel width,
+  /// channels] and a column for each output. Both are borrowed for as long as the convolution
+  /// lives. kModel for anything that does not fit together.
+  static Status make(bool bf16, const Geometry& geometry, std::span<const float> constants,
                      std::span<const std::int8_t> weights, Convolution& made);
 
   [[nodiscard]] const Geometry& geometry() const { return geometry_; }
@@ -70,8 +69,8 @@ class Convolution {
   void sample(const Image& image, const Bf16* map, std::size_t first, int pixels, Bf16* rows) const;
 
   Geometry geometry_;
-  Conv product_;
-  int row_values_ = 0;
+  Matrix matrix_;
+  int inputs_ = 0;  // of a row
   int block_pixels_ = 0;
 };
 

@@ -7,22 +7,20 @@
 
 #include "core/cancel.h"
 #include "core/status.h"
-#include "low_precision/conv.h"
+#include "low_precision/matrix.h"
 #include "low_precision/run.h"
 
 namespace cutout::low_precision {
 
-/// MatMuls of the same rows with constant matrices in bf16, each with a bias: rows and matrices
-/// are rounded to the nearest bf16, to even; sums and biases are floats.
+/// MatMuls of the same rows with constant matrices (Matrix), each with a bias.
 class MatMul {
  public:
-  /// `columns` are those of each matrix, `inputs` the rows of all. `weights` are the matrices as
-  /// src/compiler/lowPrecision/pack.ts packs them (packBf16 of a 1x1 kernel), one behind the other;
-  /// of columns that are no whole groups of kLanes with zeros behind them, as in `bias`. Both are
-  /// borrowed for as long as the matmul lives. kModel for anything that does not fit together.
-  static Status make(std::int64_t inputs, std::span<const std::int64_t> columns, bool gelu,
-                     std::span<const float> bias, std::span<const std::int8_t> weights,
-                     MatMul& matmul);
+  /// `columns` are those of each matrix, `inputs` the rows of all. `weights` and `constants` are
+  /// those of the matrices, one behind the other, borrowed for as long as the matmul lives. kModel
+  /// for anything that does not fit together.
+  static Status make(bool bf16, std::int64_t inputs, std::span<const std::int64_t> columns,
+                     bool gelu, std::span<const float> constants,
+                     std::span<const std::int8_t> weights, MatMul& matmul);
 
   [[nodiscard]] int inputs() const { return inputs_; }
   /// Columns of each matrix.
@@ -39,13 +37,12 @@ class MatMul {
 
  private:
   [[nodiscard]] std::size_t block_bytes(std::size_t rows) const;
-  void block(ConvKernel kernel, const float* input, std::size_t first, int rows,
-             std::span<float* const> outputs, std::uint8_t* memory) const;
+  [[nodiscard]] bool bf16() const { return matrices_.front().bf16(); }
 
   int inputs_ = 0;
   bool gelu_ = false;
   std::vector<int> columns_;
-  std::vector<Conv> convs_;  // one for each matrix
+  std::vector<Matrix> matrices_;
 };
 
 }  // namespace cutout::low_precision

@@ -47,6 +47,7 @@ struct Conv {
   bool bf16 = false;  // whether inputs and weights are; bias and scales are then empty
   /// The bias of a convolution in bf16. Borrowed.
   std::span<const float> float_bias;
+  bool int7_weights = false;  // whether every weight is -64 to 64, so that two products fit 16 bits
   /// Bound of the magnitude of an output's sums of one panel, with any inputs; of 8 bits.
   std::int64_t largest_sum = 0;
   int zero = 0;       // of the output

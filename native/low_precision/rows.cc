@@ -86,6 +86,38 @@ CUTOUT_SIMD float largest_of(const float* values, int columns) {
   return over_lanes(values, columns, -INFINITY, [](float a, float b) { return b > a ? b : a; });
 }
 
+/// The bits of a bf16 as a number in the order of the values, and back.
+CUTOUT_INLINE std::int16_t in_order(std::int16_t bits) {
+  return static_cast<std::int16_t>(bits ^ ((bits >> 15) & INT16_MAX));
+}
+
+CUTOUT_SIMD RowSteps quantise_row(const Bf16* from, int columns, std::uint8_t* to) {
+  constexpr float kSteps = 255;
+  std::int16_t least = INT16_MAX;
+  std::int16_t most = INT16_MIN;
+  for (int i = 0; i < columns; ++i) {
+    const std::int16_t each = in_order(static_cast<std::int16_t>(from[i]));
+    least = each < least ? each : least;
+    most = each > most ? each : most;
+  }
+  const float low = float_of(static_cast<Bf16>(in_order(least)));
+  const float high = float_of(static_cast<Bf16>(in_order(most)));
+  const float factor = high > low ? kSteps / (high - low) : 0;
+  for (int i = 0; i < columns; ++i) {
+    const float rounded = (float_of(from[i]) - low) * factor + kRounder;
+    to[i] = static_cast<std::uint8_t>(std::bit_cast<std::uint32_t>(rounded));
+  }
+  return {low, high > low ? (high - low) / kSteps : 0};
+}
+
+CUTOUT_SIMD void unround_row(float* values, int columns, RowSteps steps, const float* sums,
+                             const float* biases, float least) {
+  for (int i = 0; i < columns; ++i) {
+    const float value = values[i] * steps.step + (steps.low * sums[i] + biases[i]);
+    values[i] = value < least ? least : value;
+  }
+}
+
 CUTOUT_SIMD void exponential_row(float* values, int columns, float factor, float largest,
                                  Bf16* to) {
   for (int i = 0; i < columns; ++i) {
@@ -126,6 +158,21 @@ void round_rows(const FloatRows& from, Bf16* to) {
   for (int row = 0; row < from.rows; ++row, to += padded) {
     round_row(from.data + row * from.stride, from.columns, to);
     std::fill(to + from.columns, to + padded, Bf16{0});
+  }
+}
+
+void quantise_rows(const Rows<const Bf16>& from, std::uint8_t* to, std::ptrdiff_t stride,
+                   RowSteps* steps) {
+  for (int row = 0; row < from.rows; ++row) {
+    steps[row] = quantise_row(from.data + row * from.stride, from.columns, to + row * stride);
+  }
+}
+
+void unround_rows(const OutputRows& rows, const RowSteps* steps, const float* sums,
+                  const float* biases, bool relu) {
+  const float least = relu ? 0 : -INFINITY;
+  for (int row = 0; row < rows.rows; ++row) {
+    unround_row(rows.data + row * rows.stride, rows.columns, steps[row], sums, biases, least);
   }
 }
 

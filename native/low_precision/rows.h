@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "low_precision/bf16.h"
@@ -23,6 +24,22 @@ int padded_columns(int columns);
 
 /// Rounds rows to bf16, each followed by zeros up to `padded_columns`, one behind the other.
 void round_rows(const FloatRows& from, Bf16* to);
+
+/// What a row of 8 bits stands for: low + step * number.
+struct RowSteps {
+  float low = 0;
+  float step = 0;
+};
+
+/// Rounds rows of bf16 to 256 steps between their least and their largest value; rows of the
+/// results lie `stride` apart.
+void quantise_rows(const Rows<const Bf16>& from, std::uint8_t* to, std::ptrdiff_t stride,
+                   RowSteps* steps);
+
+/// Makes products of such rows those of what the rows stand for: values * step + low * sums +
+/// biases, negative ones 0 with `relu`. `sums` are those of the columns of the matrix.
+void unround_rows(const OutputRows& rows, const RowSteps* steps, const float* sums,
+                  const float* biases, bool relu);
 
 /// x * (1 + erf(x / sqrt(2))) / 2, within 4e-7 and 4e-7 of |x|.
 void gelu_rows(const OutputRows& rows);

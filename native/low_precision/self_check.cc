@@ -44,7 +44,7 @@ bool multiplies_bf16(ConvKernel kernel) {
     }
   }
   const std::vector<float> bias(kOutputs, 3);
-  Conv conv = matmul_conv(kInputs, kOutputs);
+  Conv conv = matmul_conv(true, kInputs, kOutputs);
   conv.relu = true;
   conv.weights = {reinterpret_cast<const std::int8_t*>(weights.data()), 2 * weights.size()};
   conv.float_bias = bias;

@@ -194,13 +194,15 @@ class ProgramNode {
 
 class ProductNode {
  public:
-  static const char* name(const low_precision::Kernel& /*kernel*/) { return "Bf16Product"; }
+  static const char* name(const low_precision::Kernel& kernel) {
+    return kernel.bf16 ? "Bf16Product" : "Int8Product";
+  }
   static constexpr std::array kInputTypes{kFloat, kInt8, kFloat};
   ProductNode(const Ort::ConstKernelInfo& info, const low_precision::Kernel& kernel)
       : kernel_(kernel) {
     const std::vector<std::int64_t> columns = info.GetAttributes<std::int64_t>("columns");
-    require(low_precision::MatMul::make(info.GetAttribute<std::int64_t>("inputs"), columns,
-                                        info.GetAttribute<std::int64_t>("gelu") != 0,
+    require(low_precision::MatMul::make(kernel.bf16, info.GetAttribute<std::int64_t>("inputs"),
+                                        columns, info.GetAttribute<std::int64_t>("gelu") != 0,
                                         constant<float>(info, 2), constant<std::int8_t>(info, 1),
                                         matmul_));
     require(info.GetOutputCount() == columns.size(),
@@ -296,8 +298,9 @@ class AttentionNode {
 template <bool kDeformable>
 class ConvolutionNode {
  public:
-  static const char* name(const low_precision::Kernel& /*kernel*/) {
-    return kDeformable ? "Bf16DeformConv" : "Bf16Conv";
+  static const char* name(const low_precision::Kernel& kernel) {
+    if (kernel.bf16) return kDeformable ? "Bf16DeformConv" : "Bf16Conv";
+    return kDeformable ? "Int8DeformConv" : "Int8Conv";
   }
   static constexpr auto kInputTypes = [] {
     if constexpr (kDeformable)
@@ -311,7 +314,7 @@ class ConvolutionNode {
     const auto number = [&info](const char* name) { return info.GetAttribute<std::int64_t>(name); };
     const auto list = [&info](const char* name, auto& to) {
       const std::vector<std::int64_t> given = info.GetAttributes<std::int64_t>(name);
-      require(given.size() == to.size(), "A convolution in bf16 has lists of another length.");
+      require(given.size() == to.size(), "A convolution has lists of another length.");
       std::ranges::copy(given, to.begin());
     };
     low_precision::Convolution::Geometry geometry{number("channels"), number("outputs")};
@@ -321,9 +324,9 @@ class ConvolutionNode {
     list("pads", geometry.pads);
     geometry.relu = number("relu") != 0;
     geometry.deformable = kDeformable;
-    require(low_precision::Convolution::make(geometry, constant<float>(info, 2),
+    require(low_precision::Convolution::make(kernel.bf16, geometry, constant<float>(info, 2),
                                              constant<std::int8_t>(info, 1), convolution_));
-    require(info.GetOutputCount() == 1, "A convolution in bf16 has one output.");
+    require(info.GetOutputCount() == 1, "A convolution has one output.");
   }
 
   void compute(const Ort::KernelContext& context) const {
@@ -332,9 +335,9 @@ class ConvolutionNode {
     const std::vector<std::int64_t> shape = shape_of(input);
     require(shape.size() == 4 && shape[1] == geometry.channels && shape[2] >= 1 && shape[3] >= 1 &&
                 shape[2] <= kMaxSide && shape[3] <= kMaxSide,
-            "A convolution in bf16 has an input of another shape than its weights.");
+            "A convolution has an input of another shape than its weights.");
     const auto [height, width] = geometry.output_size(shape[2], shape[3]);
-    require(height >= 1 && width >= 1, "A convolution in bf16 has an input that is too small.");
+    require(height >= 1 && width >= 1, "A convolution has an input that is too small.");
     const Shape made{shape[0], geometry.outputs, height, width};
     float* const output =
         context.GetOutput(0, made.data(), made.size()).GetTensorMutableData<float>();
@@ -343,7 +346,7 @@ class ConvolutionNode {
     for (std::size_t i = 0; kDeformable && i < moves.size(); ++i) {
       const Ort::ConstValue given = context.GetInput(3 + i);
       require(shape_of(given) == std::vector{shape[0], i == 0 ? 2 * taps : taps, height, width},
-              "A convolution in bf16 has offsets or masks of another shape than its output.");
+              "A convolution has offsets or masks of another shape than its output.");
       moves[i] = given.GetTensorData<float>();
     }
     const RunMemory memory(context, convolution_.bytes_of_run(shape[2], shape[3]));
@@ -419,11 +422,10 @@ struct Operators {
         convolution(kernel),
         deformable(kernel) {
     domain.Add(&network);
-    if (!kernel.bf16) return;
     domain.Add(&product);
-    domain.Add(&attention);
     domain.Add(&convolution);
     domain.Add(&deformable);
+    if (kernel.bf16) domain.Add(&attention);
   }
 
   Operator<ProgramNode> network;

@@ -40,15 +40,16 @@ class RunToken {
 ///
 /// Outputs: float32 [batch, channels, height, width] each.
 ///
-/// More compute in bf16, for networks that are no program of convolutions.
+/// More compute in bf16 or in 8 bits, for networks that are no program of convolutions.
 ///
-/// `Bf16Product`: matmuls of the same rows with constant matrices (low_precision::MatMul).
+/// `Bf16Product`, `Int8Product`: matmuls of the same rows with constant matrices
+/// (low_precision::MatMul).
 ///
 /// | input, attribute | type    | shape             | what                                        |
 /// |------------------|---------|-------------------|---------------------------------------------|
 /// | 0                | float32 | [.., inputs]      | the rows                                    |
 /// | 1                | int8    | [n], constant     | packed weights, used where they lie         |
-/// | 2                | float32 | [n], constant     | biases                                      |
+/// | 2                | float32 | [n], constant     | biases and more (low_precision::Matrix)     |
 /// | inputs           | int     |                   | rows of each matrix                         |
 /// | columns          | ints    |                   | columns of each matrix, one for each output |
 /// | gelu             | int     |                   | 1: GELU of the outputs                      |
@@ -65,11 +66,11 @@ class RunToken {
 ///
 /// Output: float32 [batch, rows of the queries, channels of the values].
 ///
-/// `Bf16Conv` and `Bf16DeformConv`: one convolution (low_precision::Convolution). Inputs: planes,
-/// float32 [batch, channels, height, width]; packed weights, int8 [n], and biases in whole groups,
-/// float32 [n], both constant; the second also has offsets, float32 [batch, 2 · taps, ..], and
-/// masks, [batch, taps, ..], as ONNX's DeformConv in one group. Attributes, integers or lists of
-/// them: channels, outputs, kernel [2], stride, dilation, pads [4] and relu (0 or 1).
+/// `Bf16Conv`, `Int8Conv`, `Bf16DeformConv` and `Int8DeformConv`: one convolution
+/// (low_precision::Convolution). Inputs: planes, float32 [batch, channels, height, width]; weights
+/// and biases as above, both constant; deformable ones also have offsets, float32 [batch, 2 · taps,
+/// ..], and masks, [batch, taps, ..], as ONNX's DeformConv in one group. Attributes, integers or
+/// lists of them: channels, outputs, kernel [2], stride, dilation, pads [4] and relu (0 or 1).
 ///
 /// Output: float32 [batch, outputs, height, width].
 Status add_operators(const std::string& instruction_set, Ort::SessionOptions& options,

@@ -1,10 +1,11 @@
 import { type Form, type OnnxForm, type Precision, precisionOfForm } from './form.ts';
 import { makeSixteenBitNetwork } from './lowPrecision/bf16.ts';
-import { isDeformable, makeBf16Convolutions } from './lowPrecision/convolution.ts';
+import { isDeformable, replaceConvolutions } from './lowPrecision/convolution.ts';
 import { whereSupported } from './lowPrecision/geometry.ts';
 import { gpuProgram } from './lowPrecision/gpu.ts';
 import { makeIntegerNetwork } from './lowPrecision/integerNetwork.ts';
-import { isMostlyMatMuls, makeBf16MatMuls } from './lowPrecision/matmul.ts';
+import { isMostlyMatMuls, replaceMatMuls } from './lowPrecision/matmul.ts';
+import type { MatrixFormat } from './lowPrecision/pack.ts';
 import { Network } from './network.ts';
 import { freeBatch } from './onnx/batch.ts';
 import { collapseDeformable } from './onnx/deformable.ts';
@@ -94,16 +95,16 @@ export function quantiseNetwork(network: Network, table: QuantisationTable, own:
 }
 
 /**
- * Makes the products of a transformer, or else the convolutional part of a network, operators of Cutout in bf16. Where
+ * Makes the products of a transformer, or else in bf16 the convolutional part of a network, operators of Cutout. Where
  * convolutions are deformable, which are no part of a program, each convolution and each product is an operator.
  */
-export function makeBf16(network: Network): void {
+export function useMatrices(network: Network, format: MatrixFormat): void {
   const { graph, floats } = network;
   if (graph.node.some(isDeformable)) {
-    makeBf16Convolutions(graph, floats);
-    whereSupported(() => makeBf16MatMuls(graph, floats));
-  } else if (isMostlyMatMuls(graph)) makeBf16MatMuls(graph, floats);
-  else makeSixteenBitNetwork(graph, floats, 'bf16');
+    replaceConvolutions(graph, floats, format);
+    whereSupported(() => replaceMatMuls(graph, floats, format));
+  } else if (format === 'int8' || isMostlyMatMuls(graph)) replaceMatMuls(graph, floats, format);
+  else makeSixteenBitNetwork(graph, floats, format);
   network.useOperators();
   dropUnused(graph);
 }
@@ -123,8 +124,9 @@ export function compileOnnx(
   const halves = form === 'fp16';
   const network = readNetwork(file, features === undefined ? [] : [features], { halves, batch });
   const { graph } = network;
-  if (form === 'bf16') makeBf16(network);
-  if (form === 'int8' || form === 'int8-operators') {
+  if (form === 'bf16') useMatrices(network, form);
+  else if (form === 'int8-operators' && !table) useMatrices(network, 'int8');
+  else if (form === 'int8' || form === 'int8-operators') {
     if (!table) throw new RangeError('there is no table of 8-bit scales for it');
     quantiseNetwork(network, table, form === 'int8-operators');
   }
@@ -155,7 +157,7 @@ function compileSelector(source: Uint8Array, { role, input }: NetworkDescription
   let network: Network;
   if (role === 'encoder') {
     network = new Network(buildEncoder(readOrtWeights(source), width));
-    if (form === 'bf16') makeBf16(network);
+    if (form === 'bf16') useMatrices(network, form);
   } else {
     if (form !== 'fp32') throw new RangeError(`a decoder has no form in ${form}`);
     network = Network.read(source);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
-import { makeBf16 } from '../../src/compiler/compile.ts';
+import { useMatrices } from '../../src/compiler/compile.ts';
 import { Network } from '../../src/compiler/network.ts';
 import { buildNode, floatTensor, floatValue } from '../../src/compiler/onnx/build.ts';
 import { halfWidener } from '../../src/compiler/onnx/half.ts';
@@ -244,7 +244,7 @@ test('tokens see their window of 8 x 8 and later of 14 x 14, and in three blocks
 test('all products and attentions of the encoder become operators in bf16', (t) => {
   t.timeout(120_000);
   const network = new Network(buildEncoder(emptyWeights(passing), SIDE));
-  makeBf16(network);
+  useMatrices(network, 'bf16');
   const { graph, model } = network;
   const count = (type: string) => graph.node.filter(({ opType }) => opType === type).length;
   // Of each of 12 blocks: queries, keys and values together, what is behind the attention, two of the branch; four of the neck.

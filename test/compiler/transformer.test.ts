@@ -26,14 +26,14 @@ function present(t: ExecutionContext): boolean {
   return false;
 }
 
-const bytesOf = (file: Uint8Array, form: 'fp32' | 'bf16') =>
+const bytesOf = (file: Uint8Array, form: 'fp32' | 'bf16' | 'int8-operators') =>
   Buffer.concat([...compileOnnx(file, undefined, form).pieces]);
 
-const nodesOf = (file: Uint8Array): readonly NodeProto[] =>
-  fromBinary(ModelProtoSchema, bytesOf(file, 'bf16')).graph?.node ?? [];
+const nodesOf = (file: Uint8Array, form: 'bf16' | 'int8-operators' = 'bf16'): readonly NodeProto[] =>
+  fromBinary(ModelProtoSchema, bytesOf(file, form)).graph?.node ?? [];
 
-const gelus = (nodes: readonly NodeProto[]) =>
-  nodes.filter((node) => node.opType === 'Bf16Product' && attribute(node, 'gelu')?.i === 1n).length;
+const gelus = (nodes: readonly NodeProto[], prefix = 'Bf16') =>
+  nodes.filter((node) => node.opType === `${prefix}Product` && attribute(node, 'gelu')?.i === 1n).length;
 
 const SIDE = TRANSFORMER_SIDE;
 
@@ -59,29 +59,34 @@ async function alphaOf(t: ExecutionContext, file: Buffer, title: string, kernel?
   return Uint8Array.from(values, (value) => Math.round(value * 255));
 }
 
-test('a transformer with windows, GELU and DeformConv runs in bf16 and agrees with floats', async (t) => {
-  if (!present(t)) return;
-  t.timeout(240_000);
-  const file = transformerNetwork();
-  const nodes = nodesOf(file);
-  t.is(nodes.filter(({ opType }) => opType === 'Bf16Product').length, 4);
-  t.is(gelus(nodes), 1);
-  t.false(nodes.some(({ opType }) => opType === 'Erf'));
-  t.is(nodes.filter(({ opType }) => opType === 'Bf16DeformConv').length, 1);
-  // Of the patches, the offsets and the masks; the last one has one output.
-  t.is(nodes.filter(({ opType }) => opType === 'Bf16Conv').length, 3);
-  const floats = await alphaOf(t, bytesOf(file, 'fp32'), 'floats');
-  t.true(new Set(floats).size > 60, 'the matte has many values');
-  for (const kernel of operators) {
-    const alone = await alphaOf(t, bytesOf(file, 'bf16'), 'bf16', kernel);
-    t.deepEqual(await alphaOf(t, bytesOf(file, 'bf16'), 'bf16', kernel, 2), alone, 'threads change nothing');
-    const off = alone.map((value, at) => Math.abs(value - (floats[at] ?? 0)));
-    const mean = off.reduce((sum, each) => sum + each, 0) / off.length;
-    t.log(`${kernel}: ${mean.toFixed(3)} of 255 on average, ${Math.max(...off)} at most`);
-    t.true(mean > 0 && mean < 1);
-    t.true(Math.max(...off) <= 8);
-  }
-});
+for (const [form, prefix, allowed] of [
+  ['bf16', 'Bf16', 1],
+  ['int8-operators', 'Int8', 2],
+] as const)
+  test(`a transformer with windows, GELU and DeformConv runs as ${form} and agrees with floats`, async (t) => {
+    const kernels = operatorsOf(form === 'bf16' ? 'bf16' : 'int8', native.versions().operators);
+    if (kernels.length === 0) return sayLeftOut(t, `this processor has no kernels for ${form}`);
+    t.timeout(240_000);
+    const file = transformerNetwork();
+    const nodes = nodesOf(file, form);
+    t.is(nodes.filter(({ opType }) => opType === `${prefix}Product`).length, 4);
+    t.is(gelus(nodes, prefix), 1);
+    t.false(nodes.some(({ opType }) => opType === 'Erf'));
+    t.is(nodes.filter(({ opType }) => opType === `${prefix}DeformConv`).length, 1);
+    // Of the patches, the offsets and the masks; the last one has one output.
+    t.is(nodes.filter(({ opType }) => opType === `${prefix}Conv`).length, 3);
+    const floats = await alphaOf(t, bytesOf(file, 'fp32'), 'floats');
+    t.true(new Set(floats).size > 60, 'the matte has many values');
+    for (const kernel of kernels) {
+      const alone = await alphaOf(t, bytesOf(file, form), form, kernel);
+      t.deepEqual(await alphaOf(t, bytesOf(file, form), form, kernel, 2), alone, 'threads change nothing');
+      const off = alone.map((value, at) => Math.abs(value - (floats[at] ?? 0)));
+      const mean = off.reduce((sum, each) => sum + each, 0) / off.length;
+      t.log(`${kernel}: ${mean.toFixed(3)} of 255 on average, ${Math.max(...off)} at most`);
+      t.true(mean > 0 && mean < allowed);
+      t.true(Math.max(...off) <= 8 * allowed);
+    }
+  });
 
 test('GELU is found however exporters write it, and what only looks like it is left', (t) => {
   const found = (form: GeluForm) => gelus(nodesOf(transformerNetwork(form)));

@@ -1,17 +1,22 @@
 import test, { type ExecutionContext } from 'ava';
-import { packSixteen, padded, wholeGroups } from '../../src/compiler/lowPrecision/pack.ts';
+import { packMatrix } from '../../src/compiler/lowPrecision/pack.ts';
 import { transposed } from '../../src/compiler/matrix.ts';
 import { convolutionByDefinition, outputSize } from '../fixtures/convolutionOracle.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
+import type { Format } from '../fixtures/productOracle.ts';
 import { random } from '../fixtures/random.ts';
 import { type Convolution, lowPrecisionAddon } from './lowPrecisionAddon.ts';
 
 const { runConvolution, programKernels } = lowPrecisionAddon;
-const kernels = programKernels(true);
+/** The kernels of this processor with what they multiply. */
+const kernels = (['bf16', 'int8'] as const).flatMap((format) =>
+  programKernels(format === 'bf16').map((kernel) => ({ format, kernel })),
+);
+const [first = { format: 'int8', kernel: '' }] = kernels;
 
 function present(t: ExecutionContext): boolean {
   if (kernels.length > 0) return true;
-  sayLeftOut(t, 'this processor has no dot products of bf16');
+  sayLeftOut(t, 'this processor has no kernels of 8 bits or bf16');
   return false;
 }
 
@@ -19,26 +24,24 @@ const next = random(29);
 const numbers = (count: number, size = 1) =>
   Float32Array.from({ length: count }, () => (next() * 2 - 1) * size);
 
-type Shape = Omit<Convolution, 'bias' | 'weights'>;
+type Shape = Omit<Convolution, 'bf16' | 'constants' | 'weights'>;
 const plain: Shape = {
   ...{ channels: 5, outputs: 7, kernel: [3, 3], stride: 1, dilation: 1 },
   ...{ pads: [1, 1, 1, 1], relu: false },
 };
 
-/** As preparation does: the values of a tap side by side, in whole groups and pairs. */
-function packed(shape: Shape, values: Float32Array, bias: Float32Array): Convolution {
+/** As preparation does: the values of a tap side by side. */
+function packed(shape: Shape, values: Float32Array, bias: Float32Array, format: Format): Convolution {
   const { channels, outputs, kernel } = shape;
-  const [taps, made] = [kernel[0] * kernel[1], wholeGroups(outputs)];
-  const [inputs, read] = [channels * taps, Math.ceil((channels * taps) / 2) * 2];
+  const taps = kernel[0] * kernel[1];
+  const inputs = channels * taps;
   const rows = new Float32Array(values.length);
   for (let at = 0; at < values.length; at += inputs)
     rows.set(
       transposed({ rows: channels, columns: taps, values: values.subarray(at, at + inputs) }).values,
       at,
     );
-  const all = padded(rows, [outputs, inputs], [made, read]);
-  const weights = packSixteen(all, made, read, { kernel: [1, 1], dilation: 1 }, 'bf16');
-  return { ...shape, weights, bias: padded(bias, [1, outputs], [1, made]) };
+  return { ...shape, bf16: format === 'bf16', ...packMatrix(rows, [outputs, inputs], bias, format) };
 }
 
 function compare(
@@ -57,9 +60,14 @@ function compare(
   const moved = offset !== undefined;
   const offsets = moved ? numbers(2 * taps * rows * columns, offset) : undefined;
   const masks = moved ? numbers(taps * rows * columns) : undefined;
-  const wanted = convolutionByDefinition(shape, { height, width, input, weights, bias, offsets, masks });
-  const convolution = packed(shape, weights, bias);
-  for (const kernel of kernels) {
+  const planes = { height, width, input, weights, bias, offsets, masks };
+  const wantedOf = {
+    bf16: convolutionByDefinition(shape, planes, 'bf16'),
+    int8: convolutionByDefinition(shape, planes, 'int8'),
+  };
+  for (const { kernel, format } of kernels) {
+    const wanted = wantedOf[format];
+    const convolution = packed(shape, weights, bias, format);
     const run = (threads: number) =>
       runConvolution(convolution, height, width, input, offsets, masks, kernel, threads);
     const found = run(0);
@@ -74,7 +82,10 @@ function compare(
       `${kernel}, ${JSON.stringify(changes)}, ${offset}: ${found[wrong]}, not ${wanted.values[wrong]}`,
     );
     const off = found.reduce((sum, value, i) => sum + Math.abs(value - (wanted.values[i] as number)), 0);
-    t.true(off / found.length < 1e-4, `${kernel}: ${off / found.length} on average`);
+    t.true(
+      off / found.length < (format === 'bf16' ? 1e-4 : 1e-3),
+      `${kernel}: ${off / found.length} on average`,
+    );
   }
 }
 
@@ -101,32 +112,33 @@ test('deformable convolutions read between pixels, and zeros beyond the border',
 test('offsets that are not finite or are huge read zeros', (t) => {
   if (!present(t)) return;
   const shape: Shape = { ...plain, kernel: [1, 1], pads: [0, 0, 0, 0], channels: 2, outputs: 1 };
-  const convolution = packed(shape, Float32Array.of(1, 1), Float32Array.of(2));
   const offsets = Float32Array.from([Number.NaN, 1e30, -1e30, 0, 0, 0, 0, 1e9]);
-  for (const kernel of kernels)
+  for (const { kernel, format } of kernels) {
+    const convolution = packed(shape, Float32Array.of(1, 1), Float32Array.of(2), format);
     t.deepEqual(
       [...runConvolution(convolution, 1, 4, numbers(8), offsets, new Float32Array(4).fill(1), kernel, 0)],
       [2, 2, 2, 2],
     );
+  }
 });
 
 test('a convolution that does not fit together is refused', (t) => {
   if (!present(t)) return;
-  const good = packed(plain, numbers(315), numbers(7));
+  const good = packed(plain, numbers(315), numbers(7), first.format);
   const refused = (changes: Partial<Convolution>, message: RegExp) =>
     t.throws(
-      () =>
-        runConvolution({ ...good, ...changes }, 4, 4, numbers(80), undefined, undefined, kernels[0] ?? '', 0),
+      () => runConvolution({ ...good, ...changes }, 4, 4, numbers(80), undefined, undefined, first.kernel, 0),
       { message },
     );
   for (const channels of [0, -1, 2 ** 40]) refused({ channels }, /number of channels/);
   for (const outputs of [0, 2 ** 40]) refused({ outputs }, /number of channels/);
   for (const side of [0, -3, 2 ** 40]) refused({ kernel: [side, 3] }, /its kernel/);
-  refused({ kernel: [1024, 1024] }, /its kernel/);
+  refused({ kernel: [1024, 1024] }, /number of inputs/);
   refused({ stride: 0 }, /its kernel/);
   refused({ dilation: 2 ** 20 }, /its kernel/);
   refused({ pads: [1, 1, -1, 1] }, /its kernel/);
-  refused({ channels: 50 }, /weights or biases/);
-  refused({ outputs: 17 }, /weights or biases/);
-  refused({ bias: good.bias.slice(1) }, /weights or biases/);
+  refused({ channels: 50 }, /fewer weights/);
+  refused({ outputs: 17 }, /fewer weights/);
+  refused({ constants: good.constants.slice(1) }, /fewer weights/);
+  refused({ channels: 1 }, /number of weights/);
 });

@@ -12,15 +12,17 @@ export interface Program {
 
 /** Input of native/low_precision/matmul.h. */
 export interface MatMul {
+  readonly bf16: boolean;
   readonly inputs: number;
   readonly columns: readonly number[];
   readonly gelu: boolean;
-  readonly bias: Float32Array;
+  readonly constants: Float32Array;
   readonly weights: Int8Array;
 }
 
 /** Input of native/low_precision/convolution.h. */
 export interface Convolution {
+  readonly bf16: boolean;
   readonly channels: number;
   readonly outputs: number;
   readonly kernel: readonly [height: number, width: number];
@@ -28,7 +30,7 @@ export interface Convolution {
   readonly dilation: number;
   readonly pads: readonly [top: number, left: number, bottom: number, right: number];
   readonly relu: boolean;
-  readonly bias: Float32Array;
+  readonly constants: Float32Array;
   readonly weights: Int8Array;
 }
 

@@ -194,17 +194,18 @@ std::span<std::uint8_t> stale(const GuardedBytes& memory, std::size_t bytes) {
   return {memory.data(), bytes};
 }
 
-/// runMatMul({inputs, columns, gelu, bias, weights}, rows, kernel, threads, stopped): the rows of
-/// each output.
+/// runMatMul({bf16, inputs, columns, gelu, constants, weights}, rows, kernel, threads, stopped):
+/// the rows of each output.
 Napi::Value run_matmul_js(const Napi::CallbackInfo& info) {
   const auto given = info[0].As<Napi::Object>();
   const std::vector<std::int64_t> columns = integers_of(given.Get("columns"));
-  const GuardedCopy<float> bias(given.Get("bias"));
+  const GuardedCopy<float> constants(given.Get("constants"));
   const GuardedCopy<std::int8_t> weights(given.Get("weights"));
   low_precision::MatMul product;
-  check(info.Env(), low_precision::MatMul::make(given.Get("inputs").ToNumber().Int64Value(),
-                                                columns, given.Get("gelu").ToBoolean(), bias.span(),
-                                                weights.span(), product));
+  check(info.Env(), low_precision::MatMul::make(given.Get("bf16").ToBoolean(),
+                                                given.Get("inputs").ToNumber().Int64Value(),
+                                                columns, given.Get("gelu").ToBoolean(),
+                                                constants.span(), weights.span(), product));
   const GuardedCopy<float> input(info[1]);
   const std::size_t rows = input.span().size() / static_cast<std::size_t>(product.inputs());
   std::vector<std::vector<float>> values;
@@ -250,14 +251,15 @@ Napi::Value run_attention_js(const Napi::CallbackInfo& info) {
   return from_floats(info.Env(), output);
 }
 
-/// runConvolution({channels, outputs, kernel, stride, dilation, pads, relu, bias, weights}, height,
-/// width, input, offsets, masks, kernel, threads): its output; a plain one without offsets.
+/// runConvolution({bf16, channels, outputs, kernel, stride, dilation, pads, relu, constants,
+/// weights}, height, width, input, offsets, masks, kernel, threads): its output; a plain one
+/// without offsets.
 Napi::Value run_convolution_js(const Napi::CallbackInfo& info) {
   const auto given = info[0].As<Napi::Object>();
   const auto number = [&given](const char* name) {
     return given.Get(name).ToNumber().Int64Value();
   };
-  const GuardedCopy<float> bias(given.Get("bias"));
+  const GuardedCopy<float> constants(given.Get("constants"));
   const GuardedCopy<std::int8_t> weights(given.Get("weights"));
   low_precision::Convolution::Geometry geometry;
   geometry.channels = number("channels");
@@ -270,7 +272,8 @@ Napi::Value run_convolution_js(const Napi::CallbackInfo& info) {
   geometry.deformable = !info[4].IsUndefined();
   low_precision::Convolution convolution;
   check(info.Env(),
-        low_precision::Convolution::make(geometry, bias.span(), weights.span(), convolution));
+        low_precision::Convolution::make(given.Get("bf16").ToBoolean(), geometry, constants.span(),
+                                         weights.span(), convolution));
   const int height = info[1].ToNumber().Int32Value();
   const int width = info[2].ToNumber().Int32Value();
   const GuardedCopy<float> input(info[3]);

@@ -1,11 +1,12 @@
 import test, { type ExecutionContext } from 'ava';
-import { LANES, packSixteen } from '../../src/compiler/lowPrecision/pack.ts';
+import { packMatrix } from '../../src/compiler/lowPrecision/pack.ts';
 import { toBf16 } from '../fixtures/bf16Oracle.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
 import {
   attentionByDefinition,
   type Bounded,
   erf,
+  type Format,
   productByDefinition,
   type Sides,
 } from '../fixtures/productOracle.ts';
@@ -14,6 +15,10 @@ import { lowPrecisionAddon, type MatMul } from './lowPrecisionAddon.ts';
 
 const { runMatMul, runAttention, programKernels } = lowPrecisionAddon;
 const kernels = programKernels(true);
+/** The kernels of this processor with what they multiply. */
+const products = (['bf16', 'int8'] as const).flatMap((format) =>
+  programKernels(format === 'bf16').map((kernel) => ({ format, kernel })),
+);
 
 function present(t: ExecutionContext): boolean {
   if (kernels.length > 0) return true;
@@ -40,24 +45,30 @@ function matrixOf(inputs: number, columns: number): Matrix {
   };
 }
 
-/** As preparation does: [outputs, inputs] with zeros up to whole groups and pairs. */
-function matMulOf(inputs: number, matrices: readonly Matrix[], gelu: boolean): MatMul {
+/** As preparation does. */
+function matMulOf(
+  inputs: number,
+  matrices: readonly Matrix[],
+  gelu: boolean,
+  format: Format = 'bf16',
+): MatMul {
   const weights: number[] = [];
-  const bias: number[] = [];
+  const constants: number[] = [];
   for (const { columns, values, bias: own } of matrices) {
-    const [made, read] = [Math.ceil(columns / LANES) * LANES, Math.ceil(inputs / 2) * 2];
-    const turned = new Float32Array(made * read);
+    const turned = new Float32Array(columns * inputs);
     for (let k = 0; k < inputs; k++)
       for (let column = 0; column < columns; column++)
-        turned[column * read + k] = values[k * columns + column] as number;
-    weights.push(...packSixteen(turned, made, read, { kernel: [1, 1], dilation: 1 }, 'bf16'));
-    bias.push(...own, ...new Array(made - columns).fill(0));
+        turned[column * inputs + k] = values[k * columns + column] as number;
+    const packed = packMatrix(turned, [columns, inputs], own, format);
+    weights.push(...packed.weights);
+    constants.push(...packed.constants);
   }
   return {
+    bf16: format === 'bf16',
     inputs,
     columns: matrices.map(({ columns }) => columns),
     gelu,
-    bias: Float32Array.from(bias),
+    constants: Float32Array.from(constants),
     weights: Int8Array.from(weights),
   };
 }
@@ -81,20 +92,19 @@ function checkProduct(
   gelu: boolean,
 ) {
   const matrices = columns.map((each) => matrixOf(inputs, each));
-  const matmul = matMulOf(inputs, matrices, gelu);
   const given = numbers(rows * inputs);
-  for (const kernel of kernels) {
+  for (const { kernel, format } of products) {
+    const matmul = matMulOf(inputs, matrices, gelu, format);
     const alone = runMatMul(matmul, given, kernel, 0, false);
     t.deepEqual(runMatMul(matmul, given, kernel, 3, false), alone, 'threads change nothing');
     for (const [i, { values, bias }] of matrices.entries()) {
-      const wanted = productByDefinition(given, values, bias, inputs, gelu);
+      const wanted = productByDefinition(given, values, bias, inputs, gelu, format);
       compare(t, alone[i], wanted, `${kernel}, ${rows} rows of ${inputs}, ${columns}, matrix ${i}`);
     }
   }
 }
 
 test('matmuls of every shape, with every kernel', (t) => {
-  if (!present(t)) return;
   t.timeout(240_000);
   // One row; numbers of inputs that are no whole chunks, pairs or groups; more rows than a block, and than all blocks.
   for (const [rows, inputs, columns] of [
@@ -158,13 +168,13 @@ test('a matmul that does not fit together is refused, and a stopped run ends', (
   refused({ inputs: -1 }, /number of inputs/);
   refused({ inputs: 2 ** 40 }, /number of inputs/);
   refused({ inputs: 80 }, /fewer weights/);
-  refused({ inputs: 30 }, /more weights/);
-  refused({ columns: [] }, /no columns/);
+  refused({ inputs: 30 }, /other weights/);
+  refused({ columns: [] }, /other weights/);
   refused({ columns: [0] }, /number of columns/);
   refused({ columns: [2 ** 40] }, /number of columns/);
   refused({ columns: [20, 20] }, /fewer weights/);
-  refused({ columns: [16] }, /more weights/);
-  refused({ bias: matmul.bias.slice(1) }, /fewer weights or biases/);
+  refused({ columns: [16] }, /other weights/);
+  refused({ constants: matmul.constants.slice(1) }, /fewer weights/);
   refused({ weights: matmul.weights.slice(1) }, /fewer weights/);
   refused({ weights: new Int8Array(0) }, /fewer weights/);
   t.throws(() => runMatMul(matmul, rows, kernel, 0, true), undefined, 'stopped before it begins');

@@ -180,18 +180,22 @@ void check_product(ThreadPool& pool) {
     groups += static_cast<std::size_t>(each + low_precision::kLanes - 1) / low_precision::kLanes;
   }
   const auto lanes = std::size_t{low_precision::kLanes};
-  const std::size_t chunks = static_cast<std::size_t>((inputs + 31) / 32);
+  const bool bf16 = pick(0, 1) == 1;
+  const int chunk = bf16 ? 32 : 64;
+  const auto chunks = static_cast<std::size_t>((inputs + chunk - 1) / chunk);
   std::vector<std::int8_t> weights;
-  for (const float value : whole_numbers(groups * chunks * 32 * lanes)) {
+  for (const float value :
+       whole_numbers(groups * chunks * static_cast<std::size_t>(chunk) * lanes)) {
     const low_precision::Bf16 bits = low_precision::bf16_of(value);
-    weights.push_back(static_cast<std::int8_t>(bits & 255U));
-    weights.push_back(static_cast<std::int8_t>(bits >> 8U));
+    weights.push_back(static_cast<std::int8_t>(bf16 ? bits & 255 : static_cast<int>(value)));
+    if (bf16) weights.push_back(static_cast<std::int8_t>(bits >> 8U));
   }
   weights.shrink_to_fit();
-  const std::vector<float> bias = whole_numbers(groups * lanes);
+  const std::vector<float> bias = whole_numbers(groups * lanes * (bf16 ? 1 : 3));
   const std::vector<float> input = whole_numbers(rows * static_cast<std::size_t>(inputs));
   low_precision::MatMul product;
-  expect(low_precision::MatMul::make(inputs, columns, pick(0, 1) == 1, bias, weights, product).ok(),
+  expect(low_precision::MatMul::make(bf16, inputs, columns, pick(0, 1) == 1, bias, weights, product)
+             .ok(),
          "a product is refused");
   const auto outputs_with = [&](const low_precision::Kernel& kernel, ThreadPool& threads) {
     Outputs outputs;
@@ -208,14 +212,14 @@ void check_product(ThreadPool& pool) {
   };
   ThreadPool alone(0);
   const Outputs wanted = outputs_with({&test::conv_scalar}, alone);
-  for (const auto& [name, kernel] : kernels_of(true)) {
+  for (const auto& [name, kernel] : kernels_of(bf16)) {
     for (ThreadPool* const threads : {&alone, &pool}) {
       expect(same(outputs_with(kernel, *threads), wanted), "another product by", name.c_str());
     }
   }
   weights.resize(weights.size() - 1);
   low_precision::MatMul none;
-  expect(!low_precision::MatMul::make(inputs, columns, false, bias, weights, none).ok(),
+  expect(!low_precision::MatMul::make(bf16, inputs, columns, false, bias, weights, none).ok(),
          "a product without all of its weights is accepted");
 }
 

@@ -4,8 +4,8 @@ import { attribute, constants, FLOAT, INT8, onlyConsumerOf } from '../onnx/graph
 import type { FloatsOf } from '../onnx/half.ts';
 import type { GraphProto, NodeProto } from '../onnx/onnx_pb.ts';
 import { type ConvGeometry, convGeometry, whereSupported } from './geometry.ts';
-import { ownNode } from './matmul.ts';
-import { packSixteen, padded, wholeGroups } from './pack.ts';
+import { ownNode, PREFIX } from './matmul.ts';
+import { type MatrixFormat, packMatrix } from './pack.ts';
 
 /** Convolutions with fewer values under the kernel, or fewer outputs, are left to ONNX Runtime. */
 const LEAST_INPUTS = 16;
@@ -25,14 +25,16 @@ interface Finish {
 export const isDeformable = ({ opType, domain }: NodeProto): boolean =>
   opType === 'DeformConv' && domain === '';
 
-/** Finds the convolutions of a network that can be computed in bf16, and replaces them. */
-class Bf16ConvolutionsConverter {
+/** Finds the convolutions of a network that can be computed in bf16 or 8 bits, and replaces them. */
+class ConvolutionsConverter {
   readonly #graph: GraphProto;
   readonly #floatsOf: FloatsOf;
   readonly #constants;
   readonly #onlyConsumer;
+  readonly #format: MatrixFormat;
 
-  constructor(graph: GraphProto, floatsOf: FloatsOf) {
+  constructor(graph: GraphProto, floatsOf: FloatsOf, format: MatrixFormat) {
+    this.#format = format;
     this.#graph = graph;
     this.#floatsOf = floatsOf;
     this.#constants = constants(graph);
@@ -125,18 +127,16 @@ class Bf16ConvolutionsConverter {
         output * inputs,
       );
     }
-    const [made, read] = [wholeGroups(outputs), Math.ceil(inputs / 2) * 2];
-    const all = padded(matrix, [outputs, inputs], [made, read]);
-    const weights = packSixteen(all, made, read, { kernel: [1, 1], dilation: 1 }, 'bf16');
+    const { weights, constants } = packMatrix(matrix, [outputs, inputs], bias, this.#format);
     const tensors = [
-      rawTensor(`${to}/bf16/weights`, INT8, [weights.length], weights),
-      rawTensor(`${to}/bf16/biases`, FLOAT, [made], padded(bias, [1, outputs], [1, made])),
+      rawTensor(`${to}/${this.#format}/weights`, INT8, [weights.length], weights),
+      rawTensor(`${to}/${this.#format}/biases`, FLOAT, [constants.length], constants),
     ];
     this.#graph.initializer.push(...tensors);
     const [from = '', , offsets = '', , masks = ''] = node.input;
     const deformable = isDeformable(node);
     const names = [from, ...tensors.map(({ name }) => name), ...(deformable ? [offsets, masks] : [])];
-    return ownNode(deformable ? 'Bf16DeformConv' : 'Bf16Conv', names, to, {
+    return ownNode(`${PREFIX[this.#format]}${deformable ? 'DeformConv' : 'Conv'}`, names, to, {
       ...{ channels, outputs, kernel, stride, dilation, pads },
       relu: relu ? 1 : 0,
     });
@@ -144,8 +144,8 @@ class Bf16ConvolutionsConverter {
 }
 
 /**
- * Makes the convolutions of a float network, plain and deformable, operators of Cutout in bf16 (`Bf16Conv`, `Bf16DeformConv`:
- * native/ort/custom_operators.h), each with the sums, normalisation and ReLU behind it.
+ * Makes the convolutions of a float network, plain and deformable, operators of Cutout in bf16 or 8 bits (`Bf16Conv`,
+ * `Int8DeformConv` and so on: native/ort/custom_operators.h), each with the sums, normalisation and ReLU behind it.
  */
-export const makeBf16Convolutions = (graph: GraphProto, floats: FloatsOf): void =>
-  new Bf16ConvolutionsConverter(graph, floats).run();
+export const replaceConvolutions = (graph: GraphProto, floats: FloatsOf, format: MatrixFormat): void =>
+  new ConvolutionsConverter(graph, floats, format).run();

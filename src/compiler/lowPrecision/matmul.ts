@@ -4,7 +4,7 @@ import { attribute, constants, consumersOf, FLOAT, INT8, OPERATORS_DOMAIN } from
 import type { FloatsOf } from '../onnx/half.ts';
 import type { GraphProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
 import { Unsupported } from './geometry.ts';
-import { LANES, packSixteen, padded, wholeGroups } from './pack.ts';
+import { LANES, type MatrixFormat, packMatrix } from './pack.ts';
 import { Pool } from './program.ts';
 
 /** Matrices with fewer rows or columns are left to ONNX Runtime: what they cost is not in the multiplications. */
@@ -30,11 +30,14 @@ interface MatMul {
   readonly nodes: readonly NodeProto[];
 }
 
+/** How the names of Cutout's operators begin. */
+export const PREFIX: Readonly<Record<MatrixFormat, string>> = { bf16: 'Bf16', int8: 'Int8' };
+
 /** Returns a node of an operator of Cutout. */
 export const ownNode = (...[opType, inputs, output, settings]: Parameters<typeof buildNode>): NodeProto =>
   Object.assign(buildNode(opType, inputs, output, settings), { domain: OPERATORS_DOMAIN });
 
-/** Returns the size of a constant matrix that is worth a matmul in bf16, and whether it is stored with its columns first. */
+/** Returns the size of a constant matrix that is worth an operator, and whether it is stored with its columns first. */
 function sizeOf(node: NodeProto, matrix: TensorProto | undefined) {
   const [rows = 0, across = 0, ...rest] = matrix?.dims.map(Number) ?? [];
   const turned = node.opType === 'Gemm' && attribute(node, 'transB')?.i === 1n;
@@ -43,16 +46,18 @@ function sizeOf(node: NodeProto, matrix: TensorProto | undefined) {
   return rest.length === 0 && large ? { inputs, columns, turned } : undefined;
 }
 
-/** Finds the matmuls and attentions of a network that can be computed in bf16, and replaces them. */
-class Bf16MatMulsConverter {
+/** Finds the matmuls of a network that can be computed in bf16 or 8 bits, and in bf16 its attentions, and replaces them. */
+class MatMulsConverter {
   readonly #graph: GraphProto;
   readonly #floatsOf: FloatsOf;
   readonly #constants: ReadonlyMap<string, TensorProto>;
   readonly #consumers: ReadonlyMap<string, NodeProto[]>;
   readonly #outputs: ReadonlySet<string>;
   readonly #made: TensorProto[] = [];
+  readonly #format: MatrixFormat;
 
-  constructor(graph: GraphProto, floatsOf: FloatsOf) {
+  constructor(graph: GraphProto, floatsOf: FloatsOf, format: MatrixFormat) {
+    this.#format = format;
     this.#graph = graph;
     this.#floatsOf = floatsOf;
     this.#constants = constants(graph);
@@ -66,7 +71,7 @@ class Bf16MatMulsConverter {
       const matmul = this.#matMul(node);
       if (matmul) matmuls.set(node, matmul);
     }
-    const attentions = this.#graph.node.filter(isAttention);
+    const attentions = this.#format === 'bf16' ? this.#graph.node.filter(isAttention) : [];
     if (matmuls.size + attentions.length === 0)
       throw new Unsupported('it has no matrix products with constant weights');
     // Rows that several matrices multiply are rounded once.
@@ -217,24 +222,21 @@ class Bf16MatMulsConverter {
 
   #matMulNode(matmuls: readonly MatMul[]): NodeProto {
     const [{ from, to, inputs, gelu }] = matmuls as readonly [MatMul];
-    const read = Math.ceil(inputs / 2) * 2;
-    const taps = { kernel: [1, 1], dilation: 1 } as const;
     const weights = new Pool<Int8Array>();
-    const biases = new Pool<Float32Array>();
+    const constants = new Pool<Float32Array>();
     for (const { columns, matrix, bias = new Float32Array(columns) } of matmuls) {
-      const made = wholeGroups(columns);
-      const all = padded(matrix, [columns, inputs], [made, read]);
-      weights.add(packSixteen(all, made, read, taps, 'bf16'));
-      biases.add(padded(bias, [1, columns], [1, made]));
+      const packed = packMatrix(matrix, [columns, inputs], bias, this.#format);
+      weights.add(packed.weights);
+      constants.add(packed.constants);
     }
     const constant = (kind: string, type: number, values: Pool<Int8Array> | Pool<Float32Array>) => {
-      const name = `${to}/bf16/${kind}`;
+      const name = `${to}/${this.#format}/${kind}`;
       this.#made.push(rawTensor(name, type, [values.length], values.bytes()));
       return name;
     };
     const node = ownNode(
-      'Bf16Product',
-      [from, constant('weights', INT8, weights), constant('biases', FLOAT, biases)],
+      `${PREFIX[this.#format]}Product`,
+      [from, constant('weights', INT8, weights), constant('biases', FLOAT, constants)],
       to,
       { inputs, columns: matmuls.map(({ columns }) => columns), gelu: gelu ? 1 : 0 },
     );
@@ -277,9 +279,9 @@ export function isMostlyMatMuls(graph: GraphProto): boolean {
 }
 
 /**
- * Makes the matrix products of a float network that have constant weights, and its attentions, operators of Cutout in
- * bf16 (`Bf16Product`, `Bf16Attention`: native/ort/custom_operators.h), between the operators that are left as they are.
- * Throws a RangeError, and leaves the graph as it is, where there are none.
+ * Makes the matrix products of a float network that have constant weights operators of Cutout in bf16 or 8 bits, and in bf16
+ * its attentions (`Bf16Product`, `Int8Product`, `Bf16Attention`: native/ort/custom_operators.h), between the operators that
+ * are left as they are. Throws a RangeError, and leaves the graph as it is, where there are none.
  */
-export const makeBf16MatMuls = (graph: GraphProto, floats: FloatsOf): void =>
-  new Bf16MatMulsConverter(graph, floats).run();
+export const replaceMatMuls = (graph: GraphProto, floats: FloatsOf, format: MatrixFormat): void =>
+  new MatMulsConverter(graph, floats, format).run();

@@ -137,3 +137,45 @@ export const packSixteen = (
   taps: Taps,
   format: Sixteen,
 ): Int8Array => pack([SIXTEEN[format](weights)], outputs, channels, taps);
+
+/** Number formats that Cutout's operators multiply a matrix in (native/low_precision/matrix.h). */
+export type MatrixFormat = 'bf16' | 'int8';
+
+/** The largest weight of 8 bits: two products with bytes then fit 16 bits. */
+const LARGEST_WEIGHT = 64;
+
+/**
+ * Packs a matrix as native/low_precision/matrix.h reads it: the weights, and of each output the bias, or in 8 bits scale, sum
+ * of the weights and bias, with zeros up to whole groups.
+ * @param matrix [outputs, inputs]
+ * @param bias of each output
+ */
+export function packMatrix(
+  matrix: Float32Array,
+  [outputs, inputs]: readonly [number, number],
+  bias: Float32Array,
+  format: MatrixFormat,
+): { readonly weights: Int8Array; readonly constants: Float32Array } {
+  const taps = { kernel: [1, 1], dilation: 1 } as const;
+  const together = format === 'bf16' ? 2 : 4;
+  const [made, read] = [wholeGroups(outputs), Math.ceil(inputs / together) * together];
+  const all = padded(matrix, [outputs, inputs], [made, read]);
+  const biases = padded(bias, [1, outputs], [1, made]);
+  if (format === 'bf16') return { weights: packSixteen(all, made, read, taps, 'bf16'), constants: biases };
+  const constants = new Float32Array(3 * made);
+  const rounded = new Int8Array(all.length);
+  for (let output = 0; output < outputs; output++) {
+    const own = all.subarray(output * read, (output + 1) * read);
+    const scale = own.reduce((largest, each) => Math.max(largest, Math.abs(each)), 0) / LARGEST_WEIGHT;
+    let sum = 0;
+    for (const [at, each] of own.entries()) {
+      const weight = scale > 0 ? Math.round(each / scale) : 0;
+      rounded[output * read + at] = weight;
+      sum += weight;
+    }
+    constants[output] = scale;
+    constants[made + output] = sum * scale;
+  }
+  constants.set(biases, 2 * made);
+  return { weights: pack([rounded], made, read, taps), constants };
+}
