@@ -7,6 +7,7 @@ import { limitReached, outOfMemory, tooManyDownloads } from '../limits/limitErro
 import type { MemoryBudget, MemoryReservation } from '../limits/memoryBudget.ts';
 import type { RateLimit } from '../limits/rate.ts';
 import { retained } from '../limits/retained.ts';
+import { retrySeconds } from '../limits/retryAfter.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 
 /** Field of an address; it decides the code of its errors. */
@@ -50,8 +51,6 @@ export type DownloadsFor = (call: DownloadCall) => ImageDownloads;
 
 /** Buffers of a connection, in bytes, counted before it is opened. */
 const connectionBytes = 256 * 1024;
-/** Seconds after which another transfer may have made room. */
-const retrySeconds = 2;
 
 const downloadSourceOf = (accountId: string) => `download:${accountId}`;
 
@@ -139,10 +138,10 @@ class RequestDownloads implements ImageDownloads {
   async #slot(): Promise<{ leave: () => void }> {
     const slot = this.#parts.limit.enter(this.#call.accountId);
     if (slot.outcome === 'admitted') return slot;
-    if (slot.outcome === 'total') throw tooManyDownloads(retrySeconds);
+    if (slot.outcome === 'total') throw tooManyDownloads();
     throw await this.#tooMany(
       'Too many images of this account are being downloaded. Try again when one has arrived.',
-      { reason: 'concurrency', retryAfter: retrySeconds },
+      { reason: 'concurrency', retryAfter: retrySeconds.downloads },
     );
   }
 

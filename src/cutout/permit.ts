@@ -2,6 +2,7 @@ import type { ConcurrencyLimit } from '../limits/concurrency.ts';
 import { tooMany } from '../limits/limitErrors.ts';
 import type { RateLimit } from '../limits/rate.ts';
 import { retained } from '../limits/retained.ts';
+import { retrySeconds } from '../limits/retryAfter.ts';
 
 export interface PermitParts {
   readonly concurrency: ConcurrencyLimit;
@@ -38,7 +39,7 @@ export class Permit {
     throw tooMany(
       await rate.state(this.#accountId),
       'Too many requests of this account are in progress. Try again when one is answered.',
-      { reason: 'concurrency', retryAfter: 1 },
+      { reason: 'concurrency', retryAfter: retrySeconds.concurrency },
     );
   }
 

@@ -1,6 +1,6 @@
 import { IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { type AppError, fail } from '../errors.ts';
+import { type AppError, fail, malformed } from '../errors.ts';
 import { isProbe } from '../ops/record.ts';
 import { timeSlice, turnOfPipelined, turnToBegin } from './eventLoop.ts';
 import { corsHeaders } from './middleware/cors.ts';
@@ -61,7 +61,7 @@ const reasons: Readonly<Record<number, string>> = {
 };
 
 /** A single instance: thousands of clients may leave at the same moment, and each stack trace takes time. */
-const endedInBody = fail('malformed_request', { detail: 'The request ended in the middle of its body.' });
+const endedInBody = malformed('The request ended in the middle of its body.');
 
 /** A response in bytes, where node:http has no response object. */
 function rawResponse(error: AppError): string {
@@ -151,7 +151,7 @@ export class Connection {
     for (const exchange of this.#pending) if (!exchange.res.headersSent) endUnanswered(exchange);
     if (canAnswer) {
       const detail = `The mean length of the body's chunks is ${mean} bytes: send at least ${minChunkBytes} bytes in each, or announce a Content-Length.`;
-      socket.end(rawResponse(fail('malformed_request', { detail })));
+      socket.end(rawResponse(malformed(detail)));
     }
     setTimeout(() => socket.destroy(), lingerMs).unref();
   }
@@ -191,9 +191,9 @@ export class Connection {
     // is destroyed. test/http/nodeHttp.test.ts fails if a version of Node.js has no such parser.
     if (socket.parser) Object.assign(socket.parser, { onIncoming: () => 2 });
     if (!canAnswer) return void socket.destroy();
-    const error = fail('malformed_request', {
-      detail: `More than ${maxPending} unanswered requests were sent on one connection: wait for answers, or open more connections.`,
-    });
+    const error = malformed(
+      `More than ${maxPending} unanswered requests were sent on one connection: wait for answers, or open more connections.`,
+    );
     socket.end(rawResponse(error), () => socket.destroy());
   }
 

@@ -1,4 +1,4 @@
-import { type AppError, fail } from '../errors.ts';
+import { type AppError, malformed } from '../errors.ts';
 
 /**
  * The fields of a request, the same for all three content types: trimmed, the last value of a repeated field,
@@ -38,7 +38,7 @@ function scalar(value: unknown): string {
 }
 
 export const nameTooLong = (): AppError =>
-  fail('malformed_request', { detail: `The name of a field has more than ${maxNameLength} characters.` });
+  malformed(`The name of a field has more than ${maxNameLength} characters.`);
 
 export function checkName(name: string): void {
   if (name.length > maxNameLength) throw nameTooLong();

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { excerpt, fail } from '../errors.ts';
+import { excerpt, malformed } from '../errors.ts';
 import type { Context } from './context.ts';
 
 /** Parameters of the operators' API and the console in path, body and query, and parts of their schemas. */
@@ -25,5 +25,5 @@ export function parse<T>(schema: z.ZodType<T>, fields: object): T {
   const result = schema.safeParse(fields);
   if (result.success) return result.data;
   const reasons = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
-  throw fail('malformed_request', { detail: excerpt(`${reasons.join('; ')}.`, 500) });
+  throw malformed(excerpt(`${reasons.join('; ')}.`, 500));
 }

@@ -1,4 +1,4 @@
-import { fail } from '../errors.ts';
+import { malformed } from '../errors.ts';
 import { checkName, maxFields, maxUrlLength } from './form.ts';
 
 /** How one field of a route is read from a body (docs/contract.md section 2). */
@@ -138,8 +138,7 @@ export function addQuery({ text, ignored }: ReadFields, query: string, fields: R
   if (query === '') return { text, ignored };
   const inBody = new Set([...text.keys()].map((name) => fieldNamed(name, fields)?.field));
   const pairs = [...new URLSearchParams(query)].filter(([, value]) => value.trim() !== '');
-  if (pairs.length > maxFields)
-    throw fail('malformed_request', { detail: `The query has more than ${maxFields} fields.` });
+  if (pairs.length > maxFields) throw malformed(`The query has more than ${maxFields} fields.`);
   const given = pairs.map(([name, value]) => ({ name, value, json: false }));
   const read = readRouteFields(given, fields);
   const added = [...read.text].filter(([name]) => !inBody.has(fieldNamed(name, fields)?.field));

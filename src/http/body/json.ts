@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { fail } from '../../errors.ts';
+import { malformed } from '../../errors.ts';
 import { maxFields, maxNameLength, nameTooLong } from '../form.ts';
 import { bodyBytesPerTurn } from './limits.ts';
 import { LongTextFinder, type Scanned, shorten } from './longTexts.ts';
@@ -42,8 +42,6 @@ const maxOtherBytes = 1024 * 1024;
 /** Bytes of an escape: `\\n`, `\\u20ac`. */
 const escapeBytes = 2;
 const unicodeEscapeBytes = 6;
-
-const malformed = (detail: string) => fail('malformed_request', { detail });
 
 /** Scans the bytes of a body in order, and counts what makes JSON expensive to parse. */
 class JsonScanner {

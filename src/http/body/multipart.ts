@@ -1,7 +1,7 @@
 import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { Dicer } from '@fastify/busboy';
-import { type AppError, fail } from '../../errors.ts';
+import { fail, malformed } from '../../errors.ts';
 import { freeBuffer, UploadBuffer } from '../../uploadBuffer.ts';
 import { checkName, maxFields, maxTextLength, type UploadedFile } from '../form.ts';
 import { fieldNamed, type GivenField, type RouteFields } from '../routeFields.ts';
@@ -21,8 +21,6 @@ const maxBoundaryLength = 70;
 const bufferedBytes = 256 * 1024;
 
 type Headers = Readonly<Record<string, readonly string[]>>;
-
-const malformed = (detail: string): AppError => fail('malformed_request', { detail });
 
 /** What a body has. */
 export interface GivenForm {

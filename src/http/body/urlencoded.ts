@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { fail } from '../../errors.ts';
+import { malformed } from '../../errors.ts';
 import { maxFields, maxNameLength, nameTooLong } from '../form.ts';
 import { bodyBytesPerTurn } from './limits.ts';
 import { LongTextFinder, type Scanned, shorten } from './longTexts.ts';
@@ -77,8 +77,7 @@ export async function scanUrlencoded(bytes: Buffer): Promise<Scanned> {
         nameStart = at + 1;
         writtenStart = end + 1;
         pairs += 1;
-        if (pairs > maxFields)
-          throw fail('malformed_request', { detail: `The form has more than ${maxFields} fields.` });
+        if (pairs > maxFields) throw malformed(`The form has more than ${maxFields} fields.`);
       } else if (byte === percentByte) {
         meant = escaped(bytes, at);
         if (meant === equalsByte) base64 = false;

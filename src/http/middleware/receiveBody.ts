@@ -2,7 +2,7 @@ import { isAscii } from 'node:buffer';
 import { Readable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { koaBody } from 'koa-body';
-import { type AppError, clientClosed, fail } from '../../errors.ts';
+import { type AppError, clientClosed, fail, malformed } from '../../errors.ts';
 import { outOfMemory } from '../../limits/limitErrors.ts';
 import type { MemoryBudget, MemoryReservation } from '../../limits/memoryBudget.ts';
 import { scanJson } from '../body/json.ts';
@@ -218,7 +218,7 @@ async function readTexts(
     return await parseTexts(ctx, json ? 'json' : 'urlencoded', bytes, memory);
   } catch (thrown) {
     if (!(thrown instanceof SyntaxError)) throw thrown;
-    throw fail('malformed_request', { detail: 'The body is not a JSON object.' });
+    throw malformed('The body is not a JSON object.');
   }
 }
 

@@ -4,7 +4,7 @@ import type { Stores } from '../../../billing/stores.ts';
 import { createAccount, createKey, revokeKey } from '../../../commands/accounts.ts';
 import type { CommandContext } from '../../../commands/command.ts';
 import { postCredits, refundCharge } from '../../../commands/credits.ts';
-import { fail } from '../../../errors.ts';
+import { fail, malformed } from '../../../errors.ts';
 import { StoreError } from '../../../store/error.ts';
 import type { Context, Middleware } from '../../context.ts';
 import { storeErrors } from '../../middleware/errors.ts';
@@ -90,16 +90,12 @@ function creditRoutes(parts: AdminParts, { post }: Endpoints): Route[] {
   return [
     post('/accounts/:id/credits', async (ctx) => {
       const { kind, credits: amount, reference, note } = parse(posting, inBody(ctx));
-      if (kind === 'grant' ? amount <= 0 : amount === 0) {
-        throw fail('malformed_request', {
-          detail: 'credits: a grant must be more than 0, an adjustment must not be 0.',
-        });
-      }
+      if (kind === 'grant' ? amount <= 0 : amount === 0)
+        throw malformed('credits: a grant must be more than 0, an adjustment must not be 0.');
       const request = { kind, amount, ...(reference && { reference }), ...(note && { note }) };
       const { outcome, balance } = await postCredits(actingOn(parts, ctx), idIn(ctx), request);
-      if (outcome === 'insufficient') {
+      if (outcome === 'insufficient')
         throw fail('insufficient_credits', { detail: `The balance is ${formatCredits(balance)}.` });
-      }
       return { outcome, balance: formatCredits(balance) };
     }),
     post('/accounts/:id/refunds', async (ctx) => {
