@@ -1,5 +1,5 @@
 import * as openid from 'openid-client';
-import { type OperatorRules, type Vouched, vouchedBy } from './operators.ts';
+import { type OperatorRules, vouchedBy } from './operators.ts';
 import { type Person, ProviderDown, SignInRefused } from './signIns.ts';
 
 export interface ProviderOptions extends OperatorRules {
@@ -21,12 +21,6 @@ export interface Attempt {
   readonly verifier: string;
 }
 
-interface SignedIn {
-  readonly person: Person;
-  readonly vouched: Vouched;
-  readonly idToken: string;
-}
-
 /** Seconds that the clocks of provider and server may differ. */
 const toleranceSeconds = 60;
 const timeoutSeconds = 8;
@@ -38,14 +32,9 @@ const isLoopback = ({ hostname }: URL) => ['localhost', '127.0.0.1', '[::1]'].in
 /** Whether the provider could not be reached, as opposed to an error that it returned. */
 function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  const code = (error as Error & { code?: unknown }).code;
-  return (
-    error instanceof TypeError ||
-    error.name === 'TimeoutError' ||
-    code === 'OAUTH_TIMEOUT' ||
-    code === 'OAUTH_RESPONSE_IS_NOT_CONFORM' ||
-    code === 'OAUTH_RESPONSE_IS_NOT_JSON'
-  );
+  const { code } = error as Error & { code?: string };
+  const isOff = /^OAUTH_(TIMEOUT|RESPONSE_IS_NOT_(CONFORM|JSON))$/.test(code ?? '');
+  return isOff || error instanceof TypeError || error.name === 'TimeoutError';
 }
 
 const textOf = (value: unknown): string | undefined =>
@@ -84,7 +73,7 @@ export class Provider {
   }
 
   /** Completes the sign-in that returned with `query`. Throws ProviderDown and SignInRefused. */
-  async finish(query: URLSearchParams, { state, nonce, verifier }: Attempt): Promise<SignedIn> {
+  async finish(query: URLSearchParams, { state, nonce, verifier }: Attempt) {
     const configuration = await this.#discover();
     const current = new URL(this.options.redirectUrl);
     current.search = query.toString();
@@ -110,7 +99,7 @@ export class Provider {
           subject: identity.sub,
           name: textOf(claims['name']) ?? textOf(claims['preferred_username']) ?? email ?? identity.sub,
           email: email ?? null,
-        },
+        } satisfies Person,
         vouched: vouchedBy(this.options, claims),
         idToken: tokens.id_token,
       };

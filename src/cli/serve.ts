@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { setFlagsFromString } from 'node:v8';
 import type { Config } from '../config/readConfig.ts';
-import { createHealth } from '../ops/health.ts';
+import { Health } from '../ops/health.ts';
 import { openLog } from '../ops/log.ts';
 import { openServer } from '../server/openServer.ts';
 import type { Server } from '../server/serverTypes.ts';
@@ -26,7 +26,7 @@ export async function serve(config: Config, { pull, out }: { pull: boolean; out:
   setFlagsFromString(heapGrowth);
   const log = openLog(config.observe.logLevel);
   const { logger } = log;
-  const health = createHealth();
+  const health = new Health();
   const { signal, stuck } = shutdownSignal(config.http, health, logger);
   const observer = progressOn(out, config.engine.model);
   let server: Server | undefined;

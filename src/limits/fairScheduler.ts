@@ -36,24 +36,6 @@ export type FairSchedulerOutcome =
       readonly release: (done: boolean, waited?: number) => void;
     };
 
-interface FairSchedulerStats {
-  readonly running: number;
-  readonly waiting: number;
-  /** Milliseconds of queued work. */
-  readonly waitingMs: number;
-  /** Milliseconds of work completed per millisecond under continuous load. */
-  readonly serviceRate: number;
-  readonly refused: {
-    /** Refused before the body was read. */
-    readonly early: number;
-    /** Refused because the wait would have been too long. */
-    readonly queue: number;
-    /** Refused, or removed from the queue, because the deadline could not be met. */
-    readonly deadline: number;
-    readonly memory: number;
-  };
-}
-
 interface WaitingJob {
   readonly job: Job;
   /** The lowest of an account runs first (ageing). */
@@ -115,7 +97,6 @@ export class FairScheduler {
   readonly #now: () => number;
   readonly #accounts = new Map<string, Account>();
   readonly #running = new Set<Job>();
-  readonly #refused = { early: 0, queue: 0, deadline: 0, memory: 0 };
   /** Virtual time of the account whose job was admitted last, before that job. */
   #virtualTime = 0;
   /** Work completed under continuous load, and the time it took: milliseconds, decaying. */
@@ -135,23 +116,21 @@ export class FairScheduler {
     options.memory.onFreed(() => this.#dispatch());
   }
 
-  get stats(): FairSchedulerStats {
+  /** `waitingMs`: of queued work; `serviceRate`: milliseconds of work completed per millisecond under continuous load. */
+  get stats() {
     const queues = this.#queues();
     return {
       running: this.#running.size,
       waiting: sum(queues.map(({ length }) => length)),
       waitingMs: sum(queues.map(lengthOf)),
       serviceRate: this.#serviceRate,
-      refused: { ...this.#refused },
     };
   }
 
   /** Early refusal, before an upload: defined if even the shortest recent job would be refused. */
   refusal(account: string, deadline: number): Busy | undefined {
     if (this.#shortestMs === undefined) return undefined;
-    const busy = this.#predictBusy({ account, ms: this.#shortestMs, bytes: 0, heavy: false, deadline });
-    if (busy) this.#refused.early++;
-    return busy;
+    return this.#predictBusy({ account, ms: this.#shortestMs, bytes: 0, heavy: false, deadline });
   }
 
   /** Rejects with the signal's reason if it is aborted while waiting. */
@@ -162,16 +141,8 @@ export class FairScheduler {
       const shortest = this.#shortestMs ?? job.ms;
       this.#shortestMs = Math.min(job.ms, shortest + (job.ms - shortest) / 16);
     }
-    if (job.bytes > this.#options.memory.maxWork) {
-      this.#refused.memory++;
-      return { outcome: 'too_large' };
-    }
-    const busy = this.#predictBusy(job);
-    if (busy) {
-      this.#refused[busy.why]++;
-      return busy;
-    }
-    return this.#enqueue(job, signal);
+    if (job.bytes > this.#options.memory.maxWork) return { outcome: 'too_large' };
+    return this.#predictBusy(job) ?? this.#enqueue(job, signal);
   }
 
   get #serviceRate(): number {
@@ -288,7 +259,6 @@ export class FairScheduler {
       this.#dispatch();
       if (!account.queue.includes(waiting) || this.#options.waitMs === Number.POSITIVE_INFINITY) return;
       timer = setTimeout(() => {
-        this.#refused.queue++;
         waiting.resolve(busyFor(this.#workAhead(job) / this.#serviceRate, 'queue'));
         leave();
       }, this.#options.waitMs);
@@ -320,7 +290,6 @@ export class FairScheduler {
       const { job } = waiting;
       if (this.#running.size > 0 && this.#now() + job.ms > job.deadline) {
         account.queue.splice(account.queue.indexOf(waiting), 1);
-        this.#refused.deadline++;
         waiting.resolve(busyFor(lengthOf(account.queue) / this.#serviceRate, 'deadline'));
         continue;
       }

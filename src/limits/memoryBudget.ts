@@ -27,16 +27,6 @@ export interface MemoryReservation {
   retain(): () => void;
 }
 
-interface MemoryStats {
-  readonly room: number;
-  /** Bytes of bodies and downloads, and of answers being sent. */
-  readonly held: number;
-  /** Bytes reserved for running jobs. */
-  readonly working: number;
-  /** Bodies and downloads refused for lack of memory. */
-  readonly refused: number;
-}
-
 /** An account that holds something may grow while its total is at most 3 × the bytes still free. */
 const maxMultipleOfFree = 3;
 /** The minimum number of bytes that bodies may take together. */
@@ -62,7 +52,6 @@ export class MemoryBudget {
   #held = 0;
   readonly #heldBy = new Map<string, number>();
   #working = 0;
-  #refused = 0;
 
   /** There is no bound before this call. */
   bound({ room, largestWork, largestBody = 75e6 }: MemoryBounds): void {
@@ -74,8 +63,9 @@ export class MemoryBudget {
     this.#maxHeld = Math.max(minHeld, Math.min(room / 2, wanted));
   }
 
-  get stats(): MemoryStats {
-    return { room: this.#room, held: this.#held, working: this.#working, refused: this.#refused };
+  /** Bytes. `held`: of bodies and downloads, and of answers being sent; `working`: reserved for running jobs. */
+  get stats() {
+    return { room: this.#room, held: this.#held, working: this.#working };
   }
 
   /** Bytes that a job can count on. */
@@ -118,9 +108,7 @@ export class MemoryBudget {
     const held = this.#held + bytes;
     const before = this.#heldBy.get(account) ?? 0;
     const greedy = before > 0 && before + bytes > maxMultipleOfFree * (this.#maxHeld - held);
-    const admitted = !greedy && held <= this.#maxHeld && held + this.#working <= this.#room;
-    if (!admitted) this.#refused++;
-    return admitted;
+    return !greedy && held <= this.#maxHeld && held + this.#working <= this.#room;
   }
 
   /**

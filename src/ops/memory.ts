@@ -1,11 +1,5 @@
 import { totalmem } from 'node:os';
 
-interface MemoryLimit {
-  readonly bytes: number;
-  /** What sets the limit, in words. */
-  readonly from: string;
-}
-
 /** Fraction of the machine's memory used if nothing sets a limit. */
 const shareOfMachine = 0.75;
 /**
@@ -16,13 +10,13 @@ export const countedShare = 0.9;
 
 /**
  * Memory limit of this process: as configured, else that of its control group, else a fraction of the
- * machine's memory.
+ * machine's memory. `from`: what sets the limit, in words.
  */
 export function memoryLimit(
   requested: number | 'auto',
   group: number = process.constrainedMemory(),
   machine: number = totalmem(),
-): MemoryLimit {
+) {
   if (requested !== 'auto') return { bytes: requested, from: 'CUTOUT_MEMORY_LIMIT' };
   // 0, or more than the machine has: no limit.
   if (group > 0 && group < machine) return { bytes: group, from: 'the control group' };

@@ -28,12 +28,6 @@ interface TracingOptions {
   readonly logger: Logger;
 }
 
-interface Tracing {
-  readonly record: Recorder;
-  /** Exports what is pending, within a few seconds. */
-  close(): Promise<void>;
-}
-
 /** https://www.w3.org/TR/trace-context/#traceparent-header; later versions may append fields. */
 const traceparent = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:$|-)/;
 
@@ -87,9 +81,9 @@ function attributesOf({ requestId, method, route, status, account, attributes }:
 /**
  * Exports one span per request and one per stage to a collector. Spans are created when the request is
  * finished, from what was recorded: no context is passed through the program, and without a collector no
- * library is loaded.
+ * library is loaded. `close` exports what is pending, within a few seconds.
  */
-export function openTracing({ url, headers, version, logger }: TracingOptions): Tracing {
+export function openTracing({ url, headers, version, logger }: TracingOptions) {
   // The library reports failed exports only here.
   const tell = (message: string) => logger.warn({ tracing: message }, 'tracing');
   const quiet = () => {};
