@@ -45,36 +45,19 @@ const endpoint = (text: string): string => {
   return url.href;
 };
 
-/** Attribute names of OpenTelemetry's conventions where they exist, else ours. */
+/** `inputPixels` as `cutout.input_pixels`. */
+const ownName = (name: string) => `cutout.${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
+
+/** Attribute names of OpenTelemetry's conventions where they exist, else ours: those of the log line. */
 function attributesOf({ requestId, method, route, status, account, attributes }: RequestRecord) {
-  const own = {
-    request_id: requestId,
-    account: account ?? attributes.account,
-    size: attributes.size,
-    input: attributes.input,
-    input_pixels: attributes.inputPixels,
-    input_bytes: attributes.inputBytes,
-    guidance: attributes.guidance,
-    encodings: attributes.encodings,
-    result: attributes.result,
-    result_pixels: attributes.resultPixels,
-    result_bytes: attributes.resultBytes,
-    charged: attributes.charged,
-    payment: attributes.payment,
-    replayed: attributes.replayed,
-    shared: attributes.shared,
-    reason: attributes.reason,
-  };
+  const { error, ...others } = attributes;
+  const own = { requestId, ...(account !== undefined && { account }), ...others };
   return {
     'http.request.method': method,
     'http.route': route,
     'http.response.status_code': status,
-    ...(attributes.error !== undefined && { 'error.type': attributes.error }),
-    ...Object.fromEntries(
-      Object.entries(own).flatMap(([name, value]) =>
-        value === undefined ? [] : [[`cutout.${name}`, value]],
-      ),
-    ),
+    ...(error !== undefined && { 'error.type': error }),
+    ...Object.fromEntries(Object.entries(own).map(([name, value]) => [ownName(name), value])),
   };
 }
 
