@@ -262,10 +262,10 @@ export const fail = (id: ErrorId, parts?: ErrorParts): AppError => new AppError(
 /** A single instance: thousands of clients may disconnect at the same moment, and each stack trace takes time. */
 export const clientClosed: AppError = fail('client_closed');
 
-/**
- * Truncates a caller's value to `length` characters and makes control characters visible, for use in
- * messages.
- */
+/** What was thrown, as text. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** A caller's value for a message: of at most `length` characters, with control characters made visible. */
 export function excerpt(value: string, length = 100): string {
   const characters = Array.from(value.slice(0, 2 * length + 2));
   const cut = characters.length > length ? `${characters.slice(0, length).join('')}…` : characters.join('');

@@ -5,6 +5,7 @@ import { newKey } from '../accounts/keyFormat.ts';
 import { writeSecretFile } from '../accounts/secretFile.ts';
 import type { QuarterCredits } from '../billing/price.ts';
 import type { Stores } from '../billing/stores.ts';
+import { messageOf } from '../errors.ts';
 import { makeFolder } from '../folder.ts';
 import { StoreError } from '../store/error.ts';
 import { inTransaction } from './command.ts';
@@ -56,7 +57,7 @@ export async function ensureLocalAccount(options: LocalAccountOptions): Promise<
     const added = await tx.stores.accounts.addKey(localAccountId, 'local', key);
     if (added) await tx.record({ action: 'key.create', subject: added.id });
     const reference = 'first-start';
-    if (grant > 0 && !(await tx.stores.ledger.hasReference(localAccountId, 'grant', reference)))
+    if (grant > 0 && !(await tx.stores.ledger.wasGiven(localAccountId, reference)))
       await postCredits(tx, localAccountId, { kind: 'grant', amount: grant, reference, note: 'first start' });
     return made;
   });
@@ -77,10 +78,9 @@ function writeKey(dataDir: string, file: string, key: string): void {
   try {
     writeSecretFile(file, key);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
     throw new StoreError(
       'STORE_OPEN',
-      `The key of the local account cannot be kept in ${file}: ${reason}. Make the data folder writable, or choose another one (CUTOUT_DATA_DIR).`,
+      `The key of the local account cannot be kept in ${file}: ${messageOf(error)}. Make the data folder writable, or choose another one (CUTOUT_DATA_DIR).`,
       { cause: error },
     );
   }

@@ -1,9 +1,7 @@
+import { messageOf } from '../errors.ts';
 import { EngineError } from './types.ts';
 
-/**
- * A load that all callers share, until it is forgotten. A failed load rejects with ENGINE_NOT_LOADED, and the next call tries
- * again.
- */
+/** A load that all callers share until it is forgotten. After ENGINE_NOT_LOADED the next call tries again. */
 export class LoadOnce {
   readonly #load: () => Promise<void>;
   #loading: Promise<void> | undefined;
@@ -14,7 +12,6 @@ export class LoadOnce {
     if (loaded) this.#loading = Promise.resolve();
   }
 
-  /** Whether it is loaded or being loaded. */
   get started(): boolean {
     return this.#loading !== undefined;
   }
@@ -34,8 +31,7 @@ export class LoadOnce {
 
   #start(): Promise<void> {
     const loading = this.#load().catch((cause: unknown) => {
-      const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new EngineError('ENGINE_NOT_LOADED', reason, { cause });
+      throw new EngineError('ENGINE_NOT_LOADED', messageOf(cause), { cause });
     });
     loading.catch(() => {
       // Another load may have begun since this one was forgotten.

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { creditSteps, parseCredits } from '../billing/price.ts';
 import { excerpt, malformed } from '../errors.ts';
 import type { Context } from './context.ts';
 
@@ -14,6 +15,14 @@ export const text = (length: number) => z.string().min(1).max(length);
 
 /** A UTC day or an instant, as Unix milliseconds. */
 export const time = z.union([z.iso.date(), z.iso.datetime()]).transform((value) => Date.parse(value));
+
+/** Credits in steps of a quarter, as quarter credits. */
+export const credits = z.string().transform((value, context) => {
+  const parsed = parseCredits(value);
+  if (parsed !== undefined) return parsed;
+  context.addIssue({ code: 'custom', message: `expected ${creditSteps}` });
+  return z.NEVER;
+});
 
 export const whole = z
   .string()

@@ -30,6 +30,12 @@ function refusal(code: string | undefined): AppError {
   );
 }
 
+/** An address of this machine to ask; of a host that means all interfaces, the loopback one. */
+export function urlHere(host: string, port: number): string {
+  const name = ['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
+  return `http://${name}:${port}`;
+}
+
 /** Settings that determined the address, for error messages. */
 interface Settings {
   readonly host: string;

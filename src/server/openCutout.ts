@@ -3,7 +3,6 @@ import { toCredits } from '../billing/price.ts';
 import type { Config } from '../config/readConfig.ts';
 import { Admission } from '../cutout/admission.ts';
 import { createCutout } from '../cutout/cutout.ts';
-import type { DownloadsFor } from '../cutout/imageDownloads.ts';
 import { createPrecheck } from '../cutout/precheck.ts';
 import { profiles } from '../cutout/qualityProfile.ts';
 import { typicalPreview } from '../cutout/resourceEstimate.ts';
@@ -13,12 +12,11 @@ import { IdleUnloadEngine } from '../engine/idleUnload.ts';
 import type { Selector } from '../engine/selector.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import { DurationEstimate } from '../limits/durationEstimate.ts';
-import type { FairScheduler } from '../limits/fairScheduler.ts';
-import type { PixelJobs } from '../limits/pixelJobs.ts';
 import type { Logger } from '../ops/log.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import { assertImageThreads } from './images.ts';
 import { type OpenedEngine, openEngine } from './openEngine.ts';
+import { embeddingBytes, type Limits } from './openLimits.ts';
 import type { FetchOptions } from './openNetwork.ts';
 import type { SharedState } from './openSharedState.ts';
 
@@ -52,21 +50,11 @@ export async function openCutout(
   };
 }
 
-/** The maximum number of bytes of images encoded for points and boxes. */
-export const embeddingBytes = ({
-  resultTtlSeconds,
-  cacheMegabytes,
-}: Pick<Config['cutout'], 'resultTtlSeconds' | 'cacheMegabytes'>): number =>
-  resultTtlSeconds > 0 ? cacheMegabytes * 5e5 : 0;
-
-interface MeteredCutoutParts {
+interface MeteredCutoutParts extends Pick<Limits, 'scheduler' | 'pixelJobs' | 'downloadsFor'> {
   readonly logger: Logger;
   readonly metrics: Metrics | undefined;
   readonly ledger: Ledger;
   readonly shared: SharedState;
-  readonly scheduler: FairScheduler;
-  readonly pixelJobs: PixelJobs;
-  readonly downloadsFor: DownloadsFor;
   readonly limits: ProbeLimits;
   /** Estimated durations; default: learnt from the warm-up and from completed work. */
   readonly estimate: DurationEstimate | undefined;

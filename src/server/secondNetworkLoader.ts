@@ -1,3 +1,4 @@
+import { messageOf } from '../errors.ts';
 import type { Observer } from '../models/observer.ts';
 
 interface SecondNetworkOptions {
@@ -46,8 +47,7 @@ export class SecondNetworkLoader {
       observer.notice(`${this.name} is there now and looks at images that leave the first network in doubt.`);
     } catch (error) {
       if (this.#stopping.signal.aborted) return;
-      const reason = error instanceof Error ? error.message : String(error);
-      observer.notice(`${this.name} cannot be used, and the first network runs alone: ${reason}`);
+      observer.notice(`${this.name} cannot be used, and the first network runs alone: ${messageOf(error)}`);
     }
   }
 

@@ -16,20 +16,13 @@ export type AdminParts = Pick<Stores, 'accounts' | 'ledger' | 'transaction'>;
 
 const idIn = (ctx: Context) => inPath(ctx, 'id');
 
-type Answer = (ctx: Context) => unknown;
+type Endpoints = ReturnType<typeof endpointsOf>;
 
-/** Creates a route below `/admin/v1` that answers with `data`. */
-type Endpoint = (path: string, answer: Answer) => Route;
-
-interface Endpoints {
-  readonly get: Endpoint;
-  readonly post: Endpoint;
-}
-
-const endpointsOf = (before: readonly Middleware[], body: Middleware): Endpoints => {
+/** What creates routes below `/admin/v1` that answer with `data`. */
+const endpointsOf = (before: readonly Middleware[], body: Middleware) => {
   const endpoint =
-    (method: Route['method'], guards: readonly Middleware[]): Endpoint =>
-    (path, answer) => ({
+    (method: Route['method'], guards: readonly Middleware[]) =>
+    (path: string, answer: (ctx: Context) => unknown): Route => ({
       method,
       paths: [`/admin/v1${path}`],
       handlers: [
