@@ -84,10 +84,7 @@ export class Purchases {
     return session.url;
   }
 
-  /**
-   * `body`: the bytes as received. Rejects if a payment cannot be booked, so that Stripe repeats the event
-   * and the operator is notified.
-   */
+  /** `body`: the bytes as received. Rejects if a payment cannot be booked, so that Stripe repeats the event. */
   async receive(body: Buffer, signature: string): Promise<WebhookOutcome> {
     const event = this.#verify(body, signature);
     if (!event) return { outcome: 'refused' };

@@ -19,7 +19,6 @@ interface FoundSubject {
   readonly mask: SubjectMask;
   /** The mask of the initial prompt, if the prompt adds to that. */
   readonly firstMask?: SubjectMask;
-  /** Whether the image was embedded for this call. */
   readonly embedded: boolean;
   /** Cache key of the image at this size, within its account; undefined where nothing is cached. */
   readonly imageKey: string | undefined;

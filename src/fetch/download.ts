@@ -245,10 +245,7 @@ const uploadIt = 'Upload the image instead.';
 /** Downloads into memory, under rules that keep callers out of the service's own network. */
 export function createDownloader(options: DownloadOptions): Downloader {
   const ruleOf = createHostRule(options);
-  /**
-   * Every connection error has the same public text; a response about the file from a host that was reached
-   * may be passed on.
-   */
+  /** All connection errors have one public text; what a reached host said of the file may be passed on. */
   const publicly = (error: unknown): DownloadError => {
     const fault = faultOf(error);
     const fromHost = error instanceof DownloadError && error.kind !== 'url';

@@ -234,10 +234,7 @@ export class Connection {
     });
   }
 
-  /**
-   * Closes the connection when all its requests are answered and the system has the answers. Waits for a
-   * request whose head has partly arrived.
-   */
+  /** Closes when all requests are answered and the system has the answers; waits for a head that partly arrived. */
   close(): void {
     this.#closing = true;
     // A client that has just connected may be about to send.

@@ -91,10 +91,7 @@ function turns(): () => Promise<void> {
   };
 }
 
-/**
- * Answers that are made piece by piece wait for a turn before every piece, so that others are answered in between, however
- * many such answers there are.
- */
+/** Before every piece of an answer in pieces, so that others are answered in between. */
 export const ownTurn = turns();
 
 /**

@@ -20,10 +20,7 @@ export interface UploadedFile {
 
 export const emptyForm: Form = { text: new Map(), files: new Map() };
 
-/**
- * The maximum number of characters of an option or a label, above what any of them needs. Images in base64
- * may be longer.
- */
+/** Characters of an option or a label, above what any of them needs. Images in base64 may be longer. */
 export const maxTextLength = 2048;
 /** The maximum number of characters of an address. */
 export const maxUrlLength = 8192;

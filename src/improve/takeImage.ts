@@ -27,7 +27,6 @@ export type TakeImage = (request: HandInRequest, call: HandInCall) => Promise<st
 
 interface TakeImageParts {
   readonly improve: Improve;
-  /** Downloads images by address. */
   readonly downloadsFor: DownloadsFor;
   readonly limits: ProbeLimits;
 }

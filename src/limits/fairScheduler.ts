@@ -57,10 +57,7 @@ interface Account {
   readonly queue: WaitingJob[];
 }
 
-/**
- * Ageing: a job yields to shorter jobs of its account that arrive within `ageingFactor` × the difference in
- * length.
- */
+/** A job yields to shorter ones of its account that arrive within `ageingFactor` × the difference in length. */
 const ageingFactor = 4;
 
 /** Weight of earlier measurements of the service rate after one more completed job. */
@@ -153,10 +150,7 @@ export class FairScheduler {
     return [...this.#accounts.values()].map(({ queue }) => queue);
   }
 
-  /**
-   * Milliseconds of work before this job: the rest of what is running (half, on average), and of every other
-   * account as much as of its own.
-   */
+  /** Milliseconds before this job: of what is running half, and of every other account as much as of its own. */
   #workAhead({ account, ms }: Job): number {
     const own = this.#accounts.get(account)?.queue ?? [];
     const virtualDeadline = this.#virtualDeadlineOf(ms);
@@ -328,7 +322,6 @@ export class FairScheduler {
     this.#elapsedMs = this.#elapsedMs * decay + (this.#now() - this.#lastEnd);
   }
 
-  /** The `release` of an admitted job. */
   #releaseOnce(job: Job, free: () => void): (done: boolean, waited?: number) => void {
     const started = this.#now();
     let released = false;

@@ -5,10 +5,7 @@ export interface MemoryBounds {
   readonly room: number;
   /** Bytes of the largest job: bodies and answers leave them free where they can. */
   readonly largestWork: number;
-  /**
-   * Bytes that the largest allowed body takes while it is read; within half the room it is accepted if
-   * nothing else is held.
-   */
+  /** Bytes of the largest allowed body while it is read; within half the room it is accepted if nothing else is held. */
   readonly largestBody?: number;
 }
 
@@ -18,10 +15,7 @@ export interface MemoryReservation {
   resize(bytes: number): void;
   /** Asks for more bytes before they are allocated; false, and nothing changes, if there is no room. */
   grow(bytes: number): boolean;
-  /**
-   * The request is over: `resize` does nothing and `grow` is false from then on. Everything is given back once nothing
-   * retains it. Idempotent.
-   */
+  /** `resize` does nothing and `grow` is false from then on; all is given back once nothing retains it. Idempotent. */
   release(): void;
   /** What is held stays counted until the returned function is called (idempotent), even after `release`. */
   retain(): () => void;
@@ -111,10 +105,7 @@ export class MemoryBudget {
     return !greedy && held <= this.#maxHeld && held + this.#working <= this.#room;
   }
 
-  /**
-   * Reserves memory for a job; undefined if there is no room. Returns a function that releases it
-   * (idempotent).
-   */
+  /** Memory for a job; undefined if there is no room. Returns what releases it (idempotent). */
   reserveJob(bytes: number): (() => void) | undefined {
     if (this.#held + this.#working + bytes > this.#room) return undefined;
     this.#working += bytes;

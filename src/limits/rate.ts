@@ -94,10 +94,7 @@ const unlimited = 1_000_000;
 export const rateCost = ({ megapixels }: Pick<RateOptions, 'megapixels'>, pixels: number): number =>
   Math.min(megapixels, Math.max(1, Math.ceil(pixels / 1e6)));
 
-/**
- * `end` of the window and `now` in Unix milliseconds of one clock; without a window, the state of a fresh
- * one.
- */
+/** `end` of the window and `now`: Unix milliseconds of one clock; without a window, the state of a fresh one. */
 export function rateState(
   { megapixels, windowSeconds }: RateOptions,
   now: number,

@@ -55,10 +55,7 @@ export class BoundedOutput {
     if (lines !== '') this.#pipe.write(lines);
   }
 
-  /**
-   * Resolves when the system has taken all lines, or after `ms` milliseconds; the rest is then discarded and
-   * does not delay the exit.
-   */
+  /** Resolves when the system has taken all lines, or after `ms` milliseconds, when the rest is discarded. */
   async flush(ms: number): Promise<void> {
     this.#send();
     const pipe = this.#pipe;

@@ -2,10 +2,7 @@ import { totalmem } from 'node:os';
 
 /** Fraction of the machine's memory used if nothing sets a limit. */
 const shareOfMachine = 0.75;
-/**
- * Fraction of the limit that is budgeted; the rest is for what is not counted: garbage on the heap,
- * fragmentation, files cached by the system.
- */
+/** Fraction of the limit that is budgeted; the rest is for garbage on the heap, fragmentation and cached files. */
 export const countedShare = 0.9;
 
 /**

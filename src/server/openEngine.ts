@@ -107,7 +107,6 @@ async function locate(name: string, config: EngineConfig, versions: Versions): P
   };
 }
 
-/** The libraries of an engine, as options for it. */
 type EngineLibraries = Pick<EngineOptions, 'provider' | 'runtimePath' | 'libraries' | 'plugin'>;
 
 /**
@@ -225,7 +224,6 @@ interface Networks {
   readonly second: LocatedNetwork | undefined;
 }
 
-/** What was loaded, and how it is loaded again. */
 type LoadedNetworks = Pick<OpenedEngine, 'info' | 'reload' | 'second' | 'subjectTypes'>;
 
 /** Loads the networks and the classifier of subjects into an engine. */

@@ -47,10 +47,7 @@ export class ImproveTable {
     this.#sql = sql;
   }
 
-  /**
-   * 'full', and nothing is done, if the account has `limit` rows since `since`; 'no account': unknown or
-   * deleted.
-   */
+  /** 'full', and nothing is done: it has `limit` rows since `since`; 'no account': unknown or deleted. */
   insertPending(row: ImproveRow, since: number, limit: number): Promise<'inserted' | 'full' | 'no account'> {
     const { accountId } = row;
     return this.#sql.transaction(async (sql) => {
@@ -115,10 +112,7 @@ export class ImproveTable {
     );
   }
 
-  /**
-   * Hides the image, whose bytes and row are removed afterwards. Undefined if there is none or it was hidden
-   * before.
-   */
+  /** Hides the image until bytes and row are removed; undefined if there is none or it was hidden before. */
   hide(id: string): Promise<ImproveRow | undefined> {
     return this.#sql.get(
       `UPDATE improve_image SET stored = 0 WHERE id = @id AND stored = 1 RETURNING ${columns}`,

@@ -239,10 +239,7 @@ CREATE TABLE secret (
 `,
   },
 
-  /**
-   * An index for the metrics of grants, purchases, adjustments and refunds, which are read at every scrape
-   * without the charges.
-   */
+  /** For the metrics of grants, purchases, adjustments and refunds, read at every scrape without the charges. */
   {
     name: 'booked',
     sql: () => `

@@ -14,10 +14,7 @@ export interface Script {
   readonly sha: string;
 }
 
-/**
- * `lua` is the body of the script. A `small` script moves a few bytes of control data only, and runs even if
- * Redis has reached its memory limit.
- */
+/** A `small` script moves only a few bytes of control data, and runs even if Redis has reached its memory limit. */
 export function script(lua: string, size: 'small' | 'large' = 'small'): Script {
   const source = size === 'small' ? `#!lua flags=allow-oom\n${lua}` : lua;
   return { source, sha: createHash('sha1').update(source).digest('hex') };
@@ -238,10 +235,7 @@ const placeOf = (url: string): string => {
   return `${hostname || '127.0.0.1'}:${port || 6379}`;
 };
 
-/**
- * The Redis shared by all nodes. Small commands and whole images use separate connections, so that no lock
- * waits behind 50 MB.
- */
+/** The Redis of all nodes. Commands and images have connections of their own: no lock waits behind 50 MB. */
 export class Redis {
   readonly commands: Link;
   readonly values: Link;

@@ -136,10 +136,7 @@ function unwritten(file: string, error: unknown): UserError {
 /** Extensions of images and results. */
 const imageName = /\.(?:avif|bmp|gif|hei[cf]|jpe?g|png|svg|tiff?|webp|zip)$/i;
 
-/**
- * Rejects with UserError for a report that cannot be written, or whose path was more likely meant to be an input:
- * `--report *.jpg`, for example.
- */
+/** Throws UserError for a report that cannot be written or is more likely an input, as in `--report *.jpg`. */
 export async function checkReport(file: string, inputs: ReadonlySet<string>): Promise<void> {
   if (inputs.has(path.resolve(file))) throw notWritable(file, 'it is an input');
   if (imageName.test(file)) throw notWritable(file, 'it has the name of an image');

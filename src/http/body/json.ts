@@ -26,10 +26,7 @@ for (const byte of Buffer.from('0123456789+-.eE')) kinds[byte] = digit;
 for (const byte of openingBytes) kinds[byte] = open;
 for (const byte of closingBytes) kinds[byte] = close;
 
-/**
- * The maximum number of bytes of a name, every character as `\uXXXX`. Long names take the parser quadratic
- * time, because it hashes them by their length.
- */
+/** Bytes of a name, every character as `\uXXXX`: the parser hashes longer ones in quadratic time. */
 const maxNameBytes = 6 * maxNameLength;
 /** The maximum number of characters of a number. */
 const maxDigits = 400;

@@ -359,10 +359,7 @@ class FormParser {
   }
 }
 
-/**
- * Parses a form while it arrives; the parts, their headers and the whole are bounded (decision 0188).
- * Rejects with an AppError.
- */
+/** Parses a form while it arrives; parts, headers and the whole are bounded (decision 0188). Throws AppError. */
 export async function receiveMultipart(req: IncomingMessage, bounds: MultipartBounds): Promise<GivenForm> {
   const { limits, signal } = bounds;
   const parts = new Parts(bounds, Number(req.headers['content-length'] ?? 0));

@@ -15,10 +15,7 @@ const closingByte = 0x5d;
 /** Fields in base64, which clients send without escaping the plus signs. */
 const isBase64Field = (name: string): boolean => /^(?:image|mask)_file_b64(?:\[\d*\])?$/.test(name);
 
-/**
- * The maximum number of bytes of a name, every character as three `%XX`. Long names take quadratic time where
- * they are used as keys.
- */
+/** Bytes of a name, every character as three `%XX`: as keys, longer ones take quadratic time. */
 const maxNameBytes = 9 * maxNameLength;
 
 /** Value of a hexadecimal digit by its code; 255 for other characters. */

@@ -145,10 +145,7 @@ class BodyMemory {
  * takes two bytes. Texts in a form grow.
  */
 const costs = { file: 1, growingFile: 2, text: 3, wideText: 5, formText: 5 } as const;
-/**
- * Memory per character of a parsed form: the character itself, and the byte of a base64 file that it may
- * stand for.
- */
+/** Memory per character of a form: its own, and the byte of a base64 file that it may stand for. */
 const characterBytes = { latin: 1.75, wide: 2.75 } as const;
 
 function maxBytesOf(type: BodyType | 'unstated', limits: BodyLimits): number {

@@ -108,10 +108,7 @@ const paths: Readonly<Record<string, Readonly<Partial<Record<'get' | 'post', Ope
   },
 };
 
-/**
- * The OpenAPI description of the public operations, generated from the declarations that the service itself
- * uses.
- */
+/** The OpenAPI description of the public operations, from the declarations that the service itself uses. */
 export const openApiDocument = (version: string) => ({
   openapi: '3.1.0',
   info: {

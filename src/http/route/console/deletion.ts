@@ -10,7 +10,6 @@ import { endSession } from './session.ts';
 
 const deletion = z.object({ name: text(200) });
 
-/** Deletion of an account by its owner. */
 export function deletionRoutes(parts: ConsoleParts, { owner }: Endpoints): Route[] {
   const { stores, improve } = parts;
   const deleteAccount = async (ctx: Context) => {
