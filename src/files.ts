@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { access, link, open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { messageOf } from './errors.ts';
 
 export const codeOf = (error: unknown): string | undefined =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
@@ -22,7 +21,8 @@ export const writeFault = (error: unknown): string | undefined =>
   (error instanceof Error && error.cause ? writeFault(error.cause) : undefined);
 
 /** Why a file could not be written, as the end of a sentence. */
-export const reasonToWrite = (error: unknown): string => writeFault(error) ?? messageOf(error);
+export const reasonToWrite = (error: unknown): string =>
+  writeFault(error) ?? (error instanceof Error ? error.message : String(error));
 
 export async function exists(file: string): Promise<boolean> {
   return access(file).then(

@@ -5,7 +5,6 @@ import { newKey } from '../accounts/keyFormat.ts';
 import { writeSecretFile } from '../accounts/secretFile.ts';
 import type { QuarterCredits } from '../billing/price.ts';
 import type { Stores } from '../billing/stores.ts';
-import { messageOf } from '../errors.ts';
 import { makeFolder } from '../folder.ts';
 import { StoreError } from '../store/error.ts';
 import { inTransaction } from './command.ts';
@@ -78,9 +77,10 @@ function writeKey(dataDir: string, file: string, key: string): void {
   try {
     writeSecretFile(file, key);
   } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
     throw new StoreError(
       'STORE_OPEN',
-      `The key of the local account cannot be kept in ${file}: ${messageOf(error)}. Make the data folder writable, or choose another one (CUTOUT_DATA_DIR).`,
+      `The key of the local account cannot be kept in ${file}: ${reason}. Make the data folder writable, or choose another one (CUTOUT_DATA_DIR).`,
       { cause: error },
     );
   }

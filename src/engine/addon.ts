@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { messageOf } from '../errors.ts';
 import { isTruncated } from './elf.ts';
 import { EngineError, expectedAbi, type NativeModule } from './types.ts';
 
@@ -31,7 +30,7 @@ const libraries: Partial<Record<NodeJS.Platform, string>> = {
 };
 
 const reason = (error: unknown): string => {
-  const text = messageOf(error);
+  const text = error instanceof Error ? error.message : String(error);
   return text.split('\n', 1)[0] ?? text;
 };
 

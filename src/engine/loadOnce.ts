@@ -1,4 +1,3 @@
-import { messageOf } from '../errors.ts';
 import { EngineError } from './types.ts';
 
 /** A load that all callers share until it is forgotten. After ENGINE_NOT_LOADED the next call tries again. */
@@ -31,7 +30,8 @@ export class LoadOnce {
 
   #start(): Promise<void> {
     const loading = this.#load().catch((cause: unknown) => {
-      throw new EngineError('ENGINE_NOT_LOADED', messageOf(cause), { cause });
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new EngineError('ENGINE_NOT_LOADED', reason, { cause });
     });
     loading.catch(() => {
       // Another load may have begun since this one was forgotten.

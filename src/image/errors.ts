@@ -1,4 +1,3 @@
-import { messageOf } from '../errors.ts';
 import { maxImageSide } from '../inputLimits.ts';
 import type { Dimensions, ProbeLimits } from './types.ts';
 
@@ -70,7 +69,7 @@ export const libvipsErrors: readonly (readonly [text: RegExp, code: ImageErrorCo
 /** The ImageError for an error of libvips; `failed_to_read_image` if no row of the table matches. */
 export function imageErrorFrom(error: unknown): ImageError | NoThreadError {
   if (error instanceof ImageError || error instanceof NoThreadError) return error;
-  const text = messageOf(error);
+  const text = error instanceof Error ? error.message : String(error);
   const [, code, detail] = libvipsErrors.find(([candidate]) => candidate.test(text)) ?? [];
   return code && detail
     ? new ImageError(code, detail, error)
