@@ -66,11 +66,6 @@ async function charge(
   return { value: { ...encoded, ...rest, max: plan.max, stages, ...settlement }, chargeHandle: reservation };
 }
 
-/** Refuses, before anything is reserved, a result whose size is known and which no file of the format can hold. */
-function assertFormatFits({ format, geometry, result }: Plan): void {
-  if (!geometry.crop) assertFits(format, result);
-}
-
 /**
  * Decodes the image and reserves its price, in this order: an image that cannot be decoded leaves nothing in the ledger. Decodes
  * once more where the reserved size is not the one that was admitted.
@@ -102,7 +97,9 @@ export function createMakeResult(parts: ResultParts) {
     const inputs = await probeInputs(request, loaded, parts, telemetry);
     const plans = makePlans(request, inputs, parts);
     const size = tierToReserve(request, inputs.image.probe);
-    assertFormatFits(plans[size === 'auto' ? 'preview' : size]);
+    const { format, geometry, result: planned } = plans[size === 'auto' ? 'preview' : size];
+    // A result whose size is known and which no file of the format can hold is refused before anything is reserved.
+    if (!geometry.crop) assertFits(format, planned);
     // 4. Admit. From here on everything that is acquired is settled or released, however this ends.
     const admitted = await admission.admit({
       accountId,

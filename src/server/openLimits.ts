@@ -30,10 +30,7 @@ const cacheBytes = ({ cutout, redis }: Pick<Config, 'cutout' | 'redis'>): number
   cutout.resultTtlSeconds > 0 && !redis.url ? cutout.cacheMegabytes * 1e6 : 0;
 
 /** The maximum number of bytes of images encoded for points and boxes. */
-export const embeddingBytes = ({
-  resultTtlSeconds,
-  cacheMegabytes,
-}: Pick<Config['cutout'], 'resultTtlSeconds' | 'cacheMegabytes'>): number =>
+export const embeddingBytes = ({ resultTtlSeconds, cacheMegabytes }: Config['cutout']): number =>
   resultTtlSeconds > 0 ? cacheMegabytes * 5e5 : 0;
 
 /** Bytes of a second network that is fetched later: u2net takes 64 MB in 8 bits and 180 MB in floats. */
@@ -90,10 +87,9 @@ export function sizeMemoryBudget(
       { ...facts, wantedMb: mb(roomForBody(largestBody)) },
       'memory: the largest bodies may be refused with 503',
     );
-  const maxWork = memory.maxWork;
-  if (maxWork < largestJobBytes(limits))
+  if (memory.maxWork < largestJobBytes(limits))
     logger.warn(
-      { ...facts, largestMegapixels: Math.floor(maxWork / largestJobBytes({ maxPixels: 1e6 })) },
+      { ...facts, largestMegapixels: Math.floor(memory.maxWork / largestJobBytes({ maxPixels: 1e6 })) },
       'memory: larger images may be refused with 400 resolution_too_high',
     );
 }
