@@ -41,9 +41,8 @@ const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value.trim() !== '' ? value.trim().slice(0, 200) : undefined;
 
 /**
- * One OpenID Connect provider: authorization code flow with PKCE (RFC 7636), state and nonce, ID token with
- * verified signature. Its metadata is read at the first sign-in, so that an outage of the provider affects
- * sign-ins only.
+ * One OpenID Connect provider: authorization code flow with PKCE (RFC 7636), state, nonce and a verified ID token.
+ * Its metadata is read at the first sign-in: an outage of the provider affects sign-ins only.
  */
 export class Provider {
   readonly options: ProviderOptions;

@@ -72,10 +72,9 @@ export async function openStores(options: StoresOptions): Promise<Stores> {
 }
 
 /**
- * Opens the stores for a server and sweeps them until `close`, on a timer that does not keep the process
- * alive: releases what dead servers left and what has expired. SQLite allows one server per folder
- * (STORE_IN_USE); on PostgreSQL any number, which know of each other by their leases. Rejects with
- * StoreError.
+ * Opens the stores for a server and sweeps them until `close`, on a timer that does not keep the process alive:
+ * releases what dead servers left and what has expired. SQLite allows one server per folder (STORE_IN_USE),
+ * PostgreSQL any number, which know of each other by leases. Rejects with StoreError.
  */
 export async function serveStores(options: ServeStoresOptions): Promise<ServedStores> {
   const { dataDir, databaseUrl, leaseMs = standardLeaseMs, onError } = options;

@@ -41,9 +41,8 @@ type WebhookOutcome =
 const clockToleranceMs = 300_000;
 
 /**
- * Credit packs bought through Stripe Checkout. Credits are posted when Stripe reports, signed, that the
- * payment was received, once per checkout session, however often and through whichever events Stripe reports
- * it.
+ * Credit packs bought through Stripe Checkout. Credits are posted once per checkout session, when Stripe reports,
+ * signed, that the payment was received, however often and through whichever events.
  */
 export class Purchases {
   readonly packs: readonly Pack[];

@@ -17,9 +17,8 @@ export interface StoresTransaction extends Transactional {
 
 export interface Transactional {
   /**
-   * Everything `work` does with what it is given is atomic, as `Sql.transaction` says; inside another
-   * transaction it is part of that one. If an audit event cannot be written, nothing happens:
-   * STORE_UNAVAILABLE.
+   * What `work` does with what it is given is atomic, as in `Sql.transaction`, or part of the transaction around it.
+   * If an audit event cannot be written, nothing happens: STORE_UNAVAILABLE.
    */
   transaction<T>(work: (stores: StoresTransaction) => Promise<T>): Promise<T>;
 }

@@ -18,9 +18,8 @@ const flushMs = 2000;
 const heapGrowth = '--heap-growing-percent=200';
 
 /**
- * `cutout serve`: runs until SIGTERM or SIGINT and resolves when everything is closed. Throws the errors of
- * the parts, whose messages are for the operator. Static imports here delay the loading of the network
- * (decision 0082).
+ * `cutout serve`: runs until SIGTERM or SIGINT, resolves when everything is closed, and throws its parts' errors for
+ * the operator. Static imports here delay the loading of the network (decision 0082).
  */
 export async function serve(config: Config, { pull, out }: { pull: boolean; out: Output }): Promise<void> {
   setFlagsFromString(heapGrowth);

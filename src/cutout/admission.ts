@@ -108,9 +108,8 @@ export class Admission {
   }
 
   /**
-   * Checks concurrent requests (429), rate (429) and credits (402), waits until what the plan needs is loaded, then for a
-   * slot (503; 400 where no memory would suffice). Writes nothing to the ledger. If it rejects, everything that was acquired
-   * is released.
+   * Checks concurrent requests (429), rate (429) and credits (402), waits until what the plan needs is loaded, then
+   * for a slot (503; 400 where no memory would suffice). Writes nothing to the ledger; holds nothing if it rejects.
    */
   async admit(call: AdmissionCall): Promise<Admitted> {
     const acquired: Acquired = {};

@@ -37,9 +37,8 @@ interface ResultContent extends ContentNames {
 }
 
 /**
- * Step 6: charges the finished work (billing/settlement.ts `settle`) and returns the cacheable result. Rejects
- * with 402 if the reservation is gone and cannot be paid again, or with the signal's reason; the caller then
- * releases the reservation.
+ * Step 6: charges the finished work (`settle` of billing/settlement.ts). Rejects with 402 if the reservation is gone
+ * and cannot be paid again, or with the signal's reason; the caller then releases it.
  */
 async function charge(
   reservation: Reservation,

@@ -11,9 +11,8 @@ export interface PermitParts {
 }
 
 /**
- * The permit of one request among the concurrent requests of its account. Whatever needs it first takes it: a download
- * (step 1), or else the admission of the work (step 4). The request holds it until `end` was called and everything that was
- * retained is released.
+ * The permit of one among the concurrent requests of an account. What needs it first takes it: a download (step 1) or
+ * the admission of the work (step 4). It is held until `end` was called and everything retained is released.
  */
 export class Permit {
   readonly #parts: PermitParts;

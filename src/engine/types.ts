@@ -111,10 +111,7 @@ export interface NetworkSpec {
   readonly gpuProgram?: boolean;
   /** Whether TensorRT may compute in float16; a file in float16 needs it. */
   readonly fp16?: boolean;
-  /**
-   * Folder of TensorRT's engines, valid for this network and GPUs like those of `NativeEngine.gpus` only; without, an engine is built
-   * at each load.
-   */
+  /** Folder of TensorRT's engines, for this network and GPUs like `NativeEngine.gpus`; without, each load builds one. */
   readonly engineCache?: string;
   /** Input size in pixels; the image is stretched to it. */
   readonly width: number;
@@ -287,9 +284,8 @@ export interface MattePlan extends Deadline {
   /** Also classifies the subject. Needs subject types with a head. */
   readonly subject?: boolean;
   /**
-   * Input size of the network instead of the spec's, of at most its area; only for a network with a free size
-   * (`sizeStep` of its record), ENGINE_MODEL for others. If this size leaves it in doubt, the network
-   * runs again at the spec's size.
+   * Input size instead of the spec's, of at most its area; only for a network with a free size (`sizeStep` of its
+   * record), else ENGINE_MODEL. If it leaves the network in doubt, it runs again at the spec's size.
    */
   readonly input?: { readonly width: number; readonly height: number };
   /**
@@ -308,8 +304,8 @@ export interface MattePlan extends Deadline {
    */
   readonly firstMask?: SubjectMask;
   /**
-   * Such an output of the same image, size and networks: where this mask shows the same part, no matting network
-   * runs. Borrowed like the mask.
+   * Such an output of this image, size and networks; where this mask shows the same part, none runs. Borrowed as
+   * well.
    */
   readonly cached?: NetworkOutput;
 }

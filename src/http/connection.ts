@@ -179,9 +179,8 @@ export class Connection {
   }
 
   /**
-   * node:http would parse the rest of what it has read, up to 64 KB at a time, and keep it until all requests
-   * before it are answered, so the connection is ended at once. The client gets an error if no answer has
-   * begun.
+   * node:http would parse what it has read, up to 64 KB, and keep it until all requests before are answered, so the
+   * connection is ended at once. The client gets an error if no answer has begun.
    */
   #refuseRequest(): void {
     const canAnswer = this.#discardInput();
@@ -198,9 +197,8 @@ export class Connection {
   }
 
   /**
-   * Answers what node:http cannot parse, and ends the connection. Complete requests before it are answered
-   * first; a request whose body is invalid gets this as its answer, unless it has another one already, and ends now: its
-   * body will never be complete.
+   * Answers what node:http cannot parse, after the complete requests before it, and ends the connection. A request
+   * with an invalid body gets this answer, unless it has one, and ends now: its body will never be complete.
    */
   refuse(error: AppError): void {
     if (this.#refused) return;
@@ -216,10 +214,9 @@ export class Connection {
   }
 
   /**
-   * No data was sent or received for a while. A client that stalled during its body gets an error; one that
-   * does not read its answer, or has sent no request, is disconnected. Clients that wait for a pending answer
-   * stay. After a pause of the event loop its timers run first, so what arrived meanwhile is read before this
-   * decides.
+   * Nothing was sent or received for a while. A client that stalled in its body gets an error; one that does not read
+   * its answer, or sent no request, is disconnected; one that waits for an answer stays. After a pause of the event
+   * loop timers run first, so what arrived meanwhile is read before this decides.
    */
   stalled(): void {
     const socket = this.#socket;

@@ -26,9 +26,8 @@ function next(): void {
 }
 
 /**
- * Schedules work that thousands of connections may cause at the same time, such as that after their end:
- * immediately, or in order over several turns of the event loop, so that other requests are answered in between.
- * `work` must not throw.
+ * Schedules work that thousands of connections may cause at once, such as that after their end: immediately, or in
+ * order over several turns, so that others are answered in between. `work` must not throw.
  */
 export function timeSlice(work: () => void): void {
   if (!scheduled) setImmediate(next);

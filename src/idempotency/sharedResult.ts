@@ -82,9 +82,8 @@ export class SharedResult<T> {
 }
 
 /**
- * The right to answer with a result, until `end`, which must be called once, when the outcome of the answer is known. If it
- * was not delivered, the next caller becomes the first. A result of which nothing was ever sent is void, and its charge is
- * released.
+ * The right to answer with a result, until `end`, to be called once, when the outcome is known. If nothing was
+ * delivered, the next caller becomes the first. A result of which nothing was ever sent is void, its charge released.
  */
 export class ResultHandle<T> {
   readonly #result: SharedResult<T>;

@@ -11,9 +11,8 @@ export function isPipe(fd: number): boolean {
 }
 
 /**
- * Writes lines to a pipe without ever blocking on its reader. What the system does not take at once is queued
- * up to a bound; further lines are dropped and counted. `caughtUp` receives their number once the queue is
- * empty again.
+ * Writes lines to a pipe without blocking on its reader. What the system does not take is queued up to a bound;
+ * further lines are dropped. `caughtUp` receives their number once the queue is empty.
  */
 export class BoundedOutput {
   readonly #pipe: Socket;

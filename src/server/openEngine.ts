@@ -263,9 +263,8 @@ async function loadNetworks(
 }
 
 /**
- * Finds (or with `pull` fetches) the network, starts the engine's threads, loads the network and warms it up.
- * Rejects with ModelError or EngineError, whose messages are for the operator, and soon after an abort with
- * the reason of `signal`.
+ * Finds (or with `pull` fetches) the network, starts the engine's threads, loads and warms it up. Rejects with
+ * ModelError or EngineError, for the operator, and soon after an abort with the reason of `signal`.
  */
 export async function openEngine(config: EngineConfig, start: StartOptions): Promise<OpenedEngine> {
   const { observer, signal } = start;

@@ -10,10 +10,7 @@ interface SecondNetworkOptions {
   readonly observer: Pick<Observer, 'notice'>;
 }
 
-/**
- * The network that looks at images which leave the first one in doubt. Where it is missing, a server starts without it and
- * fetches it once it is ready.
- */
+/** The network that looks at images in doubt. A server starts where it is missing, and fetches it once it is ready. */
 export class SecondNetworkLoader {
   readonly name: string;
   readonly #options: SecondNetworkOptions;

@@ -1,7 +1,4 @@
-/**
- * The schema of the database: all its steps, in the order in which they are applied. Times are Unix milliseconds, amounts
- * quarter credits.
- */
+/** All steps of the schema, in their order. Times are Unix milliseconds, amounts quarter credits. */
 
 /** What SQLite and PostgreSQL write differently in a schema. Text is compared bytewise in both. */
 export interface SchemaWords {

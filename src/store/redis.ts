@@ -79,9 +79,8 @@ const heartbeat = [
 ];
 
 /**
- * One connection that reconnects by itself. Every command ends within `timeoutMs` milliseconds: without an
- * answer (a dead machine, a hanging process) the connection is given up and a new one opened; TCP alone would
- * wait for a quarter of an hour.
+ * One connection that reconnects by itself. A command without an answer in `timeoutMs` milliseconds (a dead machine,
+ * a hanging process) ends, and a new connection is opened; TCP would wait a quarter of an hour.
  */
 class Link {
   readonly #options: RedisOptions;

@@ -81,9 +81,8 @@ class Connection implements SchemaSql {
 }
 
 /**
- * SQLite is synchronous. Calls wait for other transactions of this process, and then for the disk: a commit
- * is written to the write-ahead log, which is synced on libuv's pool while other work continues
- * (decision 0170).
+ * SQLite is synchronous. Calls wait for other transactions, and then for the disk: a commit goes to the write-ahead
+ * log, which libuv's pool syncs while other work continues (decision 0170).
  */
 class SqliteDatabase implements Database {
   readonly dialect = dialect;

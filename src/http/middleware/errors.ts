@@ -71,10 +71,9 @@ const lingerMs = 1000;
 const isUploading = ({ req }: Context): boolean => !req.complete && !req.destroyed;
 
 /**
- * Lingering close: sends the answer in `ctx` while the client is still sending. Closing at once would reset
- * the connection before the client reads the answer, and reading on would let it send without limit. So the
- * answer is sent completely, further input is discarded, and the connection is closed when the client is
- * done, or after a second.
+ * Lingering close: sends the answer in `ctx` while the client still sends. Closing at once would reset the connection
+ * before it is read, and reading on would have no end. So the answer is sent, further input is discarded, and the
+ * connection is closed when the client is done, or after a second.
  */
 function lingeringClose(ctx: Context): void {
   const { req, res } = ctx;

@@ -293,9 +293,8 @@ export const receiveBody =
 const maxRawBytes = 8 * 1024 * 1024;
 
 /**
- * Reads the bytes of a body as they were sent, for signature checks: any type, at most `maxBytes` bytes. The
- * sender is unknown yet, so bytes are counted as they arrive, and all such bodies together get little memory.
- * Throws 503 if there is none.
+ * Reads the bytes of a body as sent, for signature checks: any type, at most `maxBytes` bytes. The sender is unknown,
+ * so all such bodies together get little memory, counted as they arrive. Throws 503 if there is none.
  */
 export function receiveRawBody(memory: MemoryBudget) {
   let reading = 0;

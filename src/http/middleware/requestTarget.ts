@@ -14,9 +14,8 @@ function isReadable(ctx: Context): boolean {
 }
 
 /**
- * Refuses requests that node:http accepts and later middlewares cannot read: a target without a path, a
- * `Host` that is missing, repeated (RFC 9112 section 3.2) or longer than any name. Middlewares before it must not read
- * `ctx.path`.
+ * Refuses requests that node:http accepts and later middlewares cannot read: a target without a path, a `Host` that
+ * is missing, repeated (RFC 9112 section 3.2) or too long. Those before it must not read `ctx.path`.
  */
 export const checkTargetAndHost: Middleware = async (ctx, next) => {
   const { headers, httpVersion } = ctx.req;

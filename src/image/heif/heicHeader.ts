@@ -155,9 +155,8 @@ function readingBoxes<T>(heif: Uint8Array, reading: (file: Buffer) => T): T {
 }
 
 /**
- * Checks, as `readHeicHeader` does, everything that a decoder would read or allocate for the image that an AVIF shows:
- * grids whose tiles are larger than the image, or which name one of them again and again. Returns its code points. Throws
- * ImageError.
+ * Checks, as `readHeicHeader`, what a decoder would read or allocate for an AVIF: grids with tiles larger than the
+ * image, or one of them again and again. Returns its code points. Throws ImageError.
  */
 export function checkAvif(avif: Uint8Array, limits: Limits): CodePoints | undefined {
   return readingBoxes(avif, (file) => codedParts(readItems(file), 'av01', file, limits).codePoints);
