@@ -34,10 +34,7 @@ export interface Stores extends Transactional {
 export interface ServedStores extends Stores {
   /** Number of answers of earlier servers that this start released. */
   readonly recovered: number;
-  /**
-   * False while the database cannot be read and written: at once when it refuses a call, and within half a lease when
-   * nobody calls it or it does not answer.
-   */
+  /** False while the database refuses calls, and within half a lease where nobody calls it or it does not answer. */
   isReachable(): boolean;
 }
 

@@ -22,9 +22,7 @@ export interface Purchase {
   readonly event: string;
 }
 
-/**
- * 'unclaimed': paid after the account was deleted, and posted there, where nobody can use it. The payment should be refunded.
- */
+/** 'unclaimed': paid after the account was deleted and posted there, for nobody; it should be refunded. */
 export type BookedPurchase = 'posted' | 'duplicate' | 'unclaimed';
 
 /** Writes a purchase into ledger and audit log. Rejects with STORE_UNKNOWN_ACCOUNT. */

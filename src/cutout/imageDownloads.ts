@@ -32,19 +32,7 @@ interface DownloadCall {
 }
 
 /** Downloads of one request, and the memory of their bytes. */
-export interface ImageDownloads {
-  /** Throws `invalid_image_url` or `invalid_bg_image_url` for an address that is not fetched here. */
-  check(url: string, field: UrlField): void;
-  /**
-   * Checks and downloads an address. Rejects with an AppError or the signal's reason. The bytes are counted until `end` was
-   * called and everything that was retained is released.
-   */
-  fetch(url: string, field: UrlField, signal: AbortSignal): Promise<Uint8Array>;
-  /** The bytes are kept until the returned function is called, even if the request ends before. */
-  retain(): () => void;
-  /** The request is over, with `error` if it failed. Only the first call counts. Never rejects. */
-  end(error?: unknown): Promise<void>;
-}
+export type ImageDownloads = Pick<RequestDownloads, 'check' | 'fetch' | 'retain' | 'end'>;
 
 /** The downloads of one request; contacts nobody yet. */
 export type DownloadsFor = (call: DownloadCall) => ImageDownloads;
@@ -67,7 +55,7 @@ function publicDownloadError(error: unknown, field: UrlField, url: string): unkn
   });
 }
 
-class RequestDownloads implements ImageDownloads {
+class RequestDownloads {
   readonly #parts: DownloadParts;
   readonly #call: DownloadCall;
   /** The memory of the images, held by the request and by all who retain it. */
@@ -86,6 +74,7 @@ class RequestDownloads implements ImageDownloads {
     this.#call = call;
   }
 
+  /** Throws `invalid_image_url` or `invalid_bg_image_url` for an address that is not fetched here. */
   check(url: string, field: UrlField): URL {
     try {
       return this.#parts.downloader.check(url);
@@ -94,6 +83,10 @@ class RequestDownloads implements ImageDownloads {
     }
   }
 
+  /**
+   * Checks and downloads an address. Rejects with an AppError or the signal's reason. The bytes are counted until `end` was
+   * called and everything that was retained is released.
+   */
   async fetch(url: string, field: UrlField, signal: AbortSignal): Promise<Uint8Array> {
     const checked = this.check(url, field);
     if (!this.#checked) await this.#precheck();
@@ -108,12 +101,14 @@ class RequestDownloads implements ImageDownloads {
     }
   }
 
+  /** The bytes are kept until the returned function is called, even if the request ends before. */
   retain(): () => void {
     // Where the request has ended, its images were not counted any more.
     this.#reservation?.resize(this.#bytes);
     return this.#retained.retain();
   }
 
+  /** The request is over, with `error` if it failed. Only the first call counts. Never rejects. */
   async end(error?: unknown): Promise<void> {
     if (this.#ended) return;
     this.#ended = true;

@@ -72,9 +72,7 @@ async function checkPrompt(
 
 const guidanceBy = ({ box }: SubjectPrompt) => (box ? 'box' : 'points');
 
-/**
- * Reads the headers of what was sent, the first half of step 3; decodes nothing. Rejects with an AppError or an ImageError.
- */
+/** Reads the headers of what was sent, the first half of step 3. Rejects with an AppError or an ImageError. */
 export async function probeInputs(
   request: CutoutRequest,
   { image: bytes, background, mask, header, watch }: Loaded,

@@ -76,10 +76,7 @@ function rawResponse(error: AppError): string {
   return `${head.join('\r\n')}\r\n\r\n${body}`;
 }
 
-/**
- * The pending requests of one connection, in order, and what happens when the client ends its side or sends
- * an invalid request. One per socket.
- */
+/** The pending requests of one socket, in order, and what an invalid one or the end of the client's side leads to. */
 export class Connection {
   readonly #socket: Socket;
   readonly #running: RunningRequests;

@@ -131,9 +131,7 @@ export function readRouteFields(given: Iterable<GivenField>, fields: RouteFields
   return { text, ignored };
 }
 
-/**
- * Adds the fields of a request's query that its body does not have: some clients send the options of a POST there.
- */
+/** Adds the query's fields that the body does not have: some clients send the options of a POST there. */
 export function addQuery({ text, ignored }: ReadFields, query: string, fields: RouteFields): ReadFields {
   if (query === '') return { text, ignored };
   const inBody = new Set([...text.keys()].map((name) => fieldNamed(name, fields)?.field));

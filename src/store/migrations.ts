@@ -156,9 +156,7 @@ CREATE INDEX improve_image_at ON improve_image (at, id);
 `,
   },
 
-  /**
-   * Identities of account owners, one-time links to the console, and the audit log.
-   */
+  /** Identities of account owners, one-time links to the console, and the audit log. */
   {
     name: 'sign-in',
     sql: ({ appendOnly, numbered, integer, bytes, text, keyed, strict }) => `
@@ -198,9 +196,7 @@ ${appendOnly('audit', 'the audit log is append-only')}
 `,
   },
 
-  /**
-   * Several servers on one database, and charges by content, so that none is made twice.
-   */
+  /** Several servers on one database, and charges by content, so that none is made twice. */
   {
     name: 'nodes',
     sql: ({ integer, bytes, text, keyed, strict }) => `

@@ -244,10 +244,7 @@ export class Redis {
     this.values = new Link({ ...options, onChange: () => {} }, 10_000);
   }
 
-  /**
-   * Throws UserError if no Redis answers at the address, or if it is too old. `onWarning` receives a
-   * configuration that may lose data the nodes rely on.
-   */
+  /** Throws UserError if no Redis, or too old a one, answers. `onWarning` receives a setting that may lose data. */
   static async open(options: RedisOptions, onWarning: (message: string) => void): Promise<Redis> {
     const place = placeOf(options.url);
     const client = createClient({

@@ -47,10 +47,7 @@ const rate = (done: number, seconds: number) => (done / Math.max(seconds, 0.001)
 /** Runs of as many images print their progress where there is no terminal. */
 const linesFrom = 50;
 
-/**
- * Progress over `total` images: a bar on a terminal, elsewhere a line for each tenth of a large run. `step` is called after
- * each image that was done or failed.
- */
+/** Progress over `total` images: a bar on a terminal, else a line per tenth of a large run. `step`: one more is over. */
 export function runProgress(out: Output, total: number): { step(): void; stop(): void } {
   const started = performance.now();
   let steps = 0;
