@@ -218,7 +218,7 @@ interface ErrorParts {
   readonly reported?: boolean;
 }
 
-/** Default of Retry-After in seconds. */
+/** Seconds of Retry-After where whoever refuses gives none (`retrySeconds` in limits/retryAfter.ts). */
 const retryAfterSeconds = 2;
 
 /** An error with a public envelope. Created by `fail` and the functions below only. */
@@ -262,10 +262,10 @@ export const fail = (id: ErrorId, parts?: ErrorParts): AppError => new AppError(
 /** A single instance: thousands of clients may disconnect at the same moment, and each stack trace takes time. */
 export const clientClosed: AppError = fail('client_closed');
 
-/**
- * Truncates a caller's value to `length` characters and makes control characters visible, for use in
- * messages.
- */
+/** What was thrown, as text. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** A caller's value for a message: of at most `length` characters, with control characters made visible. */
 export function excerpt(value: string, length = 100): string {
   const characters = Array.from(value.slice(0, 2 * length + 2));
   const cut = characters.length > length ? `${characters.slice(0, length).join('')}…` : characters.join('');
@@ -273,50 +273,43 @@ export function excerpt(value: string, length = 100): string {
   return cut.replace(/[\u0000-\u001f\u007f]/g, '\ufffd');
 }
 
+/** 400 for what is no field of its own. */
+export const malformed = (detail: string): AppError => fail('malformed_request', { detail });
+
+/** 503 for work that could succeed at another time. */
+export const unavailable = (reason: Reason, detail: string, parts: ErrorParts = {}): AppError =>
+  fail('service_unavailable', { ...parts, reason, detail });
+
 /** `expected` is the field's grammar in words. */
 export const invalidOption = (id: InvalidOption, expected: string, received: string): AppError =>
   fail(id, { detail: `Expected ${expected}, received "${excerpt(received)}".` });
 
+type KnownError = readonly [ErrorId, ErrorParts];
+
+const busy = (reason: Reason, parts: ErrorParts = {}): KnownError => [
+  'service_unavailable',
+  { reason, ...parts },
+];
+/** Something that an operator has to look at. */
+const broken = (reason: Reason, parts: ErrorParts = {}) => busy(reason, { reported: true, ...parts });
+
 /** Maps codes of the native engine (src/engine/types.ts) and of the store to public errors. */
-const knownErrors: Readonly<Record<string, readonly [ErrorId, ErrorParts]>> = {
+const knownErrors: Readonly<Record<string, KnownError>> = {
   ENGINE_BAD_INPUT: ['failed_to_read_image', {}],
-  ENGINE_QUEUE_FULL: ['service_unavailable', { reason: 'queue' }],
+  ENGINE_QUEUE_FULL: busy('queue'),
   ENGINE_DEADLINE: ['timeout', {}],
   ENGINE_CANCELLED: ['client_closed', {}],
-  ENGINE_OUT_OF_MEMORY: ['service_unavailable', { reason: 'memory', reported: true }],
-  ENGINE_DEVICE_MEMORY: ['service_unavailable', { reason: 'memory', reported: true }],
-  ENGINE_DEVICE: [
-    'service_unavailable',
-    {
-      reason: 'device',
-      reported: true,
-      detail: 'The GPUs of the service do not answer. Try again later.',
-    },
-  ],
-  IMAGE_NO_THREAD: [
-    'service_unavailable',
-    {
-      reason: 'threads',
-      reported: true,
-      detail: 'The service could not start a thread for this image. Try again.',
-    },
-  ],
-  ENGINE_NOT_LOADED: [
-    'service_unavailable',
-    {
-      reason: 'network',
-      reported: true,
-      detail: 'A network of the service cannot be loaded. Try again later.',
-    },
-  ],
-  ENGINE_CLOSED: [
-    'service_unavailable',
-    { reason: 'stopping', detail: 'The service is shutting down. Try again.' },
-  ],
-  STORE_UNAVAILABLE: [
-    'service_unavailable',
-    { reason: 'store', detail: 'A store of the service cannot be reached. Try again.' },
-  ],
+  ENGINE_OUT_OF_MEMORY: broken('memory'),
+  ENGINE_DEVICE_MEMORY: broken('memory'),
+  ENGINE_DEVICE: broken('device', { detail: 'The GPUs of the service do not answer. Try again later.' }),
+  IMAGE_NO_THREAD: broken('threads', {
+    detail: 'The service could not start a thread for this image. Try again.',
+  }),
+  ENGINE_NOT_LOADED: broken('network', {
+    detail: 'A network of the service cannot be loaded. Try again later.',
+  }),
+  ENGINE_CLOSED: busy('stopping', { detail: 'The service is shutting down. Try again.' }),
+  STORE_UNAVAILABLE: busy('store', { detail: 'A store of the service cannot be reached. Try again.' }),
 };
 
 /** Converts anything thrown to an error that can be answered; an AppError is returned as it is. */

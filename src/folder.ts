@@ -1,14 +1,11 @@
 import { accessSync, constants, mkdirSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
-import { UserError } from './errors.ts';
+import { messageOf, UserError } from './errors.ts';
 
 const isFolder = (place: string): boolean =>
   statSync(place, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
-/**
- * One folder at a time: Node.js's recursive mkdir never returns where a parent exists and refuses new entries with
- * ENOENT, as /proc does.
- */
+/** One by one: the recursive mkdir never returns where a parent refuses new entries with ENOENT, as /proc does. */
 function make(place: string, mode: number): void {
   if (isFolder(place)) return;
   const parent = path.dirname(place);
@@ -35,10 +32,7 @@ function reachable(place: string): { readonly place: string; readonly stats: Sta
 
 const refusals: ReadonlySet<unknown> = new Set(['EACCES', 'EPERM', 'EROFS']);
 
-/**
- * Says, in one sentence or two, whose the file or folder is that this process may not read or write, and what to do. Returns
- * undefined for other errors.
- */
+/** Whose the file or folder is that this process may not read or write, and what to do; undefined for other errors. */
 export function accessSentence(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { code, path: place, syscall } = error as NodeJS.ErrnoException;
@@ -72,7 +66,7 @@ export function makeFolder(what: string, folder: string, mode = 0o777): void {
   try {
     make(path.resolve(folder), mode);
   } catch (error) {
-    const reason = accessSentence(error) ?? `${error instanceof Error ? error.message : String(error)}.`;
+    const reason = accessSentence(error) ?? `${messageOf(error)}.`;
     throw new UserError(`The ${what} ${folder} cannot be created: ${reason}`, { cause: error });
   }
 }

@@ -225,9 +225,8 @@ export class Accounts {
   }
 
   /**
-   * The account of a key; undefined if it is unknown or revoked, or its account deleted. A revocation by
-   * another process or node is effective at once: the database is asked each time, except SQLite while
-   * nothing was written to it.
+   * The account of a key; undefined if it is unknown or revoked, or its account deleted. A revocation elsewhere is
+   * effective at once: the database is asked each time, but SQLite only after a write.
    */
   async owner(key: string): Promise<Account | undefined> {
     return (await this.#match(hashKey(key)))?.account;

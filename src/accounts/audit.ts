@@ -16,10 +16,7 @@ type AuditAction =
 
 export interface AuditEvent {
   readonly action: AuditAction;
-  /**
-   * Account of the actor. Null: with an address, an operator with the admin token; without one, an operator
-   * at the machine or the service itself.
-   */
+  /** Null: with an address, an operator with the admin token; else one at the machine, or the service itself. */
   readonly actor?: string | null | undefined;
   /** Account or key that was changed. */
   readonly subject?: string | undefined;

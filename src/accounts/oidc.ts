@@ -1,5 +1,5 @@
 import * as openid from 'openid-client';
-import { type OperatorRules, type Vouched, vouchedBy } from './operators.ts';
+import { type OperatorRules, vouchedBy } from './operators.ts';
 import { type Person, ProviderDown, SignInRefused } from './signIns.ts';
 
 export interface ProviderOptions extends OperatorRules {
@@ -21,12 +21,6 @@ export interface Attempt {
   readonly verifier: string;
 }
 
-interface SignedIn {
-  readonly person: Person;
-  readonly vouched: Vouched;
-  readonly idToken: string;
-}
-
 /** Seconds that the clocks of provider and server may differ. */
 const toleranceSeconds = 60;
 const timeoutSeconds = 8;
@@ -38,23 +32,17 @@ const isLoopback = ({ hostname }: URL) => ['localhost', '127.0.0.1', '[::1]'].in
 /** Whether the provider could not be reached, as opposed to an error that it returned. */
 function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  const code = (error as Error & { code?: unknown }).code;
-  return (
-    error instanceof TypeError ||
-    error.name === 'TimeoutError' ||
-    code === 'OAUTH_TIMEOUT' ||
-    code === 'OAUTH_RESPONSE_IS_NOT_CONFORM' ||
-    code === 'OAUTH_RESPONSE_IS_NOT_JSON'
-  );
+  const { code } = error as Error & { code?: string };
+  const isOff = /^OAUTH_(TIMEOUT|RESPONSE_IS_NOT_(CONFORM|JSON))$/.test(code ?? '');
+  return isOff || error instanceof TypeError || error.name === 'TimeoutError';
 }
 
 const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value.trim() !== '' ? value.trim().slice(0, 200) : undefined;
 
 /**
- * One OpenID Connect provider: authorization code flow with PKCE (RFC 7636), state and nonce, ID token with
- * verified signature. Its metadata is read at the first sign-in, so that an outage of the provider affects
- * sign-ins only.
+ * One OpenID Connect provider: authorization code flow with PKCE (RFC 7636), state, nonce and a verified ID token.
+ * Its metadata is read at the first sign-in: an outage of the provider affects sign-ins only.
  */
 export class Provider {
   readonly options: ProviderOptions;
@@ -84,7 +72,7 @@ export class Provider {
   }
 
   /** Completes the sign-in that returned with `query`. Throws ProviderDown and SignInRefused. */
-  async finish(query: URLSearchParams, { state, nonce, verifier }: Attempt): Promise<SignedIn> {
+  async finish(query: URLSearchParams, { state, nonce, verifier }: Attempt) {
     const configuration = await this.#discover();
     const current = new URL(this.options.redirectUrl);
     current.search = query.toString();
@@ -110,7 +98,7 @@ export class Provider {
           subject: identity.sub,
           name: textOf(claims['name']) ?? textOf(claims['preferred_username']) ?? email ?? identity.sub,
           email: email ?? null,
-        },
+        } satisfies Person,
         vouched: vouchedBy(this.options, claims),
         idToken: tokens.id_token,
       };

@@ -35,14 +35,10 @@ const touchMs = 60_000;
 /** The store holds only a hash of the cookie's value: reading the store does not allow opening a session. */
 const keyOf = (token: string) => createHash('sha256').update(token).digest('base64url');
 
-/**
- * The age of such a session is unknown. Both times are checked: it may have been opened by a wrong clock and
- * seen by a right one.
- */
+/** Its age is unknown. Both times count: a wrong clock may have opened it, and a right one seen it. */
 const isAhead = ({ createdAt, lastSeenAt }: Session, now: number) =>
   Math.max(createdAt, lastSeenAt) > now + aheadMs;
 
-/** Sign-in sessions, in any keyv store. */
 export class Sessions {
   readonly #store: Keyv<Session>;
   readonly #rules: SessionRules;

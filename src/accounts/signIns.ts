@@ -18,10 +18,7 @@ export interface Person {
 /** Minutes for which a one-time link is valid. */
 export const linkMinutes = 60;
 const linkMs = linkMinutes * 60_000;
-/**
- * A link that expires later than this many milliseconds from now was made by a clock that has been set back
- * since.
- */
+/** A link that expires later than this many milliseconds from now is of a clock that was set back. */
 const longestMs = linkMs + 60_000;
 
 const hashOf = (token: string) => createHash('sha256').update(token).digest();
@@ -31,10 +28,7 @@ export class SignIns {
   readonly #sql: Sql;
   readonly #now: Now | undefined;
 
-  /**
-   * `now` replaces the clocks of machine and database. Links use the database's clock, which all servers
-   * share.
-   */
+  /** `now` replaces the clocks of machine and database; links use the latter, which all servers share. */
   constructor(sql: Sql, now?: Now) {
     this.#sql = sql;
     this.#now = now;
@@ -79,10 +73,7 @@ export class SignIns {
     });
   }
 
-  /**
-   * Creates a token that opens the account's console once, within the hour. Only its hash is stored. Throws
-   * STORE_UNKNOWN_ACCOUNT, also for a deleted account.
-   */
+  /** A token that opens the console once, within the hour; only its hash is stored. Throws STORE_UNKNOWN_ACCOUNT. */
   async createLink(accountId: string): Promise<string> {
     const token = randomText(32);
     await this.#sql.transaction(async (sql) => {

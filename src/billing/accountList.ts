@@ -5,7 +5,6 @@ import { cursorValues, type TimedPage } from '../store/page.ts';
 import { usedInMonth } from './freePreviewUse.ts';
 import type { Balance } from './types.ts';
 
-/** An account with its balance. */
 export type AccountBalance = Account & Balance;
 
 export interface AccountQuery extends Partial<TimedPage> {

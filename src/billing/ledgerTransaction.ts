@@ -47,10 +47,7 @@ export class LedgerTransaction {
     return this.#balance;
   }
 
-  /**
-   * Adds an entry and returns its number. The only place where a balance changes; the caller has checked that
-   * it suffices.
-   */
+  /** Adds an entry and returns its number. Only here a balance changes; the caller checked that it suffices. */
   async append(entry: NewEntry): Promise<number> {
     const { sql, accountId, at } = this;
     const moved = await sql.get<{ balance: QuarterCredits }>(

@@ -33,10 +33,7 @@ export class Postings {
     this.now = now;
   }
 
-  /**
-   * Rejects with STORE_UNKNOWN_ACCOUNT, and with STORE_REFERENCE_REUSED for a known reference with another
-   * amount.
-   */
+  /** Rejects with STORE_UNKNOWN_ACCOUNT, or STORE_REFERENCE_REUSED for a known reference of another amount. */
   async post(accountId: string, request: PostRequest): Promise<PostOutcome> {
     const { kind, amount, reference = null, note = null } = request;
     if (kind === 'adjust' ? amount === 0 : amount <= 0) throw new RangeError(`Not a ${kind}: ${amount}.`);
@@ -54,15 +51,7 @@ export class Postings {
     });
   }
 
-  /** Whether the external event was already counted for the account. */
-  async hasReference(accountId: string, kind: PostRequest['kind'], reference: string): Promise<boolean> {
-    return (await byReference(this.#sql, accountId, kind, reference)) !== undefined;
-  }
-
-  /**
-   * `hasReference`, for the account or one that its owner deleted before: what is given per person is given
-   * once.
-   */
+  /** Whether this grant was counted for the account or one that its owner deleted: it is given once per person. */
   async wasGiven(accountId: string, reference: string): Promise<boolean> {
     const found = await this.#sql.get(
       `SELECT 1 AS given FROM entry WHERE ${ofOwner} AND kind = 'grant' AND reference = @reference`,

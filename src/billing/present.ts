@@ -51,10 +51,7 @@ export const usageRow = (row: UsageRow): Row => ({
   to_review: row.toReview,
 });
 
-/**
- * Rows as CSV (RFC 4180). A cell that a spreadsheet would evaluate as a formula is prefixed with an
- * apostrophe: names and notes are user input.
- */
+/** Rows as CSV (RFC 4180). An apostrophe precedes what a spreadsheet would evaluate: names are user input. */
 export function csv(rows: readonly (readonly string[])[]): string {
   const cell = (text: string) => {
     const safe = /^[=+@\t\r]/.test(text) || /^-(?!\d+(\.\d+)?$)/.test(text) ? `'${text}` : text;

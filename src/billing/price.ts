@@ -1,5 +1,3 @@
-import { type FreePreviews, standardFreePreviews } from './freePreviews.ts';
-
 declare const quarterCredits: unique symbol;
 
 /** An integer number of quarter credits: 4 are 1 credit. */
@@ -53,14 +51,15 @@ export const priceOfZero = 'price 0';
 
 export interface BillingOptions {
   readonly prices: PriceList;
-  readonly freePreviews: FreePreviews;
+  /** Previews of an account that are free, in a UTC calendar month (0: none) and on a UTC day within it (0: no daily limit). */
+  readonly freePreviews: { readonly perMonth: number; readonly perDay: number };
   /** Lifetime of a reservation. Longer than any request may take. */
   readonly reservationSeconds: number;
 }
 
-/** The prices of the contract (section 8), which are the defaults of the settings. */
+/** The prices and free previews of the contract (section 8), which are the defaults of the settings. */
 export const standardBilling: BillingOptions = {
   prices: { preview: credits(0.25), full: credits(1) },
-  freePreviews: standardFreePreviews,
+  freePreviews: { perMonth: 50, perDay: 10 },
   reservationSeconds: 900,
 };

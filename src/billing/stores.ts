@@ -34,10 +34,7 @@ export interface Stores extends Transactional {
 export interface ServedStores extends Stores {
   /** Number of answers of earlier servers that this start released. */
   readonly recovered: number;
-  /**
-   * False while the database cannot be read and written: at once when it refuses a call, and within half a lease when
-   * nobody calls it or it does not answer.
-   */
+  /** False while the database refuses calls, and within half a lease where nobody calls it or it does not answer. */
   isReachable(): boolean;
 }
 
@@ -72,10 +69,9 @@ export async function openStores(options: StoresOptions): Promise<Stores> {
 }
 
 /**
- * Opens the stores for a server and sweeps them until `close`, on a timer that does not keep the process
- * alive: releases what dead servers left and what has expired. SQLite allows one server per folder
- * (STORE_IN_USE); on PostgreSQL any number, which know of each other by their leases. Rejects with
- * StoreError.
+ * Opens the stores for a server and sweeps them until `close`, on a timer that does not keep the process alive:
+ * releases what dead servers left and what has expired. SQLite allows one server per folder (STORE_IN_USE),
+ * PostgreSQL any number, which know of each other by leases. Rejects with StoreError.
  */
 export async function serveStores(options: ServeStoresOptions): Promise<ServedStores> {
   const { dataDir, databaseUrl, leaseMs = standardLeaseMs, onError } = options;

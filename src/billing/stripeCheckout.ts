@@ -22,9 +22,7 @@ export interface Purchase {
   readonly event: string;
 }
 
-/**
- * 'unclaimed': paid after the account was deleted, and posted there, where nobody can use it. The payment should be refunded.
- */
+/** 'unclaimed': paid after the account was deleted and posted there, for nobody; it should be refunded. */
 export type BookedPurchase = 'posted' | 'duplicate' | 'unclaimed';
 
 /** Writes a purchase into ledger and audit log. Rejects with STORE_UNKNOWN_ACCOUNT. */
@@ -41,9 +39,8 @@ type WebhookOutcome =
 const clockToleranceMs = 300_000;
 
 /**
- * Credit packs bought through Stripe Checkout. Credits are posted when Stripe reports, signed, that the
- * payment was received, once per checkout session, however often and through whichever events Stripe reports
- * it.
+ * Credit packs bought through Stripe Checkout. Credits are posted once per checkout session, when Stripe reports,
+ * signed, that the payment was received, however often and through whichever events.
  */
 export class Purchases {
   readonly packs: readonly Pack[];
@@ -84,10 +81,7 @@ export class Purchases {
     return session.url;
   }
 
-  /**
-   * `body`: the bytes as received. Rejects if a payment cannot be booked, so that Stripe repeats the event
-   * and the operator is notified.
-   */
+  /** `body`: the bytes as received. Rejects if a payment cannot be booked, so that Stripe repeats the event. */
   async receive(body: Buffer, signature: string): Promise<WebhookOutcome> {
     const event = this.#verify(body, signature);
     if (!event) return { outcome: 'refused' };

@@ -1,5 +1,6 @@
 import { Accounts } from '../accounts/accounts.ts';
 import { AuditLog } from '../accounts/audit.ts';
+import { messageOf } from '../errors.ts';
 import type { Now } from '../store/clock.ts';
 import type { Database, Sql } from '../store/database.ts';
 import { StoreError } from '../store/error.ts';
@@ -16,9 +17,8 @@ export interface StoresTransaction extends Transactional {
 
 export interface Transactional {
   /**
-   * Everything `work` does with what it is given is atomic, as `Sql.transaction` says; inside another
-   * transaction it is part of that one. If an audit event cannot be written, nothing happens:
-   * STORE_UNAVAILABLE.
+   * What `work` does with what it is given is atomic, as in `Sql.transaction`, or part of the transaction around it.
+   * If an audit event cannot be written, nothing happens: STORE_UNAVAILABLE.
    */
   transaction<T>(work: (stores: StoresTransaction) => Promise<T>): Promise<T>;
 }
@@ -50,13 +50,7 @@ export async function transaction<T>(
     });
   } catch (error) {
     if (unrecorded === undefined || error !== unrecorded) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new StoreError(
-      'STORE_UNAVAILABLE',
-      `Nothing was done: the audit log cannot be written: ${reason}.`,
-      {
-        cause: error,
-      },
-    );
+    const message = `Nothing was done: the audit log cannot be written: ${messageOf(error)}.`;
+    throw new StoreError('STORE_UNAVAILABLE', message, { cause: error });
   }
 }

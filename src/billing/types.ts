@@ -40,9 +40,7 @@ export interface Reservation extends ChargeHandle {
 
 /** What the use case needs of the ledger. Rejects with STORE_UNAVAILABLE if the database fails. */
 export interface Reservations {
-  /**
-   * The size that `reserve` would reserve, or its rejection; writes nothing: another request may use the credits before it.
-   */
+  /** The size that `reserve` would reserve, or its rejection; writes nothing, so that others may use the credits. */
   quote(accountId: string, request: Omit<ReserveRequest, 'requestId'>): Promise<Tier>;
   /** Rejects with `insufficient_credits`. */
   reserve(accountId: string, request: ReserveRequest): Promise<Reservation>;

@@ -16,20 +16,25 @@ interface AccountsCommandDependencies {
   readonly out: { write(text: string): unknown };
 }
 
-/** What the commands share. */
-interface Access {
-  readonly out: AccountsCommandDependencies['out'];
-  /** Opens the stores for some work, and closes them when it ends. */
-  using<T>(work: (stores: Stores) => T | Promise<T>): Promise<T>;
-}
+/** What the commands share: `using` opens the stores for some work; `ofAccount` also finds the account that is named. */
+const accessTo = ({ open, out }: AccountsCommandDependencies) => {
+  const usingStores = (work: (stores: Stores) => Promise<void>) => using(open(), work);
+  return {
+    out,
+    using: usingStores,
+    ofAccount: (idOrName: string, work: (id: string, stores: Stores) => Promise<void>) =>
+      usingStores(async (stores) => work((await stores.accounts.resolve(idOrName)).id, stores)),
+  };
+};
+
+type Access = ReturnType<typeof accessTo>;
 
 /** An operator at the machine. */
 const by = (stores: Stores): CommandContext => ({ stores, actor: { id: null } });
 
 /** Books credits and says what the balance is then. */
-const post = ({ out, using }: Access, idOrName: string, request: PostRequest): Promise<void> =>
-  using(async (stores) => {
-    const { id } = await stores.accounts.resolve(idOrName);
+const post = ({ out, ofAccount }: Access, idOrName: string, request: PostRequest): Promise<void> =>
+  ofAccount(idOrName, async (id, stores) => {
     const { outcome, balance } = await postCredits(by(stores), id, request);
     const rest = `the balance of ${id} is ${formatCredits(balance)}`;
     if (outcome === 'insufficient') throw new StoreError('STORE_BALANCE', `Not enough credits: ${rest}.`);
@@ -57,8 +62,7 @@ function accountsCommand(access: Access): Command {
     .action(({ format }: { format: ListFormat }) =>
       access.using(async (stores) => {
         const newestFirst = await stores.ledger.listBalances();
-        const rows = newestFirst.toReversed().map(accountRow);
-        access.out.write(render(rows, format));
+        access.out.write(render(newestFirst.toReversed().map(accountRow), format));
       }),
     );
   accounts
@@ -85,9 +89,8 @@ function keysCommand(access: Access): Command {
     .argument('<account>')
     .addOption(formatOption())
     .action((account: string, { format }: { format: ListFormat }) =>
-      access.using(async (stores) => {
-        const { id } = await stores.accounts.resolve(account);
-        access.out.write(render((await stores.accounts.keys(id)).map(keyRow), format));
+      access.ofAccount(account, async (id, { accounts }) => {
+        access.out.write(render((await accounts.keys(id)).map(keyRow), format));
       }),
     );
   keys
@@ -96,9 +99,8 @@ function keysCommand(access: Access): Command {
     .argument('<account>')
     .option('--label <text>', 'what it is for', '')
     .action((account: string, { label }: { label: string }) =>
-      access.using(async (stores) => {
-        const owner = await stores.accounts.resolve(account);
-        const { id, key } = await createKey(by(stores), owner.id, label);
+      access.ofAccount(account, async (owner, stores) => {
+        const { id, key } = await createKey(by(stores), owner, label);
         access.out.write(`id  ${id}\nkey ${key}\n`);
       }),
     );
@@ -151,8 +153,7 @@ function refundCommand(access: Access): Command {
     .argument('<reservation>', 'id of the reserve entry in the statement', wholeArgument)
     .option('--note <text>', 'why')
     .action((account: string, reservation: number, { note }: { note?: string }) =>
-      access.using(async (stores) => {
-        const { id } = await stores.accounts.resolve(account);
+      access.ofAccount(account, async (id, stores) => {
         const done = await refundCharge(by(stores), { accountId: id, reservation, note });
         const balance = formatCredits((await stores.ledger.balance(id)).credits);
         access.out.write(`${done ? 'Done' : 'Already refunded'}: the balance of ${id} is ${balance}.\n`);
@@ -166,10 +167,8 @@ function statementCommand(access: Access): Command {
     .argument('<account>')
     .addOption(formatOption())
     .action((account: string, options: Span & { format: ListFormat }) =>
-      access.using(async (stores) => {
-        const { id } = await stores.accounts.resolve(account);
-        const entries = await stores.ledger.statement(id, options);
-        access.out.write(render(entries.map(entryRow), options.format));
+      access.ofAccount(account, async (id, { ledger }) => {
+        access.out.write(render((await ledger.statement(id, options)).map(entryRow), options.format));
       }),
     );
 }
@@ -210,7 +209,6 @@ function usageCommand(access: Access): Command {
  * id, or by its name if that is unique. Actions reject with StoreError, one sentence for the operator.
  */
 export function accountsCommands(dependencies: AccountsCommandDependencies): Command[] {
-  const { open, out } = dependencies;
-  const access: Access = { out, using: (work) => using(open(), work) };
+  const access = accessTo(dependencies);
   return [accountsCommand, keysCommand, creditsCommand, usageCommand].map((command) => command(access));
 }

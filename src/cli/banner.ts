@@ -6,7 +6,7 @@ import { ensureLocalAccount, type LocalAccount } from '../commands/ensureLocalAc
 import type { Config } from '../config/readConfig.ts';
 import { describeThreads } from '../engine/threads.ts';
 import { allSubjectTypes } from '../engine/types.ts';
-import type { HttpServer } from '../http/server.ts';
+import { urlHere } from '../http/server.ts';
 import { operatorsText } from '../models/precision.ts';
 import { version } from '../server/installation.ts';
 import type { OpenedEngine } from '../server/openEngine.ts';
@@ -21,13 +21,6 @@ const given = `${formatCredits(firstGrant)} credits`;
 export const openLocalAccount = ({ accounts, store }: Config, { stores }: Server): Promise<LocalAccount> =>
   ensureLocalAccount({ stores, dataDir: store.dataDir, givenKey: accounts.apiKey, grant: firstGrant });
 
-/** Address for people; one that means "all interfaces" is written as this machine's. */
-function addressOf(host: string, { address }: HttpServer): string {
-  const everywhere = address.address === '0.0.0.0' || address.address === '::';
-  const name = everywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
-  return `http://${name}:${address.port}`;
-}
-
 /** The message printed when a server is ready: its address, what it runs and how to sign in. */
 export async function banner(
   config: Config,
@@ -35,7 +28,7 @@ export async function banner(
   { opened, local, out }: { opened: OpenedEngine; local: LocalAccount; out: Output },
 ): Promise<string> {
   const { dataDir } = config.store;
-  const url = config.http.publicUrl ?? addressOf(config.http.host, http);
+  const url = config.http.publicUrl ?? urlHere(config.http.host, http.address.port);
   const loopback = ['127.0.0.1', '::1'].includes(http.address.address);
   const { info, network, second, threads, precision, subjectTypes } = opened;
   const ms = Math.round(info.loadMs + info.warmUpMs);

@@ -195,7 +195,7 @@ export async function addCommands(program: Command, config: Config, shared: Shar
       return runtimeCommand({ runtimesDir: config.engine.runtimesDir, out: stdout });
     }),
     ...accountsCommands({ open, out: stdout }),
-    ...storeCommands({ options: config.store, out: stdout }),
+    ...storeCommands(config.store, stdout),
     consoleCommand(config, open),
     improveCommand({ open: openImages, out: stdout }),
     configCommand(config),

@@ -63,10 +63,7 @@ interface AddStreams {
 
 const sizeText = ({ width, height }: Size) => `${width}x${height}`;
 
-/**
- * What was given, else a guess that is certain or accepted. Throws ModelError `MODEL_UNDECIDED`, which says what the
- * guess is and how another value is given.
- */
+/** What was given, else a certain or accepted guess. Throws MODEL_UNDECIDED, which says how to give another value. */
 function decide<T>(
   given: T | undefined,
   { value, sure, because }: Guess<T>,

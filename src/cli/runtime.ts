@@ -15,9 +15,8 @@ interface RuntimeCommandDependencies {
 }
 
 /**
- * Installs the wheels by one call of pip, whose settings (index, proxy, certificates), progress and messages are the
- * operator's own. They become the runtime when all are there. Nothing in the wheels is executed. Resolves with the runtime's folder;
- * rejects with UserError.
+ * Installs the wheels by one call of pip, with the operator's settings (index, proxy, certificates). They become the
+ * runtime when all are there; nothing in them is executed. Resolves with its folder; rejects with UserError.
  */
 async function install(
   name: RuntimeName,

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { setFlagsFromString } from 'node:v8';
 import type { Config } from '../config/readConfig.ts';
-import { createHealth } from '../ops/health.ts';
+import { Health } from '../ops/health.ts';
 import { openLog } from '../ops/log.ts';
 import { openServer } from '../server/openServer.ts';
 import type { Server } from '../server/serverTypes.ts';
@@ -18,15 +18,14 @@ const flushMs = 2000;
 const heapGrowth = '--heap-growing-percent=200';
 
 /**
- * `cutout serve`: runs until SIGTERM or SIGINT and resolves when everything is closed. Throws the errors of
- * the parts, whose messages are for the operator. Static imports here delay the loading of the network
- * (decision 0082).
+ * `cutout serve`: runs until SIGTERM or SIGINT, resolves when everything is closed, and throws its parts' errors for
+ * the operator. Static imports here delay the loading of the network (decision 0082).
  */
 export async function serve(config: Config, { pull, out }: { pull: boolean; out: Output }): Promise<void> {
   setFlagsFromString(heapGrowth);
   const log = openLog(config.observe.logLevel);
   const { logger } = log;
-  const health = createHealth();
+  const health = new Health();
   const { signal, stuck } = shutdownSignal(config.http, health, logger);
   const observer = progressOn(out, config.engine.model);
   let server: Server | undefined;

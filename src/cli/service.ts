@@ -9,10 +9,7 @@ export interface Service {
   readonly variable: string;
 }
 
-/**
- * The service that an option names: by the address before `/v1.0`, or by the whole one of its `removebg` (`v1.0/cutout`).
- * Throws UserError.
- */
+/** The service of an address before `/v1.0`, or of its `removebg` (`v1.0/cutout`). Throws UserError. */
 export function serviceAt(
   option: string,
   address: string,

@@ -22,12 +22,6 @@ const exitMs = 1000;
 /** Milliseconds that requests may take to finish, of a grace period of so many seconds. */
 export const requestsMs = (stopTimeout: number): number => Math.max(0, 1000 * stopTimeout - closeMs);
 
-interface Shutdown {
-  readonly signal: AbortSignal;
-  /** Stops as SIGTERM does, with an exit status of its own. */
-  readonly stuck: () => void;
-}
-
 /** Ends the process after `ms` milliseconds, whatever a library does with its threads. */
 async function exitAfter(ms: number, code = Number(process.exitCode ?? 0)): Promise<void> {
   const { loadAddon } = await import('../engine/addon.ts');
@@ -36,13 +30,13 @@ async function exitAfter(ms: number, code = Number(process.exitCode ?? 0)): Prom
 
 /**
  * What SIGTERM and SIGINT do to a server: it drains, which `health` says, and then `signal` aborts; the second one ends the
- * process at once.
+ * process at once. `stuck` stops it as SIGTERM does, with an exit status of its own.
  */
 export function shutdownSignal(
   { drainSeconds, stopTimeout }: Config['http'],
   health: Health,
   logger: Logger,
-): Shutdown {
+) {
   const stopping = new AbortController();
   let begun = false;
   const stop = (reason: object, drain: number) => {

@@ -4,6 +4,7 @@ import path from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { Command } from 'commander';
 import { formatCredits, quarters } from '../billing/price.ts';
+import { messageOf } from '../errors.ts';
 import type { Lock } from '../lock.ts';
 import { copyDatabase, type Sums } from '../store/copy.ts';
 import type { Database } from '../store/database.ts';
@@ -12,11 +13,6 @@ import { migrate } from '../store/migrate.ts';
 import { openDatabase, openStore, type StoreOptions } from '../store/open.ts';
 import { lockFolder, openSqlite } from '../store/sqlite.ts';
 import { using } from './listing.ts';
-
-interface StoreCommandDependencies {
-  readonly options: StoreOptions;
-  readonly out: { write(text: string): unknown };
-}
 
 const describe = ({ accounts, entries, balance }: Sums) =>
   `${accounts} accounts, ${entries} entries, ${formatCredits(quarters(balance))} credits`;
@@ -33,7 +29,7 @@ async function backup(file: string, options: StoreOptions): Promise<Sums> {
   clean();
   try {
     const sums = await using(openStore(options), (database) =>
-      using(Promise.resolve(openSqlite({ file: part })), async (copy) => {
+      using(Promise.resolve(openSqlite(part)), async (copy) => {
         await migrate(copy);
         return copyDatabase(database, copy);
       }),
@@ -60,10 +56,8 @@ async function readCopy<T>(file: string, work: (copy: Database) => Promise<T>): 
       source.close();
       chmodSync(copy, 0o600);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new StoreError('STORE_FILE', `${file} cannot be read as a database of Cutout: ${reason}.`, {
-        cause: error,
-      });
+      const message = `${file} cannot be read as a database of Cutout: ${messageOf(error)}.`;
+      throw new StoreError('STORE_FILE', message, { cause: error });
     }
     return await using(openStore({ dataDir: folder }), work);
   } finally {
@@ -90,7 +84,7 @@ async function restore(file: string, options: StoreOptions): Promise<Sums> {
 }
 
 /** `cutout migrate | backup | restore`: the database as a whole. Actions reject with StoreError. */
-export function storeCommands({ options, out }: StoreCommandDependencies): Command[] {
+export function storeCommands(options: StoreOptions, out: { write(text: string): unknown }): Command[] {
   return [
     new Command('migrate').description('migrate the schema of the database, as every start does').action(() =>
       using(openDatabase(options), async (database) => {

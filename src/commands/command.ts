@@ -17,7 +17,6 @@ export interface CommandContext {
 
 interface CommandTransaction extends CommandContext {
   readonly stores: StoresTransaction;
-  /** Writes an audit event of the actor. */
   readonly record: (event: Omit<AuditEvent, 'actor' | 'address'>) => Promise<void>;
 }
 

@@ -56,7 +56,7 @@ export async function ensureLocalAccount(options: LocalAccountOptions): Promise<
     const added = await tx.stores.accounts.addKey(localAccountId, 'local', key);
     if (added) await tx.record({ action: 'key.create', subject: added.id });
     const reference = 'first-start';
-    if (grant > 0 && !(await tx.stores.ledger.hasReference(localAccountId, 'grant', reference)))
+    if (grant > 0 && !(await tx.stores.ledger.wasGiven(localAccountId, reference)))
       await postCredits(tx, localAccountId, { kind: 'grant', amount: grant, reference, note: 'first start' });
     return made;
   });

@@ -3,9 +3,8 @@ import { ImproveTable } from '../store/improveTable.ts';
 import { type CommandContext, inTransaction } from './command.ts';
 
 /**
- * Erases the account, as `Accounts.erase` says, and hides the images it handed in. Their bytes are removed at
- * once if the bucket can be reached, else by the next sweep, which reports failures. Rejects with
- * STORE_UNKNOWN_ACCOUNT.
+ * Erases the account, as `Accounts.erase` says, and hides its images. Their bytes are removed at once if the bucket
+ * can be reached, else by the next sweep, which reports failures. Rejects with STORE_UNKNOWN_ACCOUNT.
  */
 export async function eraseAccount(
   context: CommandContext & { readonly improve: Improve },

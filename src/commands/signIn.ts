@@ -14,10 +14,7 @@ interface SignInContext {
 /** Given per person, not per account: a person who deleted an account and returns has had it. */
 const signUpReference = 'first-sign-in';
 
-/**
- * Returns the account of a person authenticated by a provider; creates it, with its sign-up credits, at the
- * first sign-in.
- */
+/** The account of a person a provider vouches for; the first sign-in creates it, with its sign-up credits. */
 export const signIn = (
   { stores, signIns, address }: SignInContext,
   {

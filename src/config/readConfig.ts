@@ -194,10 +194,7 @@ export function loadConfig(env: Environment = process.env, chooseDevice?: Choose
   return Object.freeze({ ...withFolders(readParts(env), env, chooseDevice), sources: sourcesOf(env) });
 }
 
-/**
- * The configuration with the network that a command line names; undefined: as it is. Throws UserError if the second
- * network is that one.
- */
+/** With the network that a command line names, if any. Throws UserError if the second network is that one. */
 export function withModel(config: Config, model: string | undefined): Config {
   if (model === undefined) return config;
   const engine = Object.freeze({ ...config.engine, model });

@@ -44,10 +44,7 @@ export interface Admitted {
    * The reserved size is that of `plan`, or a preview if the credits for `auto` were used in the meantime.
    */
   reserve(): Promise<Reservation>;
-  /**
-   * Times the work with the pixels. From its first call on, `end` returns nothing to the rate: that is paid for work,
-   * whatever its outcome.
-   */
+  /** Times the work with the pixels. From its first call on, `end` returns nothing to the rate: work is paid for. */
   readonly watch: JobWatch;
   /** The plan was executed, with a result of this size, and the reservation settled: `end` releases no credits. */
   done(size: Dimensions): void;
@@ -111,9 +108,8 @@ export class Admission {
   }
 
   /**
-   * Checks concurrent requests (429), rate (429) and credits (402), waits until what the plan needs is loaded, then for a
-   * slot (503; 400 where no memory would suffice). Writes nothing to the ledger. If it rejects, everything that was acquired
-   * is released.
+   * Checks concurrent requests (429), rate (429) and credits (402), waits until what the plan needs is loaded, then
+   * for a slot (503; 400 where no memory would suffice). Writes nothing to the ledger; holds nothing if it rejects.
    */
   async admit(call: AdmissionCall): Promise<Admitted> {
     const acquired: Acquired = {};

@@ -24,10 +24,7 @@ interface AnswerCall {
 
 const nothing = credits(0);
 
-/**
- * Step 7: builds the answer for one caller. If it rejects, nothing is sent and the caller's handle to the
- * result ends `unsent`.
- */
+/** Step 7: builds the answer for one caller. If it rejects, nothing is sent and its handle ends `unsent`. */
 export async function answer(
   handle: ResultHandle<CachedResult>,
   { accountId, signal, telemetry, release, rate, shared }: AnswerCall,

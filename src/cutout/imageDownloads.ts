@@ -7,6 +7,7 @@ import { limitReached, outOfMemory, tooManyDownloads } from '../limits/limitErro
 import type { MemoryBudget, MemoryReservation } from '../limits/memoryBudget.ts';
 import type { RateLimit } from '../limits/rate.ts';
 import { retained } from '../limits/retained.ts';
+import { retrySeconds } from '../limits/retryAfter.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 
 /** Field of an address; it decides the code of its errors. */
@@ -31,27 +32,13 @@ interface DownloadCall {
 }
 
 /** Downloads of one request, and the memory of their bytes. */
-export interface ImageDownloads {
-  /** Throws `invalid_image_url` or `invalid_bg_image_url` for an address that is not fetched here. */
-  check(url: string, field: UrlField): void;
-  /**
-   * Checks and downloads an address. Rejects with an AppError or the signal's reason. The bytes are counted until `end` was
-   * called and everything that was retained is released.
-   */
-  fetch(url: string, field: UrlField, signal: AbortSignal): Promise<Uint8Array>;
-  /** The bytes are kept until the returned function is called, even if the request ends before. */
-  retain(): () => void;
-  /** The request is over, with `error` if it failed. Only the first call counts. Never rejects. */
-  end(error?: unknown): Promise<void>;
-}
+export type ImageDownloads = Pick<RequestDownloads, 'check' | 'fetch' | 'retain' | 'end'>;
 
 /** The downloads of one request; contacts nobody yet. */
 export type DownloadsFor = (call: DownloadCall) => ImageDownloads;
 
 /** Buffers of a connection, in bytes, counted before it is opened. */
 const connectionBytes = 256 * 1024;
-/** Seconds after which another transfer may have made room. */
-const retrySeconds = 2;
 
 const downloadSourceOf = (accountId: string) => `download:${accountId}`;
 
@@ -68,7 +55,7 @@ function publicDownloadError(error: unknown, field: UrlField, url: string): unkn
   });
 }
 
-class RequestDownloads implements ImageDownloads {
+class RequestDownloads {
   readonly #parts: DownloadParts;
   readonly #call: DownloadCall;
   /** The memory of the images, held by the request and by all who retain it. */
@@ -87,6 +74,7 @@ class RequestDownloads implements ImageDownloads {
     this.#call = call;
   }
 
+  /** Throws `invalid_image_url` or `invalid_bg_image_url` for an address that is not fetched here. */
   check(url: string, field: UrlField): URL {
     try {
       return this.#parts.downloader.check(url);
@@ -95,6 +83,10 @@ class RequestDownloads implements ImageDownloads {
     }
   }
 
+  /**
+   * Checks and downloads an address. Rejects with an AppError or the signal's reason. The bytes are counted until `end` was
+   * called and everything that was retained is released.
+   */
   async fetch(url: string, field: UrlField, signal: AbortSignal): Promise<Uint8Array> {
     const checked = this.check(url, field);
     if (!this.#checked) await this.#precheck();
@@ -109,12 +101,14 @@ class RequestDownloads implements ImageDownloads {
     }
   }
 
+  /** The bytes are kept until the returned function is called, even if the request ends before. */
   retain(): () => void {
     // Where the request has ended, its images were not counted any more.
     this.#reservation?.resize(this.#bytes);
     return this.#retained.retain();
   }
 
+  /** The request is over, with `error` if it failed. Only the first call counts. Never rejects. */
   async end(error?: unknown): Promise<void> {
     if (this.#ended) return;
     this.#ended = true;
@@ -139,10 +133,10 @@ class RequestDownloads implements ImageDownloads {
   async #slot(): Promise<{ leave: () => void }> {
     const slot = this.#parts.limit.enter(this.#call.accountId);
     if (slot.outcome === 'admitted') return slot;
-    if (slot.outcome === 'total') throw tooManyDownloads(retrySeconds);
+    if (slot.outcome === 'total') throw tooManyDownloads();
     throw await this.#tooMany(
       'Too many images of this account are being downloaded. Try again when one has arrived.',
-      { reason: 'concurrency', retryAfter: retrySeconds },
+      { reason: 'concurrency', retryAfter: retrySeconds.downloads },
     );
   }
 

@@ -16,10 +16,7 @@ interface LoadParts {
   readonly watch: JobWatch;
 }
 
-/**
- * Step 1: reads the uploads, decodes base64 and downloads the addresses of a request. Rejects with an AppError, an
- * ImageError or the signal's reason.
- */
+/** Step 1: reads uploads, base64 and addresses. Rejects with an AppError, an ImageError or the signal's reason. */
 export async function load(
   request: CutoutRequest,
   downloads: ImageDownloads,

@@ -37,9 +37,8 @@ interface ResultContent extends ContentNames {
 }
 
 /**
- * Step 6: charges the finished work (billing/settlement.ts `settle`) and returns the cacheable result. Rejects
- * with 402 if the reservation is gone and cannot be paid again, or with the signal's reason; the caller then
- * releases the reservation.
+ * Step 6: charges the finished work (`settle` of billing/settlement.ts). Rejects with 402 if the reservation is gone
+ * and cannot be paid again, or with the signal's reason; the caller then releases it.
  */
 async function charge(
   reservation: Reservation,
@@ -64,11 +63,6 @@ async function charge(
   signal.throwIfAborted();
   const { stages } = telemetry;
   return { value: { ...encoded, ...rest, max: plan.max, stages, ...settlement }, chargeHandle: reservation };
-}
-
-/** Refuses, before anything is reserved, a result whose size is known and which no file of the format can hold. */
-function assertFormatFits({ format, geometry, result }: Plan): void {
-  if (!geometry.crop) assertFits(format, result);
 }
 
 /**
@@ -102,7 +96,9 @@ export function createMakeResult(parts: ResultParts) {
     const inputs = await probeInputs(request, loaded, parts, telemetry);
     const plans = makePlans(request, inputs, parts);
     const size = tierToReserve(request, inputs.image.probe);
-    assertFormatFits(plans[size === 'auto' ? 'preview' : size]);
+    const { format, geometry, result: planned } = plans[size === 'auto' ? 'preview' : size];
+    // A result whose size is known and which no file of the format can hold is refused before anything is reserved.
+    if (!geometry.crop) assertFits(format, planned);
     // 4. Admit. From here on everything that is acquired is settled or released, however this ends.
     const admitted = await admission.admit({
       accountId,

@@ -2,6 +2,7 @@ import type { ConcurrencyLimit } from '../limits/concurrency.ts';
 import { tooMany } from '../limits/limitErrors.ts';
 import type { RateLimit } from '../limits/rate.ts';
 import { retained } from '../limits/retained.ts';
+import { retrySeconds } from '../limits/retryAfter.ts';
 
 export interface PermitParts {
   readonly concurrency: ConcurrencyLimit;
@@ -10,9 +11,8 @@ export interface PermitParts {
 }
 
 /**
- * The permit of one request among the concurrent requests of its account. Whatever needs it first takes it: a download
- * (step 1), or else the admission of the work (step 4). The request holds it until `end` was called and everything that was
- * retained is released.
+ * The permit of one among the concurrent requests of an account. What needs it first takes it: a download (step 1) or
+ * the admission of the work (step 4). It is held until `end` was called and everything retained is released.
  */
 export class Permit {
   readonly #parts: PermitParts;
@@ -38,7 +38,7 @@ export class Permit {
     throw tooMany(
       await rate.state(this.#accountId),
       'Too many requests of this account are in progress. Try again when one is answered.',
-      { reason: 'concurrency', retryAfter: 1 },
+      { reason: 'concurrency', retryAfter: retrySeconds.concurrency },
     );
   }
 

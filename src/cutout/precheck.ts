@@ -10,9 +10,7 @@ import type { CutoutRequest } from './request.ts';
 interface PrecheckParts {
   readonly rate: Pick<RateLimit, 'state'>;
   readonly reservations: Pick<Reservations, 'quote'>;
-  /**
-   * Addresses that passed the check, by account, for as long as results are cached. Undefined: results are not cached.
-   */
+  /** Addresses that passed, by account, for as long as results are cached; undefined: they are not. */
   readonly permitted: Keyv<boolean> | undefined;
 }
 

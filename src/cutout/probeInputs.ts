@@ -30,10 +30,7 @@ export async function probeImage(
 
 /** The images of a request, as they were sent, and the text of its options. */
 export interface Loaded extends Content {
-  /**
-   * Returns what the image's header says, which is read once: before a background is downloaded, or else in step 3. Rejects as
-   * `probeImage`.
-   */
+  /** What the image's header says, read once: before a background is downloaded, or in step 3. Rejects as `probeImage`. */
   readonly header: () => Promise<Probe>;
   /** Times the reading of headers. */
   readonly watch: JobWatch;
@@ -75,9 +72,7 @@ async function checkPrompt(
 
 const guidanceBy = ({ box }: SubjectPrompt) => (box ? 'box' : 'points');
 
-/**
- * Reads the headers of what was sent, the first half of step 3; decodes nothing. Rejects with an AppError or an ImageError.
- */
+/** Reads the headers of what was sent, the first half of step 3. Rejects with an AppError or an ImageError. */
 export async function probeInputs(
   request: CutoutRequest,
   { image: bytes, background, mask, header, watch }: Loaded,

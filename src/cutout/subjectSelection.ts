@@ -19,25 +19,21 @@ interface FoundSubject {
   readonly mask: SubjectMask;
   /** The mask of the initial prompt, if the prompt adds to that. */
   readonly firstMask?: SubjectMask;
-  /** Whether the image was embedded for this call. */
   readonly embedded: boolean;
   /** Cache key of the image at this size, within its account; undefined where nothing is cached. */
   readonly imageKey: string | undefined;
 }
 
-/** What the matting networks' output for an image depends on, beside its bytes. */
-interface OutputSettings {
-  readonly networks: readonly (string | undefined)[];
-  /** The sizes of the decoded image, of the result and of the network's input. */
-  readonly sizes: readonly Dimensions[];
-}
-
-export const outputKey = (imageKey: string, { networks, sizes }: OutputSettings): string =>
-  JSON.stringify([imageKey, networks, sizes.map(({ width, height }) => [width, height])]);
+/** The key of the matting networks' output for an image; `sizes`: of the decoded image, of the result and of the network's input. */
+export const outputKey = (
+  imageKey: string,
+  {
+    networks,
+    sizes,
+  }: { readonly networks: readonly (string | undefined)[]; readonly sizes: readonly Dimensions[] },
+): string => JSON.stringify([imageKey, networks, sizes.map(({ width, height }) => [width, height])]);
 
 type EmbeddingData = Pick<Embedding, 'data'>;
-
-const maskKey = (imageKey: string, prompt: NormalisedPrompt): string => JSON.stringify([imageKey, prompt]);
 
 interface Bounds {
   /** Seconds for which an embedding is cached; 0: none is. */
@@ -143,7 +139,7 @@ export class SubjectSelection {
     maskOf: (prompt: NormalisedPrompt) => Promise<SubjectMask>,
   ): Promise<SubjectMask> {
     if (imageKey === undefined) return maskOf(initial);
-    const key = maskKey(imageKey, initial);
+    const key = JSON.stringify([imageKey, initial]);
     const cached = this.#masks.get(key);
     if (cached) return cached;
     const made = await maskOf(initial);

@@ -1,9 +1,6 @@
 import { EngineError } from './types.ts';
 
-/**
- * A load that all callers share, until it is forgotten. A failed load rejects with ENGINE_NOT_LOADED, and the next call tries
- * again.
- */
+/** A load that all callers share until it is forgotten. After ENGINE_NOT_LOADED the next call tries again. */
 export class LoadOnce {
   readonly #load: () => Promise<void>;
   #loading: Promise<void> | undefined;
@@ -14,7 +11,6 @@ export class LoadOnce {
     if (loaded) this.#loading = Promise.resolve();
   }
 
-  /** Whether it is loaded or being loaded. */
   get started(): boolean {
     return this.#loading !== undefined;
   }

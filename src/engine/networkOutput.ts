@@ -1,26 +1,15 @@
 import type { Engine } from './engine.ts';
-import type { MatteResult, Pixels } from './types.ts';
-
-/** What a network says about an image, before anything is made of it. */
-interface RawOutput extends Pick<MatteResult, 'inferMs'> {
-  /** 0 to 1, row-major without padding; width and height are the network's. */
-  readonly values: Float32Array;
-  readonly width: number;
-  readonly height: number;
-}
+import type { Pixels } from './types.ts';
 
 /** The engine returns a network's output beside a mask; this one does not limit what the network sees. */
 const EVERYTHING = { data: Uint8Array.of(255), width: 1, height: 1 };
 
 /**
- * Runs a loaded network at its usual size and returns its output, after the sigmoid where it gives logits. The content of
+ * Runs a loaded network at its usual size and returns its output for an image, before anything is made of it: values from 0 to
+ * 1, after the sigmoid where it gives logits, row-major without padding, of the network's width and height. The content of
  * `pixels` is undefined afterwards. Rejects with EngineError.
  */
-export async function networkOutput(
-  engine: Pick<Engine, 'matte'>,
-  network: string,
-  pixels: Pixels,
-): Promise<RawOutput> {
+export async function networkOutput(engine: Pick<Engine, 'matte'>, network: string, pixels: Pixels) {
   const { width, height } = pixels;
   const { output, inferMs } = await engine.matte(pixels, {
     network,

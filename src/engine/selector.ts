@@ -12,20 +12,13 @@ interface SelectorOptions {
 }
 
 /** The networks of promptable segmentation (SAM 2): points or a box in, a mask out. */
-export interface Selector {
-  /** Whether there are such networks. */
-  available(): Promise<boolean>;
-  /** Downloads and loads them where that is still to be done. */
-  ready(signal?: AbortSignal): Promise<void>;
-  embed(pixels: Pixels, control?: JobControl): Promise<Embedding>;
-  select(plan: SelectPlan, control?: JobControl): Promise<Selection>;
-}
+export type Selector = Pick<LazySelector, 'available' | 'ready' | 'embed' | 'select'>;
 
 /**
  * Loads the networks at their first use. All callers that wait share one load and leave it when their signal is aborted; it
  * continues. After a failed load the next call tries again.
  */
-export class LazySelector implements Selector {
+export class LazySelector {
   readonly #engine: Pick<Engine, 'loadSelector' | 'embed' | 'select'>;
   readonly #options: SelectorOptions;
   readonly #networks = new LoadOnce(() => this.#load());
@@ -40,6 +33,7 @@ export class LazySelector implements Selector {
     return this.#networks.started || this.#options.installed();
   }
 
+  /** Whether there are such networks. */
   async available(): Promise<boolean> {
     return this.#options.mayDownload || this.installed();
   }
@@ -49,6 +43,7 @@ export class LazySelector implements Selector {
     void this.#networks.forget();
   }
 
+  /** Downloads and loads them where that is still to be done. */
   ready(signal?: AbortSignal): Promise<void> {
     return this.#networks.ready(signal);
   }

@@ -9,7 +9,6 @@ export interface Threads {
   readonly workers: number;
   /** Threads of one network run, the worker included; concurrent runs share the others. */
   readonly intraOpThreads: number;
-  /** Threads for pixel work. */
   readonly pixelThreads: number;
 }
 
@@ -23,10 +22,7 @@ interface ThreadSettings {
   readonly devices?: number | undefined;
 }
 
-/**
- * Cores this process may use: CPU affinity and the CPU quota of its container (control groups version 2, then
- * 1), rounded up.
- */
+/** Cores of this process, rounded up: CPU affinity and quota of its container (control groups 2, then 1). */
 export function availableCores(groups = '/sys/fs/cgroup', cores: number = os.availableParallelism()): number {
   const numbers = (file: string): number[] => {
     try {

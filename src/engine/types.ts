@@ -20,19 +20,13 @@ const engineCodes = [
   'ENGINE_DEADLINE',
   /** `close` was called before the job was given, or its grace period ended before the job did. */
   'ENGINE_CLOSED',
-  /**
-   * The network's file is missing, damaged or of another shape, no such network is loaded, or a network's
-   * output has infinity or NaN.
-   */
+  /** A network is missing, damaged, of another shape or not loaded, or its output has infinity or NaN. */
   'ENGINE_MODEL',
   /** Networks that were unloaded, or are loaded at their first use, cannot be loaded. */
   'ENGINE_NOT_LOADED',
   /** ONNX Runtime's library or the addon cannot be used, or the system refuses to start threads. */
   'ENGINE_RUNTIME',
-  /**
-   * A library of a GPU's provider is missing, ONNX Runtime was built without it, or the network has operators
-   * that the GPU does not run.
-   */
+  /** A provider's library is missing, ONNX Runtime lacks it, or the GPU does not run some operators of the network. */
   'ENGINE_PROVIDER',
   /** The GPU's driver is missing, too old or unusable. */
   'ENGINE_DRIVER',
@@ -73,10 +67,7 @@ export interface EngineOptions {
    * the fewest. With the provider `cpu` so many copies of the networks run beside each other.
    */
   readonly deviceIds: readonly number[];
-  /**
-   * Files of CUDA and TensorRT for a GPU, each after those it needs; opened before the provider, which then finds
-   * them outside the loader's search path.
-   */
+  /** Files of CUDA and TensorRT, each after those it needs; opened first, so that the provider finds them. */
   readonly libraries?: readonly string[];
   /** Network runs at the same time. */
   readonly workers: number;
@@ -86,10 +77,7 @@ export interface EngineOptions {
   readonly pixelThreads: number;
   /** Jobs that may wait for a worker or a pixel thread, together; one more is rejected with ENGINE_QUEUE_FULL. */
   readonly queueLimit: number;
-  /**
-   * Milliseconds without a run after which the memory of runs is returned to the system, at most a day; 0:
-   * never.
-   */
+  /** Milliseconds without a run after which the memory of runs is returned, at most a day; 0: never. */
   readonly idleReleaseMs: number;
   /**
    * Images in one run of a network at most, 1 to 64; default 1. Networks are opened for this number and its halves,
@@ -123,10 +111,7 @@ export interface NetworkSpec {
   readonly gpuProgram?: boolean;
   /** Whether TensorRT may compute in float16; a file in float16 needs it. */
   readonly fp16?: boolean;
-  /**
-   * Folder of TensorRT's engines, valid for this network and GPUs like those of `NativeEngine.gpus` only; without, an engine is built
-   * at each load.
-   */
+  /** Folder of TensorRT's engines, for this network and GPUs like `NativeEngine.gpus`; without, each load builds one. */
   readonly engineCache?: string;
   /** Input size in pixels; the image is stretched to it. */
   readonly width: number;
@@ -257,10 +242,7 @@ interface Subject {
 
 /** Time limit of a job. */
 interface Deadline {
-  /**
-   * Milliseconds from the call; checked when the job starts and between its steps. A job past it rejects with
-   * ENGINE_DEADLINE.
-   */
+  /** Milliseconds from the call, checked between the steps of a job, which rejects with ENGINE_DEADLINE past it. */
   readonly deadlineMs?: number;
 }
 
@@ -302,9 +284,8 @@ export interface MattePlan extends Deadline {
   /** Also classifies the subject. Needs subject types with a head. */
   readonly subject?: boolean;
   /**
-   * Input size of the network instead of the spec's, of at most its area; only for a network with a free size
-   * (`sizeStep` of its record), ENGINE_MODEL for others. If this size leaves it in doubt, the network
-   * runs again at the spec's size.
+   * Input size instead of the spec's, of at most its area; only for a network with a free size (`sizeStep` of its
+   * record), else ENGINE_MODEL. If it leaves the network in doubt, it runs again at the spec's size.
    */
   readonly input?: { readonly width: number; readonly height: number };
   /**
@@ -323,8 +304,8 @@ export interface MattePlan extends Deadline {
    */
   readonly firstMask?: SubjectMask;
   /**
-   * Such an output of the same image, size and networks: where this mask shows the same part, no matting network
-   * runs. Borrowed like the mask.
+   * Such an output of this image, size and networks; where this mask shows the same part, none runs. Borrowed as
+   * well.
    */
   readonly cached?: NetworkOutput;
 }
@@ -374,17 +355,11 @@ export interface MatteResult {
 export interface DropShadow {
   /** 0 to 1: the shadow's alpha inside a large subject. */
   readonly opacity: number;
-  /**
-   * Standard deviation of the Gaussian, 0.1 to 4096. Nothing is drawn further than ceil(3 * sigma) from the
-   * moved box.
-   */
+  /** Standard deviation, 0.1 to 4096; nothing is drawn further than ceil(3 * sigma) from the moved box. */
   readonly sigma: number;
   readonly offsetX: number;
   readonly offsetY: number;
-  /**
-   * Rows above the lower border of the canvas over which the shadow fades out, if the border cuts the
-   * subject; 0: none.
-   */
+  /** Rows above the lower border over which the shadow fades out, if the border cuts the subject; 0: none. */
   readonly fade: number;
 }
 
@@ -405,10 +380,7 @@ export interface ComposePlan extends Deadline {
 }
 
 export interface ComposeResult {
-  /**
-   * Bounding box of the subject on the canvas, without shadow and background; width and height are 0 if there
-   * is none.
-   */
+  /** Of the subject on the canvas, without shadow and background; width and height are 0 if there is none. */
   readonly box: Box;
   /** True if every pixel of the result has alpha 255. */
   readonly opaque: boolean;

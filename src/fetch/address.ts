@@ -44,10 +44,7 @@ export const isPublicElsewhere =
 /** All addresses of a host name; rejects or returns none if it has none. */
 export type Resolve = (hostname: string) => Promise<readonly string[]>;
 
-/**
- * Queries the name servers directly, without libuv's thread pool, so that slow look-ups do not delay image
- * decoding.
- */
+/** Queries the name servers without libuv's thread pool, so that slow look-ups do not delay image decoding. */
 export const resolveByDns: Resolve = async (hostname) => {
   const resolver = new Resolver({ timeout: 2000, tries: 2 });
   const lookups = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);

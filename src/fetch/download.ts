@@ -9,12 +9,7 @@ import { createHostRule, type HostOptions, portOf } from './hosts.ts';
 /** Asks for memory for `bytes` more; false if there is none. */
 export type Room = (bytes: number) => boolean;
 
-export interface Downloader {
-  /** Parses an address. Throws DownloadError of kind `url` for one that the rules exclude; nothing is contacted. */
-  check(url: string): URL;
-  /** Downloads a checked address. Rejects with DownloadError, or the signal's reason. */
-  download(url: URL, signal: AbortSignal, room: Room): Promise<Buffer>;
-}
+export type Downloader = ReturnType<typeof createDownloader>;
 
 export interface DownloadOptions extends HostOptions {
   readonly maxBytes: number;
@@ -118,9 +113,8 @@ function boundOverhead(socket: Socket, arrived: Arrived): void {
 }
 
 /**
- * Connects only where the rules allow, for the first address and for every redirect. A numeric host is never
- * looked up, hence the check before connecting; the check afterwards verifies the address the socket is
- * connected to.
+ * Connects only where the rules allow, for the first address and every redirect. A numeric host is never looked up,
+ * hence the check before; the check afterwards verifies the address of the connected socket.
  */
 function guardedConnector(options: DownloadOptions, arrived: Arrived): buildConnector.connector {
   const { connectTimeoutMs: timeout, resolve, isAllowedAddress } = options;
@@ -243,12 +237,9 @@ function publicReason({ mode, ports }: DownloadOptions): string {
 const uploadIt = 'Upload the image instead.';
 
 /** Downloads into memory, under rules that keep callers out of the service's own network. */
-export function createDownloader(options: DownloadOptions): Downloader {
+export function createDownloader(options: DownloadOptions) {
   const ruleOf = createHostRule(options);
-  /**
-   * Every connection error has the same public text; a response about the file from a host that was reached
-   * may be passed on.
-   */
+  /** All connection errors have one public text; what a reached host said of the file may be passed on. */
   const publicly = (error: unknown): DownloadError => {
     const fault = faultOf(error);
     const fromHost = error instanceof DownloadError && error.kind !== 'url';
@@ -256,7 +247,8 @@ export function createDownloader(options: DownloadOptions): Downloader {
     return new DownloadError('failed', fault, publicReason(options), error);
   };
   return {
-    check(text) {
+    /** Parses an address. Throws DownloadError of kind `url` for one that the rules exclude; nothing is contacted. */
+    check(text: string): URL {
       const url = parseUrl(text);
       const refuse = (reason: string) => new DownloadError('url', 'blocked', `${reason} ${uploadIt}`);
       if (options.mode === 'off') throw refuse('This service does not download images.');
@@ -264,7 +256,8 @@ export function createDownloader(options: DownloadOptions): Downloader {
         throw refuse('This service downloads from listed hosts only, and this host is not listed.');
       return url;
     },
-    async download(url, signal, room) {
+    /** Downloads a checked address. Rejects with DownloadError, or the signal's reason. */
+    async download(url: URL, signal: AbortSignal, room: Room): Promise<Buffer> {
       signal.throwIfAborted();
       // One agent a download: no connection, and so no earlier check, is used twice.
       const arrived: Arrived = { taken: 0 };

@@ -15,10 +15,7 @@ export type DownloadFault =
 /** `reason` is public. It contains neither an address nor the outcome of a connection. */
 export class DownloadError extends Error {
   override readonly name = 'DownloadError';
-  /**
-   * `url`: excluded by the rules, nothing was contacted. `large`: too many bytes. `memory`: no memory for its
-   * bytes now. `failed`: all else.
-   */
+  /** `url`: excluded by the rules, nothing was contacted. `large`: too many bytes. `memory`: none now. `failed`: else. */
   readonly kind: 'url' | 'large' | 'memory' | 'failed';
   readonly fault: DownloadFault;
   readonly reason: string;

@@ -9,10 +9,7 @@ export interface HostOptions {
   readonly ports: readonly number[];
 }
 
-/**
- * `listed`: fetched whatever its address. `public`: fetched if its address is public. `denied-host`,
- * `denied-port`: not fetched.
- */
+/** `listed`: fetched at any address. `public`: at a public one. `denied-host`, `denied-port`: not fetched. */
 type HostRule = 'listed' | 'public' | 'denied-host' | 'denied-port';
 
 /** Returns the rule for a host and port. `hostname` may have the brackets of IPv6. */

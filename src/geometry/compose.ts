@@ -19,7 +19,6 @@ export interface Geometry {
 
 /** The geometry of a result in whole pixels, as the engine's `compose` takes it. */
 interface Composition extends Pick<ComposePlan, 'width' | 'height' | 'source' | 'target'> {
-  /** Box of the subject on the canvas. */
   readonly subject: Box;
   readonly shadow?: DropShadow;
 }

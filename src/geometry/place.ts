@@ -36,10 +36,7 @@ export const positionParser: OptionParser<Position> = {
   examples: ['original', 'center', '20%', '20% 80%'],
 };
 
-/**
- * Size of a subject, aspect ratio kept, that fits into `share` of the canvas and fills it in one direction,
- * to the nearest pixel.
- */
+/** The size, aspect ratio kept, that fills `share` of the canvas in one direction, to the nearest pixel. */
 function scaledTo(share: number, subject: Dimensions, canvas: Dimensions): Dimensions {
   const factor = share * Math.min(canvas.width / subject.width, canvas.height / subject.height);
   const side = (own: number, room: number) => Math.min(room, Math.max(1, Math.round(own * factor)));

@@ -65,7 +65,6 @@ export function parseBySubject<T>(
   return { value };
 }
 
-/** Shadow options of a request. */
 export interface ShadowOptions {
   readonly addShadow: boolean;
   readonly shadowType: BySubject<ShadowType>;

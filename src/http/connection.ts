@@ -1,6 +1,6 @@
 import { IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { type AppError, fail } from '../errors.ts';
+import { type AppError, fail, malformed } from '../errors.ts';
 import { isProbe } from '../ops/record.ts';
 import { timeSlice, turnOfPipelined, turnToBegin } from './eventLoop.ts';
 import { corsHeaders } from './middleware/cors.ts';
@@ -61,7 +61,7 @@ const reasons: Readonly<Record<number, string>> = {
 };
 
 /** A single instance: thousands of clients may leave at the same moment, and each stack trace takes time. */
-const endedInBody = fail('malformed_request', { detail: 'The request ended in the middle of its body.' });
+const endedInBody = malformed('The request ended in the middle of its body.');
 
 /** A response in bytes, where node:http has no response object. */
 function rawResponse(error: AppError): string {
@@ -76,10 +76,7 @@ function rawResponse(error: AppError): string {
   return `${head.join('\r\n')}\r\n\r\n${body}`;
 }
 
-/**
- * The pending requests of one connection, in order, and what happens when the client ends its side or sends
- * an invalid request. One per socket.
- */
+/** The pending requests of one socket, in order, and what an invalid one or the end of the client's side leads to. */
 export class Connection {
   readonly #socket: Socket;
   readonly #running: RunningRequests;
@@ -151,7 +148,7 @@ export class Connection {
     for (const exchange of this.#pending) if (!exchange.res.headersSent) endUnanswered(exchange);
     if (canAnswer) {
       const detail = `The mean length of the body's chunks is ${mean} bytes: send at least ${minChunkBytes} bytes in each, or announce a Content-Length.`;
-      socket.end(rawResponse(fail('malformed_request', { detail })));
+      socket.end(rawResponse(malformed(detail)));
     }
     setTimeout(() => socket.destroy(), lingerMs).unref();
   }
@@ -179,9 +176,8 @@ export class Connection {
   }
 
   /**
-   * node:http would parse the rest of what it has read, up to 64 KB at a time, and keep it until all requests
-   * before it are answered, so the connection is ended at once. The client gets an error if no answer has
-   * begun.
+   * node:http would parse what it has read, up to 64 KB, and keep it until all requests before are answered, so the
+   * connection is ended at once. The client gets an error if no answer has begun.
    */
   #refuseRequest(): void {
     const canAnswer = this.#discardInput();
@@ -191,16 +187,15 @@ export class Connection {
     // is destroyed. test/http/nodeHttp.test.ts fails if a version of Node.js has no such parser.
     if (socket.parser) Object.assign(socket.parser, { onIncoming: () => 2 });
     if (!canAnswer) return void socket.destroy();
-    const error = fail('malformed_request', {
-      detail: `More than ${maxPending} unanswered requests were sent on one connection: wait for answers, or open more connections.`,
-    });
+    const error = malformed(
+      `More than ${maxPending} unanswered requests were sent on one connection: wait for answers, or open more connections.`,
+    );
     socket.end(rawResponse(error), () => socket.destroy());
   }
 
   /**
-   * Answers what node:http cannot parse, and ends the connection. Complete requests before it are answered
-   * first; a request whose body is invalid gets this as its answer, unless it has another one already, and ends now: its
-   * body will never be complete.
+   * Answers what node:http cannot parse, after the complete requests before it, and ends the connection. A request
+   * with an invalid body gets this answer, unless it has one, and ends now: its body will never be complete.
    */
   refuse(error: AppError): void {
     if (this.#refused) return;
@@ -216,10 +211,9 @@ export class Connection {
   }
 
   /**
-   * No data was sent or received for a while. A client that stalled during its body gets an error; one that
-   * does not read its answer, or has sent no request, is disconnected. Clients that wait for a pending answer
-   * stay. After a pause of the event loop its timers run first, so what arrived meanwhile is read before this
-   * decides.
+   * Nothing was sent or received for a while. A client that stalled in its body gets an error; one that does not read
+   * its answer, or sent no request, is disconnected; one that waits for an answer stays. After a pause of the event
+   * loop timers run first, so what arrived meanwhile is read before this decides.
    */
   stalled(): void {
     const socket = this.#socket;
@@ -234,10 +228,7 @@ export class Connection {
     });
   }
 
-  /**
-   * Closes the connection when all its requests are answered and the system has the answers. Waits for a
-   * request whose head has partly arrived.
-   */
+  /** Closes when all requests are answered and the system has the answers; waits for a head that partly arrived. */
   close(): void {
     this.#closing = true;
     // A client that has just connected may be about to send.

@@ -41,13 +41,11 @@ export function setHeaders({ res }: Context, headers: Readonly<Record<string, st
   for (const name in headers) res.setHeader(name, headers[name] ?? '');
 }
 
-/** The account that `auth` found. */
 export function accountOf({ state }: Context): Account {
   if (!state.account) throw missing('auth');
   return state.account;
 }
 
-/** The hash of the key that `auth` found. */
 export function keyHashOf({ state }: Context): Buffer {
   if (!state.keyHash) throw missing('auth');
   return state.keyHash;

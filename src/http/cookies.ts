@@ -1,18 +1,12 @@
 import type { Context } from './context.ts';
 
+export type Cookies = ReturnType<typeof createCookie>;
+
 /**
- * Cookies of the pages: HttpOnly and SameSite. Over https they are Secure and bound to the host (`__Host-`,
+ * Cookies of the pages: HttpOnly and SameSite. Over https (`secure`) they are Secure and bound to the host (`__Host-`,
  * RFC 6265bis); plain http on the local machine gets the same without.
  */
-export interface Cookies {
-  get(ctx: Context): string | undefined;
-  /** `seconds` until it expires; default: at the end of the browser session. */
-  set(ctx: Context, value: string, seconds?: number): void;
-  clear(ctx: Context): void;
-}
-
-/** `secure`: the service is reached over https. */
-export function createCookie(name: string, secure: boolean): Cookies {
+export function createCookie(name: string, secure: boolean) {
   const full = secure ? `__Host-${name}` : name;
   const write = (ctx: Context, value: string | null, maxAge: number | undefined) => {
     // TLS ends in front of this process.
@@ -27,8 +21,10 @@ export function createCookie(name: string, secure: boolean): Cookies {
     });
   };
   return {
-    get: (ctx) => ctx.cookies.get(full) || undefined,
-    set: (ctx, value, seconds) => write(ctx, value, seconds === undefined ? undefined : seconds * 1000),
-    clear: (ctx) => write(ctx, null, undefined),
+    get: (ctx: Context) => ctx.cookies.get(full) || undefined,
+    /** `seconds` until it expires; default: at the end of the browser session. */
+    set: (ctx: Context, value: string, seconds?: number) =>
+      write(ctx, value, seconds === undefined ? undefined : seconds * 1000),
+    clear: (ctx: Context) => write(ctx, null, undefined),
   };
 }

@@ -26,9 +26,8 @@ function next(): void {
 }
 
 /**
- * Schedules work that thousands of connections may cause at the same time, such as that after their end:
- * immediately, or in order over several turns of the event loop, so that other requests are answered in between.
- * `work` must not throw.
+ * Schedules work that thousands of connections may cause at once, such as that after their end: immediately, or in
+ * order over several turns, so that others are answered in between. `work` must not throw.
  */
 export function timeSlice(work: () => void): void {
   if (!scheduled) setImmediate(next);
@@ -91,10 +90,7 @@ function turns(): () => Promise<void> {
   };
 }
 
-/**
- * Answers that are made piece by piece wait for a turn before every piece, so that others are answered in between, however
- * many such answers there are.
- */
+/** Before every piece of an answer in pieces, so that others are answered in between. */
 export const ownTurn = turns();
 
 /**

@@ -1,4 +1,4 @@
-import { type AppError, fail } from '../errors.ts';
+import { type AppError, malformed } from '../errors.ts';
 
 /**
  * The fields of a request, the same for all three content types: trimmed, the last value of a repeated field,
@@ -20,10 +20,7 @@ export interface UploadedFile {
 
 export const emptyForm: Form = { text: new Map(), files: new Map() };
 
-/**
- * The maximum number of characters of an option or a label, above what any of them needs. Images in base64
- * may be longer.
- */
+/** Characters of an option or a label, above what any of them needs. Images in base64 may be longer. */
 export const maxTextLength = 2048;
 /** The maximum number of characters of an address. */
 export const maxUrlLength = 8192;
@@ -38,7 +35,7 @@ function scalar(value: unknown): string {
 }
 
 export const nameTooLong = (): AppError =>
-  fail('malformed_request', { detail: `The name of a field has more than ${maxNameLength} characters.` });
+  malformed(`The name of a field has more than ${maxNameLength} characters.`);
 
 export function checkName(name: string): void {
   if (name.length > maxNameLength) throw nameTooLong();

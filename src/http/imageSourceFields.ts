@@ -3,7 +3,6 @@ import { fail } from '../errors.ts';
 import { type Form, maxUrlLength } from './form.ts';
 import type { RouteField } from './routeFields.ts';
 
-/** The fields that name the image. */
 export const sourceFields: readonly (readonly [string, RouteField])[] = [
   ['image_file', { file: true }],
   ['image_file_b64', {}],
@@ -18,10 +17,7 @@ export function parseUrl(form: Form, field: 'image_url' | 'bg_image_url'): strin
   throw fail(`invalid_${field}`, { detail });
 }
 
-/**
- * The image's one source (docs/contract.md section 3). Throws `missing_source`, `multiple_sources` and
- * `invalid_image_url`.
- */
+/** Its one source (docs/contract.md section 3). Throws `missing_source`, `multiple_sources`, `invalid_image_url`. */
 export function parseSource(form: Form): Source {
   const given = sourceFields
     .map(([name]) => name)

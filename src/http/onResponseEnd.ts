@@ -71,11 +71,10 @@ export async function subscribersDone(req: IncomingMessage): Promise<void> {
 }
 
 /**
- * Calls `listener` once: when the answer has been sent (`delivered` true: all of it was handed to the system
- * while the connection was open), when the connection is closed, or by `endUnanswered`. Events of the response are not enough: a
- * pipelined request whose turn never came ends without any. Nor is `writableFinished`, which is also true
- * when a broken connection discarded what was pending. A server that stops waits for the listener's promise,
- * which must not reject.
+ * Calls `listener` once: when the answer was sent (`delivered` true: the system took all of it while the connection
+ * was open), when the connection is closed, or by `endUnanswered`. The response's events are not enough: a pipelined
+ * request whose turn never came has none. Nor is `writableFinished`, true also when a broken connection discarded the
+ * rest. A server that stops waits for the listener's promise, which must not reject.
  */
 export function onResponseEnd(
   context: Pick<Context, 'req' | 'res'>,

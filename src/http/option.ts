@@ -89,10 +89,7 @@ export const same = <const T extends string>(...words: readonly T[]): Readonly<R
 export const flag = (unset: 'true' | 'false', wording: Wording): Option<boolean> =>
   choice({ true: true, false: false, 1: true, 0: false }, { ...wording, unset });
 
-/**
- * Text of a grammar; an absent field has the value of the text `unset`, or `fallback` if there is no such
- * text.
- */
+/** Text of a grammar; an absent field has the value of the text `unset`, or else `fallback`. */
 export function text<T>(
   grammar: OptionParser<T>,
   { fallback, unset, ...wording }: Wording & { fallback: NoInfer<T>; unset?: string },

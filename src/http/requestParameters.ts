@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { excerpt, fail } from '../errors.ts';
+import { creditSteps, parseCredits } from '../billing/price.ts';
+import { excerpt, malformed } from '../errors.ts';
 import type { Context } from './context.ts';
 
 /** Parameters of the operators' API and the console in path, body and query, and parts of their schemas. */
@@ -15,6 +16,14 @@ export const text = (length: number) => z.string().min(1).max(length);
 /** A UTC day or an instant, as Unix milliseconds. */
 export const time = z.union([z.iso.date(), z.iso.datetime()]).transform((value) => Date.parse(value));
 
+/** Credits in steps of a quarter, as quarter credits. */
+export const credits = z.string().transform((value, context) => {
+  const parsed = parseCredits(value);
+  if (parsed !== undefined) return parsed;
+  context.addIssue({ code: 'custom', message: `expected ${creditSteps}` });
+  return z.NEVER;
+});
+
 export const whole = z
   .string()
   .regex(/^\d{1,15}$/, 'expected a whole number')
@@ -25,5 +34,5 @@ export function parse<T>(schema: z.ZodType<T>, fields: object): T {
   const result = schema.safeParse(fields);
   if (result.success) return result.data;
   const reasons = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
-  throw fail('malformed_request', { detail: excerpt(`${reasons.join('; ')}.`, 500) });
+  throw malformed(excerpt(`${reasons.join('; ')}.`, 500));
 }

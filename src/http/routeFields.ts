@@ -1,4 +1,4 @@
-import { fail } from '../errors.ts';
+import { malformed } from '../errors.ts';
 import { checkName, maxFields, maxUrlLength } from './form.ts';
 
 /** How one field of a route is read from a body (docs/contract.md section 2). */
@@ -131,15 +131,12 @@ export function readRouteFields(given: Iterable<GivenField>, fields: RouteFields
   return { text, ignored };
 }
 
-/**
- * Adds the fields of a request's query that its body does not have: some clients send the options of a POST there.
- */
+/** Adds the query's fields that the body does not have: some clients send the options of a POST there. */
 export function addQuery({ text, ignored }: ReadFields, query: string, fields: RouteFields): ReadFields {
   if (query === '') return { text, ignored };
   const inBody = new Set([...text.keys()].map((name) => fieldNamed(name, fields)?.field));
   const pairs = [...new URLSearchParams(query)].filter(([, value]) => value.trim() !== '');
-  if (pairs.length > maxFields)
-    throw fail('malformed_request', { detail: `The query has more than ${maxFields} fields.` });
+  if (pairs.length > maxFields) throw malformed(`The query has more than ${maxFields} fields.`);
   const given = pairs.map(([name, value]) => ({ name, value, json: false }));
   const read = readRouteFields(given, fields);
   const added = [...read.text].filter(([name]) => !inBody.has(fieldNamed(name, fields)?.field));

@@ -1,7 +1,7 @@
 import { createServer, type Server, type ServerOptions, type ServerResponse } from 'node:http';
 import { type AddressInfo, Server as TcpServer } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type AppError, excerpt, fail, UserError } from '../errors.ts';
+import { type AppError, excerpt, fail, malformed, UserError } from '../errors.ts';
 import { deferContinue } from './body/receive.ts';
 import { Connection, ReceivedMessage } from './connection.ts';
 import { connectionAccepted, timeSlice } from './eventLoop.ts';
@@ -25,10 +25,15 @@ export interface HttpServer {
 function refusal(code: string | undefined): AppError {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
     return fail('timeout', { detail: 'The request was not sent completely in time.' });
-  const large = code === 'HPE_HEADER_OVERFLOW';
-  return fail('malformed_request', {
-    detail: large ? 'The headers are too large.' : 'This is not an HTTP request.',
-  });
+  return malformed(
+    code === 'HPE_HEADER_OVERFLOW' ? 'The headers are too large.' : 'This is not an HTTP request.',
+  );
+}
+
+/** An address of this machine to ask; of a host that means all interfaces, the loopback one. */
+export function urlHere(host: string, port: number): string {
+  const name = ['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
+  return `http://${name}:${port}`;
 }
 
 /** Settings that determined the address, for error messages. */

@@ -94,10 +94,7 @@ export class Idempotency<T> {
     throw signal.reason;
   }
 
-  /**
-   * The result for a content, whichever caller sent it and with whatever key. `make` makes it and charges for it.
-   * Rejects as `make` does.
-   */
+  /** The result for a content, whoever sent it and with whatever key. `make` makes and charges it. Rejects as `make`. */
   async resultForContent(
     caller: Caller,
     content: Content,

@@ -46,9 +46,8 @@ export interface ResultStore<T> {
   /** A new result of this process, not cached yet. */
   wrap(charged: Charged<T>): SharedResult<T>;
   /**
-   * The result cached under the key, or else a lease on the key; waits while another node has the lease. All nodes together
-   * have one lease of a key at a time, unless the store loses it. Rejects with the signal's reason, and with
-   * STORE_UNAVAILABLE.
+   * The result cached under the key, or else a lease on it; waits while another node has that. All nodes together
+   * have one lease of a key, unless the store loses it. Rejects with the signal's reason, and STORE_UNAVAILABLE.
    */
   acquire(key: string, signal: AbortSignal): Promise<Acquired<T>>;
   /** Caches a new result under a leased key, if there is room. Never rejects. */

@@ -9,10 +9,7 @@ export interface ChargeHandle {
   isChargeValid(): Promise<boolean>;
   /** The answer was sent, completely or in part: its charge is final. */
   deliver(): Promise<void>;
-  /**
-   * Nothing of the answer was sent. Releases what is reserved; a charge is refunded with the last answer that could have
-   * carried it.
-   */
+  /** Nothing was sent: releases the reservation; the last answer that could carry a charge refunds it. */
   release(): Promise<void>;
 }
 
@@ -85,9 +82,8 @@ export class SharedResult<T> {
 }
 
 /**
- * The right to answer with a result, until `end`, which must be called once, when the outcome of the answer is known. If it
- * was not delivered, the next caller becomes the first. A result of which nothing was ever sent is void, and its charge is
- * released.
+ * The right to answer with a result, until `end`, to be called once, when the outcome is known. If nothing was
+ * delivered, the next caller becomes the first. A result of which nothing was ever sent is void, its charge released.
  */
 export class ResultHandle<T> {
   readonly #result: SharedResult<T>;
@@ -117,10 +113,7 @@ export class ResultHandle<T> {
     this.#reportsCharge = await this.#result.chargeReport.claim();
   }
 
-  /**
-   * False for the first of all callers that get this value: its answer reports the charge.
-   * True for all others: nothing is charged to them.
-   */
+  /** False for the first caller that gets this value: its answer reports the charge. All others are charged nothing. */
   get replayed(): boolean {
     return !this.#reportsCharge;
   }

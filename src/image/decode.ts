@@ -10,10 +10,7 @@ import { openUpright } from './orientation.ts';
 import { toSrgb } from './profileConversion.ts';
 import type { Dimensions, InputFormat, JobLimits, Probe, Raster } from './types.ts';
 
-/**
- * The second lobe of Lanczos makes alpha 1 where nothing is, and 254 where the subject is opaque; what one lobe adds is
- * beyond 0 and 255.
- */
+/** With a second lobe, Lanczos makes alpha 1 where nothing is and 254 where the subject is opaque. */
 const kernelFor = ({ hasAlpha }: Pick<Probe, 'hasAlpha'>): 'cubic' | 'lanczos3' =>
   hasAlpha ? 'cubic' : 'lanczos3';
 

@@ -61,10 +61,7 @@ interface CheckedProfile {
   readonly embedded?: EmbeddedProfile;
 }
 
-/**
- * Checks the profile `icc` that libvips found in a file: whether it may reach the colour library as it is, with fewer
- * tags, or not at all.
- */
+/** Whether the profile `icc` of a file may reach the colour library as it is, with fewer tags, or not at all. */
 export async function checkProfile(
   file: Uint8Array,
   format: InputFormat,

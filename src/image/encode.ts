@@ -80,10 +80,7 @@ export function resolveFormat(
   return result.opaque && result.channels === 'rgba' && fits('jpg', result) ? 'jpg' : 'png';
 }
 
-/**
- * Baseline, 4:2:0, quality 90. Standard Huffman tables: optimal ones need a second pass over the image, twice
- * the time for 1 % of the size (decision 0042).
- */
+/** Baseline, 4:2:0, quality 90. Optimal Huffman tables take twice the time for 1 % of the size (decision 0042). */
 const jpegOptions = {
   quality: 90,
   chromaSubsampling: '4:2:0',

@@ -13,10 +13,7 @@ export interface Tags {
 /** A segment holds 65 533 bytes, 14 of them the APP2 header (ICC.1:2022, annex B.4). */
 const iccPerSegment = 65_519;
 
-/**
- * The maximum number of bytes of a profile that is kept. Profiles of displays and cameras have a few kilobytes;
- * a JPEG could carry 16 MB.
- */
+/** Bytes of a profile that is kept: those of cameras have a few kilobytes, but a JPEG could carry 16 MB. */
 const maxIccBytes = 1024 * 1024;
 
 /** The bounded profile if it is complete and for RGB images (ICC.1:2022, section 7.2), else undefined. */

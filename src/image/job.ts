@@ -46,10 +46,7 @@ export async function runJob(
   return result;
 }
 
-/**
- * Runs a decoder, whose pixels are `wanted`, of as many channels. Throws ImageError `failed_to_read_image` or `timeout`,
- * NoThreadError, or the signal's reason.
- */
+/** Runs a decoder of `wanted` pixels. Throws `failed_to_read_image`, `timeout`, NoThreadError or the signal's reason. */
 export async function decodePixels(
   open: () => Sharp,
   size: JobSize,

@@ -51,10 +51,7 @@ export async function decodeMask(
   return plane((image) => image.removeAlpha().toColourspace('b-w'));
 }
 
-/**
- * Whether a mask has the proportions of an image, to a pixel of the mask in each direction: results of this service, which
- * round both sides down, have them.
- */
+/** Whether the proportions agree to a pixel of the mask each way, as those of results do, whose sides round down. */
 export const hasShapeOf = (image: Dimensions, mask: Dimensions): boolean =>
   Math.abs(mask.width * image.height - mask.height * image.width) <= image.width + image.height;
 

@@ -14,7 +14,6 @@ import {
 } from './errors.ts';
 import { usableRgbProfile } from './fileMetadata.ts';
 import { checkAvif, readHeicHeader } from './heif/heicHeader.ts';
-import { uprightOf } from './orientation.ts';
 import { isInputFormat, sniff } from './sniff.ts';
 import type { InputFormat, JobLimits, Probe, ProbeLimits } from './types.ts';
 
@@ -96,7 +95,7 @@ export async function probe(
   } finally {
     ended?.();
   }
-  const upright = uprightOf(metadata);
+  const { autoOrient: upright, orientation = 1 } = metadata;
   assertDimensions(upright, limits);
 
   const kind = colour(metadata);
@@ -106,7 +105,9 @@ export async function probe(
   const density = readDensity(needed, format, metadata.exif);
   return {
     format,
-    ...upright,
+    width: upright.width,
+    height: upright.height,
+    orientation,
     colour: kind,
     depth: metadata.depth === 'uchar' ? 8 : 16,
     hasAlpha: metadata.hasAlpha,

@@ -57,10 +57,7 @@ export function isInputFormat(name: string): name is InputFormat {
   return allInputFormats.includes(name);
 }
 
-/**
- * The type of a file by its first bytes, never by a name or a declared type: an input format, the name of
- * another one, `empty file` or `unknown`.
- */
+/** The type by the first bytes alone: an input format, the name of another one, `empty file` or `unknown`. */
 export function sniff(bytes: Uint8Array): string {
   if (bytes.length === 0) return 'empty file';
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 512));

@@ -75,9 +75,6 @@ export interface JobLimits {
   readonly signal?: AbortSignal;
   /** Whole seconds after which libvips gives up (ImageError `timeout`); 0 or absent: no limit. */
   readonly timeoutSeconds?: number;
-  /**
-   * Called when a library begins to decode or encode; `ms` is what that may take at most. The returned function is called
-   * when it has ended.
-   */
+  /** Called when a library begins with pixels; `ms`: what it may take at most. Returns what to call at its end. */
   readonly watch?: ((ms: number) => () => void) | undefined;
 }

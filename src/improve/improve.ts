@@ -9,13 +9,9 @@ import { type Bucket, folderBucket, type S3Options, s3Bucket } from './bucket.ts
 
 export type HandedIn = ImproveRow;
 
-interface HandIn {
-  readonly accountId: string;
+/** `type` is detected from the content: 'jpg', 'png', 'webp', or another format that the operator enables. */
+interface HandIn extends Pick<ImproveRow, 'accountId' | 'type' | 'width' | 'height'> {
   readonly bytes: Uint8Array;
-  /** Detected from the content: 'jpg', 'png', 'webp', or another format that the operator enables. */
-  readonly type: string;
-  readonly width: number;
-  readonly height: number;
   /** Any name; the last part of a path is kept, at most 255 characters. */
   readonly filename?: string | undefined;
   /** A label of the customer, of which 255 characters are kept at most. */
@@ -63,14 +59,11 @@ export class Improve {
     const day = dayOf(at);
     const id = randomUUID();
     const row: ImproveRow = {
+      ...image,
       id,
-      accountId: image.accountId,
       at,
       object: `${new Date(at).toISOString().slice(0, 10).replaceAll('-', '/')}/${id}.${image.type}`,
-      type: image.type,
       bytes: image.bytes.length,
-      width: image.width,
-      height: image.height,
       sha256: await sha256Of(image.bytes),
       filename: label(image.filename?.split(/[/\\]/).at(-1)),
       tag: label(image.tag),
@@ -116,10 +109,7 @@ export class Improve {
     return this.#options.bucket.get(image.object, from, to);
   }
 
-  /**
-   * Removes the bytes, then the row, of an image hidden by `ImproveTable.hide`. If the bucket fails, it can
-   * be repeated, and the sweep repeats it.
-   */
+  /** Removes bytes, then row, of an image that `ImproveTable.hide` hid. Repeatable if the bucket fails; the sweep does. */
   async remove({ id, object }: HandedIn): Promise<void> {
     await this.#options.bucket.delete(object);
     await this.#options.table.delete(id);

@@ -2,10 +2,11 @@ import type { DownloadsFor } from '../cutout/imageDownloads.ts';
 import { publicError } from '../cutout/publicError.ts';
 import { readSource } from '../cutout/readSource.ts';
 import type { Source } from '../cutout/request.ts';
-import { type AppError, fail } from '../errors.ts';
+import { type AppError, unavailable } from '../errors.ts';
 import { writeFault } from '../files.ts';
 import { probe } from '../image/probe.ts';
 import type { ProbeLimits } from '../image/types.ts';
+import { retrySeconds } from '../limits/retryAfter.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
 import type { Improve } from './improve.ts';
 
@@ -26,7 +27,6 @@ export type TakeImage = (request: HandInRequest, call: HandInCall) => Promise<st
 
 interface TakeImageParts {
   readonly improve: Improve;
-  /** Downloads images by address. */
   readonly downloadsFor: DownloadsFor;
   readonly limits: ProbeLimits;
 }
@@ -35,15 +35,10 @@ interface TakeImageParts {
 const withoutRoom = (error: unknown): AppError | undefined =>
   writeFault(error) === undefined
     ? undefined
-    : fail('service_unavailable', {
-        reason: 'store',
-        detail: 'The image cannot be stored at the moment. Try again.',
+    : unavailable('store', 'The image cannot be stored at the moment. Try again.', {
         cause: error,
-        retryAfter: storeRetrySeconds,
+        retryAfter: retrySeconds.fullDisk,
       });
-
-/** Seconds after which there may be room again. */
-const storeRetrySeconds = 10;
 
 /** The use case of `/improve`: validates the image up to its header, as `cutout` does, and stores it. */
 export const createTakeImage =

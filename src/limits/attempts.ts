@@ -17,10 +17,7 @@ export interface AttemptRules {
 export interface Attempts {
   /** Whole seconds until the next attempt is allowed; 0: now. */
   wait(source: string): Promise<number>;
-  /**
-   * Counts a failed attempt and returns what `wait` returned before, atomically; an attempt that had to wait
-   * is not counted.
-   */
+  /** Counts a failed attempt, unless it had to wait; returns what `wait` returned before, atomically. */
   failed(source: string): Promise<number>;
 }
 

@@ -1,7 +1,4 @@
-/**
- * The clocks of a limit. The length of a window is measured with `elapsed`; `now` is used only in what
- * callers see.
- */
+/** The clocks of a limit. `elapsed` measures its window; `now` is used only in what callers see. */
 export interface Clock {
   /** Wall clock, Unix milliseconds; may be set forward or back. */
   readonly now: () => number;

@@ -92,17 +92,12 @@ const nothing: Sums = { n: 0, s: 0, t: 0, ss: 0, st: 0 };
  */
 const guessWeight = 1;
 
-/** Milliseconds of a job and of each of its megapixels. */
-interface Line {
-  readonly fixed: number;
-  readonly perMegapixel: number;
-}
-
 /**
- * The line through the completed jobs with the least squared error, of which neither part is negative. Where all sizes are
- * alike they do not tell the two apart: then the megapixel takes what was guessed, and the rest is fixed.
+ * The line through the completed jobs with the least squared error, of which neither part is negative: milliseconds of a job
+ * and of each of its megapixels. Where all sizes are alike they do not tell the two apart: then the megapixel takes what was
+ * guessed, and the rest is fixed.
  */
-function lineThrough({ n, s, t, ss, st }: Sums, guess: number): Line {
+function lineThrough({ n, s, t, ss, st }: Sums, guess: number) {
   if (n === 0) return { fixed: 0, perMegapixel: guess };
   const perMegapixel = Math.max(
     0,

@@ -36,24 +36,6 @@ export type FairSchedulerOutcome =
       readonly release: (done: boolean, waited?: number) => void;
     };
 
-interface FairSchedulerStats {
-  readonly running: number;
-  readonly waiting: number;
-  /** Milliseconds of queued work. */
-  readonly waitingMs: number;
-  /** Milliseconds of work completed per millisecond under continuous load. */
-  readonly serviceRate: number;
-  readonly refused: {
-    /** Refused before the body was read. */
-    readonly early: number;
-    /** Refused because the wait would have been too long. */
-    readonly queue: number;
-    /** Refused, or removed from the queue, because the deadline could not be met. */
-    readonly deadline: number;
-    readonly memory: number;
-  };
-}
-
 interface WaitingJob {
   readonly job: Job;
   /** The lowest of an account runs first (ageing). */
@@ -75,10 +57,7 @@ interface Account {
   readonly queue: WaitingJob[];
 }
 
-/**
- * Ageing: a job yields to shorter jobs of its account that arrive within `ageingFactor` × the difference in
- * length.
- */
+/** A job yields to shorter ones of its account that arrive within `ageingFactor` × the difference in length. */
 const ageingFactor = 4;
 
 /** Weight of earlier measurements of the service rate after one more completed job. */
@@ -115,7 +94,6 @@ export class FairScheduler {
   readonly #now: () => number;
   readonly #accounts = new Map<string, Account>();
   readonly #running = new Set<Job>();
-  readonly #refused = { early: 0, queue: 0, deadline: 0, memory: 0 };
   /** Virtual time of the account whose job was admitted last, before that job. */
   #virtualTime = 0;
   /** Work completed under continuous load, and the time it took: milliseconds, decaying. */
@@ -135,23 +113,21 @@ export class FairScheduler {
     options.memory.onFreed(() => this.#dispatch());
   }
 
-  get stats(): FairSchedulerStats {
+  /** `waitingMs`: of queued work; `serviceRate`: milliseconds of work completed per millisecond under continuous load. */
+  get stats() {
     const queues = this.#queues();
     return {
       running: this.#running.size,
       waiting: sum(queues.map(({ length }) => length)),
       waitingMs: sum(queues.map(lengthOf)),
       serviceRate: this.#serviceRate,
-      refused: { ...this.#refused },
     };
   }
 
   /** Early refusal, before an upload: defined if even the shortest recent job would be refused. */
   refusal(account: string, deadline: number): Busy | undefined {
     if (this.#shortestMs === undefined) return undefined;
-    const busy = this.#predictBusy({ account, ms: this.#shortestMs, bytes: 0, heavy: false, deadline });
-    if (busy) this.#refused.early++;
-    return busy;
+    return this.#predictBusy({ account, ms: this.#shortestMs, bytes: 0, heavy: false, deadline });
   }
 
   /** Rejects with the signal's reason if it is aborted while waiting. */
@@ -162,16 +138,8 @@ export class FairScheduler {
       const shortest = this.#shortestMs ?? job.ms;
       this.#shortestMs = Math.min(job.ms, shortest + (job.ms - shortest) / 16);
     }
-    if (job.bytes > this.#options.memory.maxWork) {
-      this.#refused.memory++;
-      return { outcome: 'too_large' };
-    }
-    const busy = this.#predictBusy(job);
-    if (busy) {
-      this.#refused[busy.why]++;
-      return busy;
-    }
-    return this.#enqueue(job, signal);
+    if (job.bytes > this.#options.memory.maxWork) return { outcome: 'too_large' };
+    return this.#predictBusy(job) ?? this.#enqueue(job, signal);
   }
 
   get #serviceRate(): number {
@@ -182,10 +150,7 @@ export class FairScheduler {
     return [...this.#accounts.values()].map(({ queue }) => queue);
   }
 
-  /**
-   * Milliseconds of work before this job: the rest of what is running (half, on average), and of every other
-   * account as much as of its own.
-   */
+  /** Milliseconds before this job: of what is running half, and of every other account as much as of its own. */
   #workAhead({ account, ms }: Job): number {
     const own = this.#accounts.get(account)?.queue ?? [];
     const virtualDeadline = this.#virtualDeadlineOf(ms);
@@ -288,7 +253,6 @@ export class FairScheduler {
       this.#dispatch();
       if (!account.queue.includes(waiting) || this.#options.waitMs === Number.POSITIVE_INFINITY) return;
       timer = setTimeout(() => {
-        this.#refused.queue++;
         waiting.resolve(busyFor(this.#workAhead(job) / this.#serviceRate, 'queue'));
         leave();
       }, this.#options.waitMs);
@@ -320,7 +284,6 @@ export class FairScheduler {
       const { job } = waiting;
       if (this.#running.size > 0 && this.#now() + job.ms > job.deadline) {
         account.queue.splice(account.queue.indexOf(waiting), 1);
-        this.#refused.deadline++;
         waiting.resolve(busyFor(lengthOf(account.queue) / this.#serviceRate, 'deadline'));
         continue;
       }
@@ -359,7 +322,6 @@ export class FairScheduler {
     this.#elapsedMs = this.#elapsedMs * decay + (this.#now() - this.#lastEnd);
   }
 
-  /** The `release` of an admitted job. */
   #releaseOnce(job: Job, free: () => void): (done: boolean, waited?: number) => void {
     const started = this.#now();
     let released = false;

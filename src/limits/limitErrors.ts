@@ -1,6 +1,6 @@
-import { type AppError, fail, type Reason } from '../errors.ts';
+import { type AppError, fail, type Reason, unavailable } from '../errors.ts';
 import type { RateState } from './rate.ts';
-import { type Busy, memoryRetrySeconds } from './retryAfter.ts';
+import { type Busy, retrySeconds } from './retryAfter.ts';
 
 /** 429 of a limit that has no window. `retryAfter` in whole seconds. */
 export const limitReached = (
@@ -19,7 +19,7 @@ export const tooMany = (
 export const jobOverdue = (state: RateState): AppError =>
   tooMany(state, 'An earlier image of this account takes too long. Try again when it has ended.', {
     reason: 'concurrency',
-    retryAfter: 10,
+    retryAfter: retrySeconds.overdueJob,
   });
 
 /** 429 for an account whose window is used up. */
@@ -28,22 +28,19 @@ export const windowUsedUp = (state: RateState): AppError =>
 
 /** 503 under overload. */
 export const overloaded = ({ why, retryAfter }: Busy): AppError =>
-  fail('service_unavailable', {
-    reason: why,
-    detail:
-      why === 'queue'
-        ? 'Too many requests are waiting. Try again.'
-        : 'The server is too busy to answer this request within its time limit. Try again.',
-    retryAfter,
-  });
+  unavailable(
+    why,
+    why === 'queue'
+      ? 'Too many requests are waiting. Try again.'
+      : 'The server is too busy to answer this request within its time limit. Try again.',
+    { retryAfter },
+  );
 
 /** 503 without memory for a body or a download. */
 export const outOfMemory = (cause?: unknown): AppError =>
-  fail('service_unavailable', {
-    reason: 'memory',
-    detail: 'The memory of the server is used by other requests. Try again.',
+  unavailable('memory', 'The memory of the server is used by other requests. Try again.', {
     cause,
-    retryAfter: memoryRetrySeconds,
+    retryAfter: retrySeconds.memory,
   });
 
 /** 400 for an image that needs more memory than there can ever be: trying again cannot help. */
@@ -53,12 +50,10 @@ export const tooLarge = (): AppError =>
       'The largest result that this image and its options may have needs more memory than the server may use. Send a smaller image, or no crop and no shadow.',
   });
 
-/** 503 while all accounts together download as many images as they may. `retryAfter` in whole seconds. */
-export const tooManyDownloads = (retryAfter: number): AppError =>
-  fail('service_unavailable', {
-    reason: 'downloads',
-    detail: 'Too many images are being downloaded. Try again.',
-    retryAfter,
+/** 503 while all accounts together download as many images as they may. */
+export const tooManyDownloads = (): AppError =>
+  unavailable('downloads', 'Too many images are being downloaded. Try again.', {
+    retryAfter: retrySeconds.downloads,
   });
 
 /** 429 after failed attempts; `what` failed, `wait` in whole seconds. */

@@ -5,10 +5,7 @@ export interface MemoryBounds {
   readonly room: number;
   /** Bytes of the largest job: bodies and answers leave them free where they can. */
   readonly largestWork: number;
-  /**
-   * Bytes that the largest allowed body takes while it is read; within half the room it is accepted if
-   * nothing else is held.
-   */
+  /** Bytes of the largest allowed body while it is read; within half the room it is accepted if nothing else is held. */
   readonly largestBody?: number;
 }
 
@@ -18,23 +15,10 @@ export interface MemoryReservation {
   resize(bytes: number): void;
   /** Asks for more bytes before they are allocated; false, and nothing changes, if there is no room. */
   grow(bytes: number): boolean;
-  /**
-   * The request is over: `resize` does nothing and `grow` is false from then on. Everything is given back once nothing
-   * retains it. Idempotent.
-   */
+  /** `resize` does nothing and `grow` is false from then on; all is given back once nothing retains it. Idempotent. */
   release(): void;
   /** What is held stays counted until the returned function is called (idempotent), even after `release`. */
   retain(): () => void;
-}
-
-interface MemoryStats {
-  readonly room: number;
-  /** Bytes of bodies and downloads, and of answers being sent. */
-  readonly held: number;
-  /** Bytes reserved for running jobs. */
-  readonly working: number;
-  /** Bodies and downloads refused for lack of memory. */
-  readonly refused: number;
 }
 
 /** An account that holds something may grow while its total is at most 3 × the bytes still free. */
@@ -62,7 +46,6 @@ export class MemoryBudget {
   #held = 0;
   readonly #heldBy = new Map<string, number>();
   #working = 0;
-  #refused = 0;
 
   /** There is no bound before this call. */
   bound({ room, largestWork, largestBody = 75e6 }: MemoryBounds): void {
@@ -74,8 +57,9 @@ export class MemoryBudget {
     this.#maxHeld = Math.max(minHeld, Math.min(room / 2, wanted));
   }
 
-  get stats(): MemoryStats {
-    return { room: this.#room, held: this.#held, working: this.#working, refused: this.#refused };
+  /** Bytes. `held`: of bodies and downloads, and of answers being sent; `working`: reserved for running jobs. */
+  get stats() {
+    return { room: this.#room, held: this.#held, working: this.#working };
   }
 
   /** Bytes that a job can count on. */
@@ -118,15 +102,10 @@ export class MemoryBudget {
     const held = this.#held + bytes;
     const before = this.#heldBy.get(account) ?? 0;
     const greedy = before > 0 && before + bytes > maxMultipleOfFree * (this.#maxHeld - held);
-    const admitted = !greedy && held <= this.#maxHeld && held + this.#working <= this.#room;
-    if (!admitted) this.#refused++;
-    return admitted;
+    return !greedy && held <= this.#maxHeld && held + this.#working <= this.#room;
   }
 
-  /**
-   * Reserves memory for a job; undefined if there is no room. Returns a function that releases it
-   * (idempotent).
-   */
+  /** Memory for a job; undefined if there is no room. Returns what releases it (idempotent). */
   reserveJob(bytes: number): (() => void) | undefined {
     if (this.#held + this.#working + bytes > this.#room) return undefined;
     this.#working += bytes;

@@ -1,7 +1,4 @@
-/**
- * Called when a library begins with pixels that it cannot be stopped at; `ms` is what it may take at most. The returned
- * function is called when it has ended.
- */
+/** A library begins with pixels and cannot be stopped; `ms`: what it may take at most. Returns what to call at its end. */
 export type JobWatch = (ms: number) => () => void;
 
 interface PixelJobsOptions {

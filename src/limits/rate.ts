@@ -32,10 +32,9 @@ export interface Share {
 }
 
 /**
- * Rate limit in megapixels per account and window. A fixed window starts with its first counted call. A call
- * that does not fit is refused and consumes nothing; a failed one gives back what it took, and the window
- * with it if it was the only one. decision 0056 says why this is not a library, 0145 how nodes share
- * it.
+ * Rate limit in megapixels per account and window, which starts with its first counted call. A call that does not fit
+ * is refused and consumes nothing; a failed one gives back what it took, and the window if it was alone. decision
+ * 0056 says why this is no library, 0145 how nodes share it.
  */
 export abstract class RateLimit {
   protected readonly options: RateOptions;
@@ -94,10 +93,7 @@ const unlimited = 1_000_000;
 export const rateCost = ({ megapixels }: Pick<RateOptions, 'megapixels'>, pixels: number): number =>
   Math.min(megapixels, Math.max(1, Math.ceil(pixels / 1e6)));
 
-/**
- * `end` of the window and `now` in Unix milliseconds of one clock; without a window, the state of a fresh
- * one.
- */
+/** `end` of the window and `now`: Unix milliseconds of one clock; without a window, the state of a fresh one. */
 export function rateState(
   { megapixels, windowSeconds }: RateOptions,
   now: number,

@@ -25,10 +25,7 @@ return 0`,
 /** Addresses are personal data, so Redis only holds their hashes. */
 const keyOf = (source: string) => `cutout:failed:${createHash('sha256').update(source).digest('base64url')}`;
 
-/**
- * Failed attempts, counted for all nodes. While Redis cannot be reached, or is full, each node counts for
- * itself, so that nobody is locked out.
- */
+/** Failed attempts at all nodes. While Redis is full or cannot be reached, each node counts for itself. */
 export class RedisAttempts implements Attempts {
   readonly #redis: Redis;
   readonly #rules: AttemptRules;

@@ -24,9 +24,8 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])`);
 const keyOf = (account: string) => `cutout:calls:${account}`;
 
 /**
- * Concurrent calls, counted for all nodes. Each call holds a lease that its node renews, so that calls of a
- * dead node count until the lease expires. A call is refused with STORE_UNAVAILABLE while Redis cannot be
- * reached.
+ * Concurrent calls of all nodes. Each holds a lease that its node renews: calls of a dead node count until it
+ * expires. While Redis cannot be reached, a call is refused with STORE_UNAVAILABLE.
  */
 export class RedisConcurrencyLimit implements ConcurrencyLimit {
   readonly #redis: Redis;

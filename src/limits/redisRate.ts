@@ -3,10 +3,9 @@ import { luaNow, type Redis, type Reply, script } from '../store/redis.ts';
 import { RateLimit, type RateOptions, rateState, type Share } from './rate.ts';
 
 /**
- * KEYS: window. ARGV: cost (0 only reads), limit, window in milliseconds, name of a new window. Returns what
- * was taken (1 or 0), the window's start (-1: none), its used share, now, and its name. A window that starts
- * in the future was opened before Redis' clock was set back: it is restarted now, so that none exceeds its
- * length.
+ * KEYS: window. ARGV: cost (0 only reads), limit, window in milliseconds, name of a new window. Returns what was
+ * taken (1 or 0), the window's start (-1: none), its used share, now, and its name. A window in the future was opened
+ * before Redis' clock was set back: it restarts now.
  */
 const take = script(`${luaNow}
 local cost, limit, span = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])

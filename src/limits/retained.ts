@@ -8,17 +8,10 @@ export function once<T>(work: () => T): () => T | undefined {
   };
 }
 
-/** Something that its owner and others hold. */
-export interface Retained<T> {
-  /** The owner lets go. Idempotent, as the functions that `retain` returns. */
-  readonly end: () => T | undefined;
-  /** Holds it until the returned function is called, even if the owner ends before. */
-  readonly retain: () => () => T | undefined;
-}
-
 /** `free` is called when the owner and all who retained it have let go; the last one gets what it returns. */
-export function retained<T>(free: () => T): Retained<T> {
+export function retained<T>(free: () => T) {
   let references = 0;
+  /** Holds it until the returned function is called, even if the owner ends before. */
   const retain = () => {
     references += 1;
     return once(() => {
@@ -26,5 +19,6 @@ export function retained<T>(free: () => T): Retained<T> {
       return references === 0 ? free() : undefined;
     });
   };
+  /** `end`: the owner lets go. Idempotent, as the functions that `retain` returns. */
   return { end: retain(), retain };
 }

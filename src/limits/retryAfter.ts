@@ -13,5 +13,17 @@ export const busyFor = (waitMs: number, why: Busy['why']): Busy => ({
   why,
 });
 
-/** Seconds after which a request refused for memory may try again: by then another upload may have freed some. */
-export const memoryRetrySeconds = 2;
+/** Whole seconds after which to try again where nothing predicts the wait, by what has to happen meanwhile. */
+export const retrySeconds = {
+  /** A request of the account ends. */
+  concurrency: 1,
+  /** An upload or a download ends. */
+  memory: 2,
+  downloads: 2,
+  /** The network is loaded. */
+  starting: 5,
+  /** An image job that takes much longer than it should ends. */
+  overdueJob: 10,
+  /** Somebody makes room on the disk. */
+  fullDisk: 10,
+} as const;

@@ -11,9 +11,8 @@ export function isPipe(fd: number): boolean {
 }
 
 /**
- * Writes lines to a pipe without ever blocking on its reader. What the system does not take at once is queued
- * up to a bound; further lines are dropped and counted. `caughtUp` receives their number once the queue is
- * empty again.
+ * Writes lines to a pipe without blocking on its reader. What the system does not take is queued up to a bound;
+ * further lines are dropped. `caughtUp` receives their number once the queue is empty.
  */
 export class BoundedOutput {
   readonly #pipe: Socket;
@@ -55,10 +54,7 @@ export class BoundedOutput {
     if (lines !== '') this.#pipe.write(lines);
   }
 
-  /**
-   * Resolves when the system has taken all lines, or after `ms` milliseconds; the rest is then discarded and
-   * does not delay the exit.
-   */
+  /** Resolves when the system has taken all lines, or after `ms` milliseconds, when the rest is discarded. */
   async flush(ms: number): Promise<void> {
     this.#send();
     const pipe = this.#pipe;

@@ -2,29 +2,24 @@
 type Phase = 'starting' | 'ready' | 'draining' | 'stopping';
 
 /** Life cycle of the process; moves forward only. */
-export interface Health {
-  readonly phase: Phase;
-  /** The network is warmed up. Ignored once stopping. */
-  ready(): void;
-  /** Ignored unless ready. */
-  draining(): void;
-  stopping(): void;
-}
+export class Health {
+  #phase: Phase = 'starting';
 
-export function createHealth(): Health {
-  let phase: Phase = 'starting';
-  return {
-    get phase() {
-      return phase;
-    },
-    ready() {
-      if (phase === 'starting') phase = 'ready';
-    },
-    draining() {
-      if (phase === 'ready') phase = 'draining';
-    },
-    stopping() {
-      phase = 'stopping';
-    },
-  };
+  get phase(): Phase {
+    return this.#phase;
+  }
+
+  /** The network is warmed up. Ignored once stopping. */
+  ready(): void {
+    if (this.#phase === 'starting') this.#phase = 'ready';
+  }
+
+  /** Ignored unless ready. */
+  draining(): void {
+    if (this.#phase === 'ready') this.#phase = 'draining';
+  }
+
+  stopping(): void {
+    this.#phase = 'stopping';
+  }
 }

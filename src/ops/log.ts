@@ -4,10 +4,7 @@ import { BoundedOutput, isPipe } from './boundedOutput.ts';
 
 export type { Logger };
 
-/**
- * JSON lines. Callers log names, sizes and times; never a header, a body, a key or an address that the
- * download rules refused.
- */
+/** JSON lines: names, sizes and times; never a header, body, key or address that the download rules refused. */
 export function createLogger(level: string, destination: DestinationStream): Logger {
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination);
 }

@@ -1,28 +1,16 @@
 import { totalmem } from 'node:os';
 
-interface MemoryLimit {
-  readonly bytes: number;
-  /** What sets the limit, in words. */
-  readonly from: string;
-}
-
 /** Fraction of the machine's memory used if nothing sets a limit. */
 const shareOfMachine = 0.75;
-/**
- * Fraction of the limit that is budgeted; the rest is for what is not counted: garbage on the heap,
- * fragmentation, files cached by the system.
- */
+/** Fraction of the limit that is budgeted; the rest is for garbage on the heap, fragmentation and cached files. */
 export const countedShare = 0.9;
 
-/**
- * Memory limit of this process: as configured, else that of its control group, else a fraction of the
- * machine's memory.
- */
+/** As configured, else that of the control group, else a fraction of the machine's. `from`: what sets it, in words. */
 export function memoryLimit(
   requested: number | 'auto',
   group: number = process.constrainedMemory(),
   machine: number = totalmem(),
-): MemoryLimit {
+) {
   if (requested !== 'auto') return { bytes: requested, from: 'CUTOUT_MEMORY_LIMIT' };
   // 0, or more than the machine has: no limit.
   if (group > 0 && group < machine) return { bytes: group, from: 'the control group' };

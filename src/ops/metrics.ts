@@ -1,18 +1,18 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { registerSources, type Sources } from './readMetrics.ts';
+import { registerCollected, type Sources } from './collectedMetrics.ts';
 import type { Recorder, RequestRecord } from './record.ts';
 import type { RequestAttributes } from './telemetry.ts';
 
 /** Attributes of an installation that do not change while it runs; one label each. */
-interface Install {
-  readonly version: string;
-  readonly node: string;
-  readonly network: string;
-  readonly device: string;
-  readonly precision: string;
-  readonly profile: string;
-  readonly onnxruntime: string;
-}
+const installLabels = [
+  'version',
+  'node',
+  'network',
+  'device',
+  'precision',
+  'profile',
+  'onnxruntime',
+] as const;
 
 /** Seconds: from the time of a repeated request to the longest time a client waits. */
 const requestSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 2, 3, 5, 8, 13, 30, 60, 120];
@@ -20,72 +20,82 @@ const stageSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1
 /** Includes the sizes of the contract. */
 const pixels = [0.25e6, 0.5e6, 1e6, 1.5e6, 2e6, 4e6, 8e6, 12e6, 16e6, 25e6, 36e6, 50e6];
 
-/** What is counted as things happen. */
-function instrumentsOf(registers: Registry[]) {
-  const counter = <L extends string = never>(name: string, help: string, ...labelNames: L[]) =>
-    new Counter({ name: `cutout_${name}`, help, labelNames, registers });
-  const gauge = <L extends string = never>(name: string, help: string, ...labelNames: L[]) =>
-    new Gauge({ name: `cutout_${name}`, help, labelNames, registers });
-  const histogram = <L extends string = never>(
-    name: string,
-    help: string,
-    buckets: number[],
-    ...labelNames: L[]
-  ) => new Histogram({ name: `cutout_${name}`, help, buckets, labelNames, registers });
-  return {
-    requests: counter(
-      'requests_total',
-      'Completed requests. size: as requested, or none.',
-      ...(['route', 'method', 'status', 'size'] as const),
-    ),
-    errors: counter('errors_total', 'Answers with an error, by its code.', 'code'),
-    refusals: counter('refusals_total', 'Requests refused for now, by reason.', 'reason'),
-    requestSeconds: histogram(
-      'request_duration_seconds',
-      'Duration from the headers of a request to the end of its answer.',
-      requestSeconds,
-      'route',
-    ),
-    stageSeconds: histogram(
-      'stage_duration_seconds',
-      'Duration of the stages of requests, named as in Server-Timing.',
-      stageSeconds,
-      'stage',
-    ),
-    inputPixels: histogram('input_pixels', 'Pixels of received images.', pixels),
-    resultPixels: histogram('result_pixels', 'Pixels of results.', pixels),
-    inputBytes: counter('input_bytes_total', 'Bytes of received images.'),
-    resultBytes: counter('result_bytes_total', 'Bytes of results.'),
-    runs: counter('network_runs_total', 'Network runs, each on one image.'),
-    second: counter(
-      'second_looks_total',
-      'Images that left the network in doubt and were given to the second one: its answer was taken, or was no surer.',
-      'answer',
-    ),
-    uncertainty: histogram(
-      'uncertainty_score',
-      'Chances that a person has to look at a result, as in X-Uncertainty-Score.',
-      [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1],
-    ),
-    guided: counter('guided_requests_total', 'Images with a chosen subject, by how it was chosen.', 'by'),
-    encodings: counter('encodings_total', 'Images encoded to find the subject that points or a box show.'),
-    types: counter('subjects_total', 'Detected subjects, by kind.', 'type'),
-    replays: counter('replays_total', 'Requests answered with the result of an earlier one.'),
-    charges: counter('charges_total', 'Charged results, by means of payment.', 'payment'),
-    credits: counter('charged_credits_total', 'Charged credits, by means of payment.', 'payment'),
-    unclaimed: counter(
-      'unclaimed_purchases_total',
-      'Purchases that were paid after their account was deleted.',
-    ),
-    loads: counter('network_loads_total', 'Number of times the network was loaded.'),
-    unloads: counter('network_unloads_total', 'Number of times the idle network was unloaded.'),
-    loadSeconds: gauge('network_load_seconds', 'Duration of the last load and warm-up of the network.'),
-    info: gauge(
-      'info',
-      'Always 1; the labels have version, network and precision.',
-      ...(['version', 'node', 'network', 'device', 'precision', 'profile', 'onnxruntime'] as const),
-    ),
-  };
+/** Makes metrics by their names without `cutout_`. */
+const makerOf = (registers: Registry[]) => ({
+  counter: <L extends string = never>(name: string, help: string, ...labelNames: L[]) =>
+    new Counter({ name: `cutout_${name}`, help, labelNames, registers }),
+  gauge: <L extends string = never>(name: string, help: string, ...labelNames: L[]) =>
+    new Gauge({ name: `cutout_${name}`, help, labelNames, registers }),
+  histogram: <L extends string = never>(name: string, help: string, buckets: number[], ...labelNames: L[]) =>
+    new Histogram({ name: `cutout_${name}`, help, buckets, labelNames, registers }),
+});
+
+type Maker = ReturnType<typeof makerOf>;
+
+const ofRequests = ({ counter, histogram }: Maker) => ({
+  requests: counter(
+    'requests_total',
+    'Completed requests. size: as requested, or none.',
+    ...(['route', 'method', 'status', 'size'] as const),
+  ),
+  errors: counter('errors_total', 'Answers with an error, by its code.', 'code'),
+  refusals: counter('refusals_total', 'Requests refused for now, by reason.', 'reason'),
+  requestSeconds: histogram(
+    'request_duration_seconds',
+    'Duration from the headers of a request to the end of its answer.',
+    requestSeconds,
+    'route',
+  ),
+  stageSeconds: histogram(
+    'stage_duration_seconds',
+    'Duration of the stages of requests, named as in Server-Timing.',
+    stageSeconds,
+    'stage',
+  ),
+  replays: counter('replays_total', 'Requests answered with the result of an earlier one.'),
+});
+
+const ofImages = ({ counter, histogram }: Maker) => ({
+  inputPixels: histogram('input_pixels', 'Pixels of received images.', pixels),
+  resultPixels: histogram('result_pixels', 'Pixels of results.', pixels),
+  inputBytes: counter('input_bytes_total', 'Bytes of received images.'),
+  resultBytes: counter('result_bytes_total', 'Bytes of results.'),
+  runs: counter('network_runs_total', 'Network runs, each on one image.'),
+  second: counter(
+    'second_looks_total',
+    'Images that left the network in doubt and were given to the second one: its answer was taken, or was no surer.',
+    'answer',
+  ),
+  uncertainty: histogram(
+    'uncertainty_score',
+    'Chances that a person has to look at a result, as in X-Uncertainty-Score.',
+    [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1],
+  ),
+  guided: counter('guided_requests_total', 'Images with a chosen subject, by how it was chosen.', 'by'),
+  encodings: counter('encodings_total', 'Images encoded to find the subject that points or a box show.'),
+  types: counter('subjects_total', 'Detected subjects, by kind.', 'type'),
+});
+
+const ofCredits = ({ counter }: Maker) => ({
+  charges: counter('charges_total', 'Charged results, by means of payment.', 'payment'),
+  credits: counter('charged_credits_total', 'Charged credits, by means of payment.', 'payment'),
+  unclaimed: counter(
+    'unclaimed_purchases_total',
+    'Purchases that were paid after their account was deleted.',
+  ),
+});
+
+const ofNetwork = ({ counter, gauge }: Maker) => ({
+  loads: counter('network_loads_total', 'Number of times the network was loaded.'),
+  unloads: counter('network_unloads_total', 'Number of times the idle network was unloaded.'),
+  loadSeconds: gauge('network_load_seconds', 'Duration of the last load and warm-up of the network.'),
+  info: gauge('info', 'Always 1; the labels have version, network and precision.', ...installLabels),
+});
+
+/** What is counted as things happen; what is read at each scrape: collectedMetrics.ts. */
+function countedMetrics(registers: Registry[]) {
+  const maker = makerOf(registers);
+  return { ...ofRequests(maker), ...ofImages(maker), ...ofCredits(maker), ...ofNetwork(maker) };
 }
 
 /**
@@ -95,10 +105,10 @@ function instrumentsOf(registers: Registry[]) {
 export class Metrics {
   readonly #registry = new Registry();
   readonly #sources: Partial<Sources> = {};
-  readonly #counted = instrumentsOf([this.#registry]);
+  readonly #counted = countedMetrics([this.#registry]);
 
   constructor() {
-    registerSources(this.#registry, this.#sources);
+    registerCollected(this.#registry, this.#sources);
     collectDefaultMetrics({ register: this.#registry });
     // Gauges named like counters; the same numbers exist by type.
     for (const name of ['handles', 'requests', 'resources'])
@@ -111,8 +121,8 @@ export class Metrics {
   }
 
   /** Sets the labels of `cutout_info`. */
-  install(attributes: Install): void {
-    this.#counted.info.set({ ...attributes }, 1);
+  install(attributes: Readonly<Record<(typeof installLabels)[number], string>>): void {
+    this.#counted.info.set(attributes, 1);
   }
 
   /** The network was loaded. `ms`: milliseconds to open it and for its first run. */

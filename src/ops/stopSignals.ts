@@ -1,9 +1,6 @@
 import { UserError } from '../errors.ts';
 
-/**
- * Calls `stop` on the first SIGTERM or SIGINT and ends the process at once on the second, by `end`, until the returned
- * function is called.
- */
+/** `stop` on the first SIGTERM or SIGINT and `end` on the second, until the returned function is called. */
 export function onStopSignal(
   stop: (signal: NodeJS.Signals) => void,
   end: () => void = () => process.exit(1),

@@ -28,12 +28,6 @@ interface TracingOptions {
   readonly logger: Logger;
 }
 
-interface Tracing {
-  readonly record: Recorder;
-  /** Exports what is pending, within a few seconds. */
-  close(): Promise<void>;
-}
-
 /** https://www.w3.org/TR/trace-context/#traceparent-header; later versions may append fields. */
 const traceparent = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:$|-)/;
 
@@ -51,45 +45,28 @@ const endpoint = (text: string): string => {
   return url.href;
 };
 
-/** Attribute names of OpenTelemetry's conventions where they exist, else ours. */
+/** `inputPixels` as `cutout.input_pixels`. */
+const ownName = (name: string) => `cutout.${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
+
+/** Attribute names of OpenTelemetry's conventions where they exist, else ours: those of the log line. */
 function attributesOf({ requestId, method, route, status, account, attributes }: RequestRecord) {
-  const own = {
-    request_id: requestId,
-    account: account ?? attributes.account,
-    size: attributes.size,
-    input: attributes.input,
-    input_pixels: attributes.inputPixels,
-    input_bytes: attributes.inputBytes,
-    guidance: attributes.guidance,
-    encodings: attributes.encodings,
-    result: attributes.result,
-    result_pixels: attributes.resultPixels,
-    result_bytes: attributes.resultBytes,
-    charged: attributes.charged,
-    payment: attributes.payment,
-    replayed: attributes.replayed,
-    shared: attributes.shared,
-    reason: attributes.reason,
-  };
+  const { error, ...others } = attributes;
+  const own = { requestId, ...(account !== undefined && { account }), ...others };
   return {
     'http.request.method': method,
     'http.route': route,
     'http.response.status_code': status,
-    ...(attributes.error !== undefined && { 'error.type': attributes.error }),
-    ...Object.fromEntries(
-      Object.entries(own).flatMap(([name, value]) =>
-        value === undefined ? [] : [[`cutout.${name}`, value]],
-      ),
-    ),
+    ...(error !== undefined && { 'error.type': error }),
+    ...Object.fromEntries(Object.entries(own).map(([name, value]) => [ownName(name), value])),
   };
 }
 
 /**
  * Exports one span per request and one per stage to a collector. Spans are created when the request is
  * finished, from what was recorded: no context is passed through the program, and without a collector no
- * library is loaded.
+ * library is loaded. `close` exports what is pending, within a few seconds.
  */
-export function openTracing({ url, headers, version, logger }: TracingOptions): Tracing {
+export function openTracing({ url, headers, version, logger }: TracingOptions) {
   // The library reports failed exports only here.
   const tell = (message: string) => logger.warn({ tracing: message }, 'tracing');
   const quiet = () => {};

@@ -54,20 +54,13 @@ export type RuntimeName = keyof typeof runtimes;
 export const requirementsFile = (name: RuntimeName): string =>
   fileURLToPath(new URL(`../../../../scripts/setup/${name}.txt`, import.meta.url));
 
-/** Paths for EngineOptions. */
-interface InstalledRuntime {
-  readonly runtimePath?: string;
-  readonly plugin?: string;
-  readonly libraries: readonly string[];
-}
-
 export const runtimeFolder = (runtimesDir: string, name: RuntimeName): string => path.join(runtimesDir, name);
 
 /**
- * The runtime that `cutout runtime install` made; undefined if there is none. Throws UserError if one of its
+ * The paths of the runtime that `cutout runtime install` made, for EngineOptions; undefined if there is none. Throws UserError if one of its
  * libraries is missing; their contents are not checked.
  */
-export function findRuntime(runtimesDir: string, name: RuntimeName): InstalledRuntime | undefined {
+export function findRuntime(runtimesDir: string, name: RuntimeName) {
   const folder = runtimeFolder(runtimesDir, name);
   if (!existsSync(folder)) return undefined;
   const { onnxruntime, plugin, libraries }: Runtime = runtimes[name];

@@ -11,14 +11,10 @@ const packageFile = new URL('package.json', root);
 /** Written by `npm run package` and by the build of an image. */
 const commitFile = new URL('build/commit', root);
 
-/** Version of this program, from its package.json. */
 export const version = (): string =>
   (JSON.parse(readFileSync(packageFile, 'utf8')) as { version: string }).version;
 
-/**
- * The commit that this program was built from, shortened, with `-dirty` if the sources have changes; undefined where
- * neither the build nor git tells it.
- */
+/** The commit of this program, shortened, with `-dirty` for changed sources; undefined if unknown. */
 export function commit(): string | undefined {
   if (existsSync(commitFile)) return readFileSync(commitFile, 'utf8').trim() || undefined;
   // Not the commit of a repository that Cutout is installed in.

@@ -6,7 +6,6 @@ import { localAccountId } from '../commands/ensureLocalAccount.ts';
 import type { Config } from '../config/readConfig.ts';
 import type { SignInConfig } from '../config/signIn.ts';
 import { sessionCookie } from '../http/route/console/session.ts';
-import type { SignInParts } from '../http/route/signin/route.ts';
 import type { Clock } from '../limits/clock.ts';
 import type { SharedState } from './openSharedState.ts';
 import { billingOf } from './options.ts';
@@ -34,11 +33,7 @@ export async function providersOf(
   });
 }
 
-export interface OpenedConsole {
-  readonly parts: Omit<SignInParts, 'logger' | 'stores' | 'improve' | 'rate' | 'attempts' | 'purchases'>;
-  /** Token of a one-time link for the local account; undefined if people sign in with a provider. */
-  readonly link: () => Promise<string | undefined>;
-}
+export type OpenedConsole = Awaited<ReturnType<typeof openConsole>>;
 
 /** Connects the parts of the console. */
 export async function openConsole(
@@ -47,7 +42,7 @@ export async function openConsole(
   { sessions }: SharedState,
   /** `clock` replaces the clocks of this machine and of the database, `providers` the configured ones. */
   overrides: { readonly clock?: Clock; readonly providers?: readonly Provider[] | undefined },
-): Promise<OpenedConsole> {
+) {
   const { publicUrl } = http;
   const now = overrides.clock?.now;
   const secure = publicUrl?.startsWith('https:') ?? false;
@@ -65,6 +60,7 @@ export async function openConsole(
       origin: publicUrl,
       returnUrl: `${publicUrl ?? ''}/console`,
     },
+    /** Token of a one-time link for the local account; undefined if people sign in with a provider. */
     link: async () => (providers.length > 0 ? undefined : signIns.createLink(localAccountId)),
   };
 }

@@ -2,8 +2,7 @@ import type { Ledger } from '../billing/ledger.ts';
 import { toCredits } from '../billing/price.ts';
 import type { Config } from '../config/readConfig.ts';
 import { Admission } from '../cutout/admission.ts';
-import { type Cutout, createCutout } from '../cutout/cutout.ts';
-import type { DownloadsFor } from '../cutout/imageDownloads.ts';
+import { createCutout } from '../cutout/cutout.ts';
 import { createPrecheck } from '../cutout/precheck.ts';
 import { profiles } from '../cutout/qualityProfile.ts';
 import { typicalPreview } from '../cutout/resourceEstimate.ts';
@@ -13,12 +12,11 @@ import { IdleUnloadEngine } from '../engine/idleUnload.ts';
 import type { Selector } from '../engine/selector.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import { DurationEstimate } from '../limits/durationEstimate.ts';
-import type { FairScheduler } from '../limits/fairScheduler.ts';
-import type { PixelJobs } from '../limits/pixelJobs.ts';
 import type { Logger } from '../ops/log.ts';
 import type { Metrics } from '../ops/metrics.ts';
 import { assertImageThreads } from './images.ts';
 import { type OpenedEngine, openEngine } from './openEngine.ts';
+import { embeddingBytes, type Limits } from './openLimits.ts';
 import type { FetchOptions } from './openNetwork.ts';
 import type { SharedState } from './openSharedState.ts';
 
@@ -28,23 +26,14 @@ interface OpenCutoutOptions extends FetchOptions {
   readonly jobs?: number | undefined;
 }
 
-interface OpenedCutout {
-  readonly cutout: Cutout;
-  /** Images processed at a time. */
-  readonly jobs: number;
-  /** File of the prepared network. */
-  readonly network: string;
-  close(): Promise<void>;
-}
-
 /**
- * The use case without a server, for local files: no accounts, rate limits or downloads. Rejects with
- * UserError, ModelError or EngineError, and soon after an abort with the reason of `signal`.
+ * The use case without a server, for local files: no accounts, rate limits or downloads. `jobs`: images processed at a time.
+ * Rejects with UserError, ModelError or EngineError, and soon after an abort with the reason of `signal`.
  */
 export async function openCutout(
   config: Pick<Config, 'engine' | 'cutout'>,
   { limits, pull, observer, signal, ...options }: OpenCutoutOptions,
-): Promise<OpenedCutout> {
+) {
   // Files do not depend on the type of subject.
   const wanted = { ...config.engine, subjectTypes: 'off' } as const;
   const opened = await openEngine(wanted, { pull, observer, signal });
@@ -57,37 +46,18 @@ export async function openCutout(
   return {
     cutout: createCutout({ ...opened, ...unmetered(jobs), selection, profile, limits, timeout: 0 }),
     jobs,
-    network: opened.network.path,
     close: () => opened.engine.close(0),
   };
 }
 
-/** The maximum number of bytes of images encoded for points and boxes. */
-export const embeddingBytes = ({
-  resultTtlSeconds,
-  cacheMegabytes,
-}: Pick<Config['cutout'], 'resultTtlSeconds' | 'cacheMegabytes'>): number =>
-  resultTtlSeconds > 0 ? cacheMegabytes * 5e5 : 0;
-
-interface MeteredCutoutParts {
+interface MeteredCutoutParts extends Pick<Limits, 'scheduler' | 'pixelJobs' | 'downloadsFor'> {
   readonly logger: Logger;
   readonly metrics: Metrics | undefined;
   readonly ledger: Ledger;
   readonly shared: SharedState;
-  readonly scheduler: FairScheduler;
-  readonly pixelJobs: PixelJobs;
-  readonly downloadsFor: DownloadsFor;
   readonly limits: ProbeLimits;
   /** Estimated durations; default: learnt from the warm-up and from completed work. */
   readonly estimate: DurationEstimate | undefined;
-}
-
-interface MeteredCutout {
-  readonly cutout: Cutout;
-  /** False while an unloaded network cannot be loaded again. */
-  readonly networkUsable: () => boolean;
-  /** Stops the timer that unloads an idle network. */
-  readonly stop: () => void;
 }
 
 /** Unloads the network after `CUTOUT_IDLE_UNLOAD` seconds without work; undefined if it stays loaded. */
@@ -117,12 +87,15 @@ const held = (selector: Selector, idle: IdleUnloadEngine): Selector => ({
   select: (...call) => idle.during(() => selector.select(...call)),
 });
 
-/** Creates the use case of a server over its opened network: with limits, charges and downloads. */
+/**
+ * Creates the use case of a server over its opened network: with limits, charges and downloads. `networkUsable`: false while an
+ * unloaded network cannot be loaded again; `stop` ends the timer that unloads an idle one, and forgets encoded images.
+ */
 export function openMeteredCutout(
   opened: OpenedEngine,
   config: Pick<Config, 'engine' | 'cutout' | 'http'>,
   parts: MeteredCutoutParts,
-): MeteredCutout {
+) {
   const { ledger, shared, scheduler, pixelJobs, downloadsFor, limits } = parts;
   const { network, info } = opened;
   const profile = profiles[config.cutout.profile];

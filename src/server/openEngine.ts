@@ -107,7 +107,6 @@ async function locate(name: string, config: EngineConfig, versions: Versions): P
   };
 }
 
-/** The libraries of an engine, as options for it. */
 type EngineLibraries = Pick<EngineOptions, 'provider' | 'runtimePath' | 'libraries' | 'plugin'>;
 
 /**
@@ -225,7 +224,6 @@ interface Networks {
   readonly second: LocatedNetwork | undefined;
 }
 
-/** What was loaded, and how it is loaded again. */
 type LoadedNetworks = Pick<OpenedEngine, 'info' | 'reload' | 'second' | 'subjectTypes'>;
 
 /** Loads the networks and the classifier of subjects into an engine. */
@@ -265,9 +263,8 @@ async function loadNetworks(
 }
 
 /**
- * Finds (or with `pull` fetches) the network, starts the engine's threads, loads the network and warms it up.
- * Rejects with ModelError or EngineError, whose messages are for the operator, and soon after an abort with
- * the reason of `signal`.
+ * Finds (or with `pull` fetches) the network, starts the engine's threads, loads and warms it up. Rejects with
+ * ModelError or EngineError, for the operator, and soon after an abort with the reason of `signal`.
  */
 export async function openEngine(config: EngineConfig, start: StartOptions): Promise<OpenedEngine> {
   const { observer, signal } = start;

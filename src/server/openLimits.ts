@@ -1,5 +1,5 @@
 import type { Config } from '../config/readConfig.ts';
-import { createDownloadsFor, type DownloadsFor } from '../cutout/imageDownloads.ts';
+import { createDownloadsFor } from '../cutout/imageDownloads.ts';
 import { largestJobBytes } from '../cutout/resourceEstimate.ts';
 import { UserError } from '../errors.ts';
 import { createDownloader, type DownloadOptions, downloadRules } from '../fetch/download.ts';
@@ -12,7 +12,6 @@ import { MemoryBudget, minRoom, roomForBody } from '../limits/memoryBudget.ts';
 import { PixelJobs } from '../limits/pixelJobs.ts';
 import type { Logger } from '../ops/log.ts';
 import { countedShare, describeAllocator, memoryLimit } from '../ops/memory.ts';
-import { embeddingBytes } from './openCutout.ts';
 import type { OpenedEngine } from './openEngine.ts';
 
 const mb = (bytes: number) => Math.round(bytes / 1e6);
@@ -29,6 +28,10 @@ interface MemoryUse {
 /** The maximum number of bytes of cached results in this process. */
 const cacheBytes = ({ cutout, redis }: Pick<Config, 'cutout' | 'redis'>): number =>
   cutout.resultTtlSeconds > 0 && !redis.url ? cutout.cacheMegabytes * 1e6 : 0;
+
+/** The maximum number of bytes of images encoded for points and boxes. */
+export const embeddingBytes = ({ resultTtlSeconds, cacheMegabytes }: Config['cutout']): number =>
+  resultTtlSeconds > 0 ? cacheMegabytes * 5e5 : 0;
 
 /** Bytes of a second network that is fetched later: u2net takes 64 MB in 8 bits and 180 MB in floats. */
 const secondBytes = 200e6;
@@ -51,10 +54,7 @@ function roomForSecond({ second }: Pick<OpenedEngine, 'second'>, room: number, l
   return 0;
 }
 
-/**
- * Sets the memory budget of requests: the limit of the process minus what it uses now. Throws UserError if
- * that is too little for any request.
- */
+/** The limit of the process minus what it uses now. Throws UserError if that is too little for any request. */
 export function sizeMemoryBudget(
   config: Pick<Config, 'limits' | 'cutout' | 'redis'>,
   memory: MemoryBudget,
@@ -87,23 +87,15 @@ export function sizeMemoryBudget(
       { ...facts, wantedMb: mb(roomForBody(largestBody)) },
       'memory: the largest bodies may be refused with 503',
     );
-  const maxWork = memory.maxWork;
-  if (maxWork < largestJobBytes(limits))
+  if (memory.maxWork < largestJobBytes(limits))
     logger.warn(
-      { ...facts, largestMegapixels: Math.floor(maxWork / largestJobBytes({ maxPixels: 1e6 })) },
+      { ...facts, largestMegapixels: Math.floor(memory.maxWork / largestJobBytes({ maxPixels: 1e6 })) },
       'memory: larger images may be refused with 400 resolution_too_high',
     );
 }
 
 /** Bounds of what a process does at a time. */
-export interface Limits {
-  readonly memory: MemoryBudget;
-  readonly downloads: DownloadLimit;
-  readonly downloadsFor: DownloadsFor;
-  readonly scheduler: FairScheduler;
-  /** Times the work with pixels. */
-  readonly pixelJobs: PixelJobs;
-}
+export type Limits = ReturnType<typeof openLimits>;
 
 interface LimitsParts {
   readonly logger: Logger;
@@ -121,7 +113,7 @@ interface LimitsParts {
 export function openLimits(
   config: Pick<Config, 'fetch' | 'limits'>,
   { logger, fetchFailures, rules, running, onStuck }: LimitsParts,
-): Limits {
+) {
   const { mode, allow: allowHosts, ports, concurrency: total, accountConcurrency: perAccount } = config.fetch;
   const memory = new MemoryBudget();
   const downloads = new DownloadLimit({ perAccount, total });

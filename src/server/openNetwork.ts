@@ -64,10 +64,7 @@ export function loadWithNotices(
   };
 }
 
-/**
- * Opens the optimised copy that an earlier start saved, while its checksum is verified; undefined without a
- * valid one.
- */
+/** Opens the optimised copy of an earlier start while its checksum is verified; undefined without a valid one. */
 async function openCopy(
   { engine, located, form, cacheKey, signal }: NetworkOpening,
   { modelsDir, device }: EngineConfig,

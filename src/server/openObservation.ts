@@ -1,28 +1,23 @@
 import type { ObserveConfig } from '../config/observe.ts';
 import type { Config } from '../config/readConfig.ts';
-import { listen } from '../http/server.ts';
+import { listen, urlHere } from '../http/server.ts';
 import type { Attempts } from '../limits/attempts.ts';
 import type { Logger } from '../ops/log.ts';
 import type { Metrics } from '../ops/metrics.ts';
-import type { Recorder } from '../ops/record.ts';
 import { version } from './installation.ts';
 import type { OpenedEngine } from './openEngine.ts';
 import type { Limits } from './openLimits.ts';
 
-export interface Observation {
-  /** Called for every request, before the log. */
-  readonly recorders: readonly Recorder[];
-  readonly metrics: Metrics | undefined;
-  /** Address of the metrics if they have a port of their own. */
-  readonly metricsUrl: string | undefined;
-  close(): Promise<void>;
-}
+export type Observation = Awaited<ReturnType<typeof openObservation>>;
 
-/** Opens metrics and traces as configured; what is off is not loaded. Throws UserError if the port cannot be opened. */
+/**
+ * Opens metrics and traces as configured; what is off is not loaded. `recorders`: called for every request, before the log;
+ * `metricsUrl`: address of the metrics if they have a port of their own. Throws UserError if the port cannot be opened.
+ */
 export async function openObservation(
   { metricsPort: port, metricsHost: host, metricsToken: token, otlpUrl: url, otlpHeaders }: ObserveConfig,
   { logger, attempts }: { readonly logger: Logger; readonly attempts: Attempts },
-): Promise<Observation> {
+) {
   const metrics =
     port === undefined && token === undefined ? undefined : new (await import('../ops/metrics.ts')).Metrics();
   const tracing = url
@@ -49,7 +44,7 @@ export async function openObservation(
   return {
     recorders: [...(tracing ? [tracing.record] : []), ...(metrics ? [metrics.record] : [])],
     metrics,
-    metricsUrl: server && `http://${host.includes(':') ? `[${host}]` : host}:${server.address.port}/metrics`,
+    metricsUrl: server && `${urlHere(host, server.address.port)}/metrics`,
     close: async () => {
       await server?.close(0);
       await tracing?.close().catch((error: unknown) => logger.warn({ err: error }, 'tracing'));

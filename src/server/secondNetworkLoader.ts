@@ -1,3 +1,4 @@
+import { messageOf } from '../errors.ts';
 import type { Observer } from '../models/observer.ts';
 
 interface SecondNetworkOptions {
@@ -9,10 +10,7 @@ interface SecondNetworkOptions {
   readonly observer: Pick<Observer, 'notice'>;
 }
 
-/**
- * The network that looks at images which leave the first one in doubt. Where it is missing, a server starts without it and
- * fetches it once it is ready.
- */
+/** The network that looks at images in doubt. A server starts where it is missing, and fetches it once it is ready. */
 export class SecondNetworkLoader {
   readonly name: string;
   readonly #options: SecondNetworkOptions;
@@ -46,8 +44,7 @@ export class SecondNetworkLoader {
       observer.notice(`${this.name} is there now and looks at images that leave the first network in doubt.`);
     } catch (error) {
       if (this.#stopping.signal.aborted) return;
-      const reason = error instanceof Error ? error.message : String(error);
-      observer.notice(`${this.name} cannot be used, and the first network runs alone: ${reason}`);
+      observer.notice(`${this.name} cannot be used, and the first network runs alone: ${messageOf(error)}`);
     }
   }
 

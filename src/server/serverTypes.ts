@@ -28,9 +28,7 @@ export interface StartOptions extends FetchOptions {
 
 /** Replacements for the outside world, for tests; everything else comes from the configuration. */
 export interface Overrides {
-  /** Replaces the configured engine. */
   readonly engine?: OpenedEngine | Promise<OpenedEngine>;
-  /** Replaces the clocks of this machine. */
   readonly clock?: Clock;
   /** Replaces name resolution, addresses and time limits of downloads. */
   readonly download?: Partial<DownloadOptions>;
@@ -41,7 +39,6 @@ export interface Overrides {
   readonly recorders?: readonly Recorder[];
   /** Concurrent requests; default: two more than network runs. */
   readonly running?: number;
-  /** Replaces the estimate of durations. */
   readonly estimate?: DurationEstimate | undefined;
   /** Replaces the memory budget derived from the process' limit. */
   readonly memory?: MemoryBounds | undefined;
@@ -66,14 +63,8 @@ export interface Foundation {
 /** A server that listens on its port: /health answers at once, images are accepted when it is ready. */
 export interface Server extends Foundation {
   readonly http: HttpServer;
-  /**
-   * Waits for the network. Rejects with ModelError, EngineError or UserError, or with the reason of the
-   * signal.
-   */
+  /** Waits for the network. Rejects with ModelError, EngineError, UserError, or the reason of the signal. */
   ready(): Promise<OpenedEngine>;
-  /**
-   * Accepts no more connections, finishes pending requests within `graceMs` milliseconds and closes
-   * everything. True if all requests were answered in time.
-   */
+  /** Refuses connections, finishes requests within `graceMs` milliseconds and closes. True if all were answered. */
   close(graceMs: number): Promise<boolean>;
 }

@@ -93,10 +93,9 @@ async function sumsOf(
 }
 
 /**
- * Copies everything into an empty database, SQLite or PostgreSQL, and compares every account and every table
- * before the copy becomes final. Reads a snapshot of a database that may be in use. Both have this program's
- * schema. Rejects with STORE_NOT_EMPTY, or with STORE_CONTRADICTION if the two differ; then nothing is
- * written.
+ * Copies everything into an empty database, SQLite or PostgreSQL, and compares every account and table before the
+ * copy becomes final. Reads a snapshot of a database in use. Both have this program's schema. Rejects with
+ * STORE_NOT_EMPTY, or STORE_CONTRADICTION if the two differ; then nothing is written.
  */
 export const copyDatabase = (from: Database, to: Database): Promise<Sums> =>
   from.snapshot((source) =>

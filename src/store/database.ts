@@ -44,9 +44,8 @@ export interface Sql {
   /** Number of changed rows. */
   run(text: string, values?: Values): Promise<number>;
   /**
-   * Atomic. `work` must use only the `Sql` it is given. It may run again from its beginning after a conflict
-   * or a lost connection, so it must have no other effects. Inside another transaction it is part of that
-   * one.
+   * Atomic. `work` must use only the `Sql` it is given, and have no other effects: it may run again after a conflict
+   * or a lost connection. Inside another transaction it is part of that one.
    */
   transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
 }

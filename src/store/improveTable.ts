@@ -31,14 +31,6 @@ export interface ImproveQuery {
 
 const columns = `id, account_id AS "accountId", at, object, type, bytes, width, height, sha256, filename, tag`;
 
-async function count(sql: Sql, accountId: string, since: number): Promise<number> {
-  const counted = await sql.get<{ rows: number }>(
-    'SELECT count(*) AS rows FROM improve_image WHERE account_id = @accountId AND at >= @since',
-    { accountId, since },
-  );
-  return counted?.rows ?? 0;
-}
-
 /** Rows of `improve_image`; src/improve defines their meaning. */
 export class ImproveTable {
   readonly #sql: Sql;
@@ -47,16 +39,13 @@ export class ImproveTable {
     this.#sql = sql;
   }
 
-  /**
-   * 'full', and nothing is done, if the account has `limit` rows since `since`; 'no account': unknown or
-   * deleted.
-   */
+  /** 'full', and nothing is done: it has `limit` rows since `since`; 'no account': unknown or deleted. */
   insertPending(row: ImproveRow, since: number, limit: number): Promise<'inserted' | 'full' | 'no account'> {
     const { accountId } = row;
     return this.#sql.transaction(async (sql) => {
       // Concurrent calls of one account, on any node, are counted one after the other.
       if (!(await holdLiving(sql, accountId))) return 'no account';
-      if ((await count(sql, accountId, since)) >= limit) return 'full';
+      if ((await this.countSince(accountId, since, sql)) >= limit) return 'full';
       await sql.run(
         `INSERT INTO improve_image
            (id, account_id, at, object, stored, type, bytes, width, height, sha256, filename, tag)
@@ -67,8 +56,12 @@ export class ImproveTable {
     });
   }
 
-  countSince(accountId: string, since: number): Promise<number> {
-    return count(this.#sql, accountId, since);
+  async countSince(accountId: string, since: number, sql: Sql = this.#sql): Promise<number> {
+    const counted = await sql.get<{ rows: number }>(
+      'SELECT count(*) AS rows FROM improve_image WHERE account_id = @accountId AND at >= @since',
+      { accountId, since },
+    );
+    return counted?.rows ?? 0;
   }
 
   /** False, and nothing is done, if the account was deleted meanwhile, its row included. */
@@ -115,10 +108,7 @@ export class ImproveTable {
     );
   }
 
-  /**
-   * Hides the image, whose bytes and row are removed afterwards. Undefined if there is none or it was hidden
-   * before.
-   */
+  /** Hides the image until bytes and row are removed; undefined if there is none or it was hidden before. */
   hide(id: string): Promise<ImproveRow | undefined> {
     return this.#sql.get(
       `UPDATE improve_image SET stored = 0 WHERE id = @id AND stored = 1 RETURNING ${columns}`,

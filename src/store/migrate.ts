@@ -11,18 +11,13 @@ interface Applied {
 /** The checksum of the text for SQLite, on both databases, so that a copy of one in the other is known too. */
 const checksum = ({ sql }: Migration) => createHash('sha256').update(sql(dialects.sqlite)).digest('hex');
 
-interface Migrated {
-  /** Versions of the schema before and now; 0: there was none. */
-  readonly from: number;
-  readonly to: number;
-}
-
 /**
  * Applies the missing steps, in order, atomically, and once for all processes that start at the same time.
  * Versions count from 1 without gaps. Refuses a database that a newer program migrated (STORE_NEWER), and one
- * whose applied steps differ from this program's (STORE_CHANGED).
+ * whose applied steps differ from this program's (STORE_CHANGED). Resolves with the versions of the schema before and now, 0
+ * where there was none.
  */
-export const migrate = (database: Database, steps: readonly Migration[] = migrations): Promise<Migrated> =>
+export const migrate = (database: Database, steps: readonly Migration[] = migrations) =>
   database.exclusive(async (sql) => {
     const applied = await appliedSteps(sql);
     if (applied.length > steps.length) {

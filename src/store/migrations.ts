@@ -1,7 +1,4 @@
-/**
- * The schema of the database: all its steps, in the order in which they are applied. Times are Unix milliseconds, amounts
- * quarter credits.
- */
+/** All steps of the schema, in their order. Times are Unix milliseconds, amounts quarter credits. */
 
 /** What SQLite and PostgreSQL write differently in a schema. Text is compared bytewise in both. */
 export interface SchemaWords {
@@ -159,9 +156,7 @@ CREATE INDEX improve_image_at ON improve_image (at, id);
 `,
   },
 
-  /**
-   * Identities of account owners, one-time links to the console, and the audit log.
-   */
+  /** Identities of account owners, one-time links to the console, and the audit log. */
   {
     name: 'sign-in',
     sql: ({ appendOnly, numbered, integer, bytes, text, keyed, strict }) => `
@@ -201,9 +196,7 @@ ${appendOnly('audit', 'the audit log is append-only')}
 `,
   },
 
-  /**
-   * Several servers on one database, and charges by content, so that none is made twice.
-   */
+  /** Several servers on one database, and charges by content, so that none is made twice. */
   {
     name: 'nodes',
     sql: ({ integer, bytes, text, keyed, strict }) => `
@@ -239,10 +232,7 @@ CREATE TABLE secret (
 `,
   },
 
-  /**
-   * An index for the metrics of grants, purchases, adjustments and refunds, which are read at every scrape
-   * without the charges.
-   */
+  /** For the metrics of grants, purchases, adjustments and refunds, read at every scrape without the charges. */
   {
     name: 'booked',
     sql: () => `

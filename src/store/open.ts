@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { messageOf } from '../errors.ts';
 import type { Database } from './database.ts';
 import { isUnavailable, StoreError } from './error.ts';
 import { migrate } from './migrate.ts';
@@ -12,7 +13,7 @@ export interface StoreOptions {
 
 /** Opens the database without checking its schema. Rejects with StoreError. */
 export async function openDatabase({ dataDir, databaseUrl }: StoreOptions): Promise<Database> {
-  if (databaseUrl === undefined) return openSqlite({ file: path.join(dataDir, 'books.db') });
+  if (databaseUrl === undefined) return openSqlite(path.join(dataDir, 'books.db'));
   // Loads the driver only if it is used.
   const { openPostgres } = await import('./postgres.ts');
   return openPostgres({ url: databaseUrl });
@@ -27,8 +28,7 @@ export async function openStore(options: StoreOptions): Promise<Database> {
   } catch (error) {
     await database.close();
     if (error instanceof StoreError) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
-    const message = `The schema of the database ${database.name} cannot be brought up to date: ${reason}.`;
+    const message = `The schema of the database ${database.name} cannot be brought up to date: ${messageOf(error)}.`;
     throw new StoreError('STORE_OPEN', message, { cause: error });
   }
 }

@@ -268,10 +268,7 @@ class PostgresDatabase implements Database {
     }
   }
 
-  /**
-   * Time of the server's last recovery from a crash, when it resets its statistics; an orderly restart does
-   * not.
-   */
+  /** When the server last recovered from a crash and reset its statistics; an orderly restart does not. */
   async #life(client: pg.ClientBase): Promise<string> {
     const known = this.#lives.get(client);
     if (known !== undefined) return known;

@@ -14,10 +14,7 @@ export interface Script {
   readonly sha: string;
 }
 
-/**
- * `lua` is the body of the script. A `small` script moves a few bytes of control data only, and runs even if
- * Redis has reached its memory limit.
- */
+/** A `small` script moves only a few bytes of control data, and runs even if Redis has reached its memory limit. */
 export function script(lua: string, size: 'small' | 'large' = 'small'): Script {
   const source = size === 'small' ? `#!lua flags=allow-oom\n${lua}` : lua;
   return { source, sha: createHash('sha1').update(source).digest('hex') };
@@ -82,9 +79,8 @@ const heartbeat = [
 ];
 
 /**
- * One connection that reconnects by itself. Every command ends within `timeoutMs` milliseconds: without an
- * answer (a dead machine, a hanging process) the connection is given up and a new one opened; TCP alone would
- * wait for a quarter of an hour.
+ * One connection that reconnects by itself. A command without an answer in `timeoutMs` milliseconds (a dead machine,
+ * a hanging process) ends, and a new connection is opened; TCP would wait a quarter of an hour.
  */
 class Link {
   readonly #options: RedisOptions;
@@ -238,10 +234,7 @@ const placeOf = (url: string): string => {
   return `${hostname || '127.0.0.1'}:${port || 6379}`;
 };
 
-/**
- * The Redis shared by all nodes. Small commands and whole images use separate connections, so that no lock
- * waits behind 50 MB.
- */
+/** The Redis of all nodes. Commands and images have connections of their own: no lock waits behind 50 MB. */
 export class Redis {
   readonly commands: Link;
   readonly values: Link;
@@ -251,10 +244,7 @@ export class Redis {
     this.values = new Link({ ...options, onChange: () => {} }, 10_000);
   }
 
-  /**
-   * Throws UserError if no Redis answers at the address, or if it is too old. `onWarning` receives a
-   * configuration that may lose data the nodes rely on.
-   */
+  /** Throws UserError if no Redis, or too old a one, answers. `onWarning` receives a setting that may lose data. */
   static async open(options: RedisOptions, onWarning: (message: string) => void): Promise<Redis> {
     const place = placeOf(options.url);
     const client = createClient({

@@ -3,16 +3,13 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import Sqlite from 'better-sqlite3';
+import { messageOf } from '../errors.ts';
 import { accessSentence, assertUsable, makeFolder } from '../folder.ts';
 import { type Lock, tryLock } from '../lock.ts';
 import type { Database, Dialect, SchemaSql, Sql, Values } from './database.ts';
 import { InDoubt, StoreError } from './error.ts';
 import { dialects } from './migrations.ts';
 import { GroupCommit, Mutex } from './sqliteWrites.ts';
-
-interface SqliteOptions {
-  readonly file: string;
-}
 
 /** Another process may hold the write lock for the duration of an operator's command. */
 const busyMilliseconds = 5000;
@@ -84,9 +81,8 @@ class Connection implements SchemaSql {
 }
 
 /**
- * SQLite is synchronous. Calls wait for other transactions of this process, and then for the disk: a commit
- * is written to the write-ahead log, which is synced on libuv's pool while other work continues
- * (decision 0170).
+ * SQLite is synchronous. Calls wait for other transactions, and then for the disk: a commit goes to the write-ahead
+ * log, which libuv's pool syncs while other work continues (decision 0170).
  */
 class SqliteDatabase implements Database {
   readonly dialect = dialect;
@@ -251,8 +247,7 @@ function assertNotEmptied(file: string): void {
  * synchronous=FULL SQLite would sync, and block the thread, at every commit; with NORMAL it does so only
  * before a checkpoint, and `SqliteDatabase` syncs commits itself (decision 0170).
  */
-export function openSqlite(options: SqliteOptions): Database {
-  const { file } = options;
+export function openSqlite(file: string): Database {
   makeFolder('data folder', path.dirname(file), 0o700);
   assertNotEmptied(file);
   let sqlite: Sqlite.Database | undefined;
@@ -270,8 +265,8 @@ export function openSqlite(options: SqliteOptions): Database {
     return new SqliteDatabase(sqlite);
   } catch (error) {
     sqlite?.close();
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new StoreError('STORE_OPEN', `The database ${file} cannot be opened: ${reason}.`, { cause: error });
+    const message = `The database ${file} cannot be opened: ${messageOf(error)}.`;
+    throw new StoreError('STORE_OPEN', message, { cause: error });
   }
 }
 
@@ -289,7 +284,7 @@ export function lockFolder(folder: string): Lock {
     chmodSync(file, 0o600);
   } catch (error) {
     lock?.release();
-    const reason = accessSentence(error) ?? `${error instanceof Error ? error.message : String(error)}.`;
+    const reason = accessSentence(error) ?? `${messageOf(error)}.`;
     throw new StoreError('STORE_OPEN', `The data folder ${folder} cannot be locked: ${reason}`, {
       cause: error,
     });

@@ -11,7 +11,7 @@ import { checkDisk, checkLimits } from '../../src/cli/doctor/resources.ts';
 import { checkExposure, checkServer } from '../../src/cli/doctor/server.ts';
 import { checkDatabase, checkRedis, compareClocks } from '../../src/cli/doctor/stores.ts';
 import { type Environment, loadConfig } from '../../src/config/readConfig.ts';
-import { createHealth } from '../../src/ops/health.ts';
+import { Health } from '../../src/ops/health.ts';
 import { openDatabase } from '../../src/store/open.ts';
 import { temporaryFolder } from '../fixtures/cli.ts';
 import { sayLeftOut, unless } from '../fixtures/leftOut.ts';
@@ -133,7 +133,7 @@ test('limits that are too low are reported with their remedy', (t) => {
 
 test('a running server is reported: ready, not ready, or another program', async (t) => {
   const at = (port: number | string) => checkServer(config(t, { CUTOUT_PORT: String(port) }).http);
-  const health = createHealth();
+  const health = new Health();
   const service = await startService(t, { health });
   const { port } = new URL(service.url);
   const [starting] = await at(port);

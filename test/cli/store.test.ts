@@ -23,7 +23,7 @@ async function run(place: Place, ...args: string[]): Promise<string> {
   let printed = '';
   const out = { write: (text: string) => (printed += text) };
   const program = new Command().exitOverride();
-  for (const command of storeCommands({ options: { ...place }, out })) {
+  for (const command of storeCommands({ ...place }, out)) {
     program.addCommand(command.exitOverride());
   }
   await program.parseAsync(args, { from: 'user' });

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createHealth } from '../../src/ops/health.ts';
+import { Health } from '../../src/ops/health.ts';
 import { errorOf, eventually, startService } from '../fixtures/service.ts';
 
 test('an unknown path is 404 in the envelope, with the headers of every answer', async (t) => {
@@ -25,7 +25,7 @@ test('a known path with another method is 405 with Allow', async (t) => {
 });
 
 test('health: live at once, ready only while the network is warm', async (t) => {
-  const health = createHealth();
+  const health = new Health();
   const server = await startService(t, { health });
   const status = async (path: string) => (await fetch(server.url + path)).status;
   t.is(await status('/health/live'), 200);

@@ -2,7 +2,7 @@ import test, { type ExecutionContext } from 'ava';
 import { loadConfig } from '../../src/config/readConfig.ts';
 import { UserError } from '../../src/errors.ts';
 import { InMemoryAttempts } from '../../src/limits/inMemoryAttempts.ts';
-import { createHealth } from '../../src/ops/health.ts';
+import { Health } from '../../src/ops/health.ts';
 import { createLogger } from '../../src/ops/log.ts';
 import { Metrics } from '../../src/ops/metrics.ts';
 import { openObservation } from '../../src/server/openObservation.ts';
@@ -82,7 +82,7 @@ test('requests are counted by route, status and size; their stages and images ar
 });
 
 test('refusals are counted by reason', async (t) => {
-  const health = createHealth();
+  const health = new Health();
   health.ready();
   const { service, samples } = await startMeasured(t, {
     running: 1,

@@ -7,7 +7,7 @@ import { type Config, loadConfig } from '../../src/config/readConfig.ts';
 import type { Engine } from '../../src/engine/engine.ts';
 import { networkOutput } from '../../src/engine/networkOutput.ts';
 import { ModelError } from '../../src/models/error.ts';
-import { createHealth } from '../../src/ops/health.ts';
+import { Health } from '../../src/ops/health.ts';
 import { createLogger } from '../../src/ops/log.ts';
 import { openEngine } from '../../src/server/openEngine.ts';
 import { openServer } from '../../src/server/openServer.ts';
@@ -162,7 +162,7 @@ test.serial('an engine that is closed again leaves what others keep for their ne
 async function openSilently(t: ExecutionContext, config: Config) {
   const server = await openServer(config, {
     log: { logger: createLogger('silent', { write: () => {} }), dropped: () => 0, flush: async () => {} },
-    health: createHealth(),
+    health: new Health(),
     pull: false,
     observer: { notice: () => {}, progress: () => {} },
     signal: new AbortController().signal,

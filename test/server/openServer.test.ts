@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { loadConfig } from '../../src/config/readConfig.ts';
 import { UserError } from '../../src/errors.ts';
-import { createHealth } from '../../src/ops/health.ts';
+import { Health } from '../../src/ops/health.ts';
 import { createLogger } from '../../src/ops/log.ts';
 import type { OpenedEngine } from '../../src/server/openEngine.ts';
 import { openServer } from '../../src/server/openServer.ts';
@@ -21,7 +21,7 @@ const silent = createLogger('silent', { write: () => {} });
 
 const start = (): StartOptions => ({
   log: { logger: silent, dropped: () => 0, flush: async () => {} },
-  health: createHealth(),
+  health: new Health(),
   pull: false,
   observer: { notice: () => {}, progress: () => {} },
   signal: new AbortController().signal,

@@ -72,10 +72,12 @@ const headerFacts = (header: (name: string) => string): Fields => ({
   credits: header('X-Credits-Charged'),
 });
 
-type Result = Pick<Answer, 'facts' | 'image'>;
-
 /** The facts in the body of a result, and its image. */
-async function resultOf(type: string, body: Buffer, limits: ProbeLimits): Promise<Result> {
+async function bodyFacts(
+  type: string,
+  body: Buffer,
+  limits: ProbeLimits,
+): Promise<Pick<Answer, 'facts' | 'image'>> {
   try {
     if (type === 'application/json') return { facts: jsonFacts(body) };
     if (type === 'application/zip') return { facts: { entries: entriesOf(body) } };
@@ -88,10 +90,6 @@ async function resultOf(type: string, body: Buffer, limits: ProbeLimits): Promis
     return { facts: { unreadable: error.detail } };
   }
 }
-
-/** Facts without those that an answer does not have. */
-const stated = (facts: Fields): Fields =>
-  Object.fromEntries(Object.entries(facts).filter(([, fact]) => fact !== ''));
 
 /** Sends a request. No answer is one of status 0 that says why; rejects with the reason of an aborted `signal`. */
 export async function ask(
@@ -110,14 +108,14 @@ export async function ask(
     const response = await fetch(url, { ...init, redirect: 'manual', signal });
     const body = await readBody(response, image.maxBytes);
     if (body === undefined) return none(`more than ${image.maxBytes / 1024 ** 2} MB`);
-    const { status } = response;
-    const answer = { status, seconds: seconds() };
+    const answer = { status: response.status, seconds: seconds() };
     const header = (name: string) => shown(response.headers.get(name) ?? '');
     const type = header('Content-Type').split(';', 1)[0]?.toLowerCase() ?? '';
-    const common = { 'Content-Type': type, redirect: header('Location') };
-    if (status !== 200) return { ...answer, facts: stated({ ...common, ...jsonFacts(body) }) };
-    const result = await resultOf(type, body, image);
-    return { ...answer, ...result, facts: stated({ ...common, ...headerFacts(header), ...result.facts }) };
+    const isResult = response.status === 200;
+    const found = isResult ? await bodyFacts(type, body, image) : { facts: jsonFacts(body) };
+    const facts = { redirect: header('Location'), ...(isResult && headerFacts(header)), ...found.facts };
+    const stated = Object.entries({ 'Content-Type': type, ...facts }).filter(([, fact]) => fact !== '');
+    return { ...answer, ...found, facts: Object.fromEntries(stated) };
   } catch (error) {
     limits.signal.throwIfAborted();
     return none(timeout.aborted ? `no complete answer within ${timeoutMs / 1000} s` : shown(faultOf(error)));

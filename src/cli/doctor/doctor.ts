@@ -26,12 +26,6 @@ import { checkDisk, checkLimits } from './resources.ts';
 import { checkExposure, checkServer } from './server.ts';
 import { checkDatabase, checkRedis } from './stores.ts';
 
-interface DoctorOptions {
-  readonly json: boolean;
-  /** Whether networks are opened and run. */
-  readonly measure: boolean;
-}
-
 interface DoctorDependencies {
   readonly out: NodeJS.WritableStream;
   /** Progress only. */
@@ -210,12 +204,12 @@ class Doctor {
 
 /**
  * `cutout doctor`: reports what this machine can do, how fast it runs the network in every number format, and
- * the state of the installation. Resolves with whether a server could work; errors are part of the report,
- * not thrown.
+ * the state of the installation; with `measure` it opens and runs networks. Resolves with whether a server could work; errors
+ * are part of the report, not thrown.
  */
 export async function doctor(
   config: Config,
-  { json, measure: measures }: DoctorOptions,
+  { json, measure: measures }: Readonly<Record<'json' | 'measure', boolean>>,
   dependencies: DoctorDependencies,
 ): Promise<boolean> {
   const report = await new Doctor(config, dependencies).examine(measures);

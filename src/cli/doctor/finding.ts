@@ -25,5 +25,3 @@ export const problem = finding('problem');
 /** A note unless it is fine. */
 export const judged = (isFine: boolean, about: Finding['about'], said: string, todo: string): Finding =>
   isFine ? ok(about, said) : note(about, said, todo);
-
-export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

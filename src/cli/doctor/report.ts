@@ -1,5 +1,5 @@
 import type { Precision } from '../../compiler/form.ts';
-import { describeThreads } from '../../engine/threads.ts';
+import { describeThreads, type Threads } from '../../engine/threads.ts';
 import type { Gpu } from '../../engine/types.ts';
 import { operatorsText } from '../../models/precision.ts';
 import type { SourceState } from '../../models/verify.ts';
@@ -63,11 +63,7 @@ export interface Report {
   readonly second: { readonly name: string; readonly state: SourceState } | null;
   /** The GPUs that were opened, in the order of CUTOUT_DEVICE_ID; the network was measured on all of them. */
   readonly gpus: readonly Gpu[];
-  readonly threads: {
-    readonly workers: number;
-    readonly intraOpThreads: number;
-    readonly pixelThreads: number;
-  };
+  readonly threads: Threads;
   readonly measured: readonly Measured[];
   /** Findings about stores, clock, disk and limits. */
   readonly install: readonly Finding[];

@@ -1,14 +1,14 @@
 import { request } from 'undici';
 import type { Config } from '../../config/readConfig.ts';
-import { type Finding, note, ok, problem, reasonOf } from './finding.ts';
+import { messageOf } from '../../errors.ts';
+import { urlHere } from '../../http/server.ts';
+import { type Finding, note, ok, problem } from './finding.ts';
 
 const loopback = (host: string): boolean => ['127.0.0.1', '::1', 'localhost'].includes(host);
 
 /** Checks the server with these settings on this machine, if one is running. */
 export async function checkServer({ host, port }: Pick<Config['http'], 'host' | 'port'>): Promise<Finding[]> {
-  const everywhere = host === '0.0.0.0' || host === '::';
-  const name = everywhere ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
-  const url = `http://${name}:${port}/health/ready`;
+  const url = `${urlHere(host, port)}/health/ready`;
   let status: number;
   let said: { status?: unknown; errors?: readonly { readonly detail?: unknown }[] };
   try {
@@ -21,7 +21,7 @@ export async function checkServer({ host, port }: Pick<Config['http'], 'host' | 
     return [
       problem(
         'server',
-        `The program on port ${port} does not answer like Cutout (${reasonOf(error)}).`,
+        `The program on port ${port} does not answer like Cutout (${messageOf(error)}).`,
         'Stop it, or set CUTOUT_PORT. If it is a Cutout server that hangs, see its log.',
       ),
     ];

@@ -1,10 +1,11 @@
 import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { StoreConfig } from '../../config/store.ts';
+import { messageOf } from '../../errors.ts';
 import type { Database } from '../../store/database.ts';
 import { migrations } from '../../store/migrations.ts';
 import { openDatabase } from '../../store/open.ts';
-import { type Finding, note, ok, problem, reasonOf } from './finding.ts';
+import { type Finding, note, ok, problem } from './finding.ts';
 
 /** Version of the schema; undefined if there is none yet. */
 async function schemaVersion(database: Database): Promise<number | undefined> {
@@ -12,7 +13,7 @@ async function schemaVersion(database: Database): Promise<number | undefined> {
     const row = await database.get<{ version: number }>('SELECT count(*) AS version FROM migration');
     return row?.version;
   } catch (error) {
-    if (/migration/.test(reasonOf(error))) return undefined;
+    if (/migration/.test(messageOf(error))) return undefined;
     throw error;
   }
 }
@@ -62,7 +63,7 @@ export async function checkDatabase(config: StoreConfig): Promise<Finding[]> {
     const todo = databaseUrl
       ? 'Start PostgreSQL, or correct CUTOUT_DATABASE_URL.'
       : 'Restore a backup, or let this user read and write it.';
-    return [problem('ledger', reasonOf(error), todo)];
+    return [problem('ledger', messageOf(error), todo)];
   }
   try {
     const findings = [judgeSchema(database.name, await schemaVersion(database))];
@@ -73,7 +74,7 @@ export async function checkDatabase(config: StoreConfig): Promise<Finding[]> {
     };
     return [...findings, await compareClocks('PostgreSQL', ask)];
   } catch (error) {
-    return [problem('ledger', `${database.name}: ${reasonOf(error)}`, 'See the log of the database.')];
+    return [problem('ledger', `${database.name}: ${messageOf(error)}`, 'See the log of the database.')];
   } finally {
     await database.close();
   }
@@ -91,7 +92,7 @@ export async function checkRedis(url: string | undefined): Promise<Finding[]> {
     const warn = (message: string) => warnings.push(note('redis', message, todo));
     redis = await Redis.open({ url, onChange: () => {} }, warn);
   } catch (error) {
-    return [problem('redis', reasonOf(error), 'Limits, sessions and cached results need it.')];
+    return [problem('redis', messageOf(error), 'Limits, sessions and cached results need it.')];
   }
   try {
     const ask = async () => {
@@ -100,7 +101,7 @@ export async function checkRedis(url: string | undefined): Promise<Finding[]> {
     };
     return [ok('redis', 'Redis answers.'), ...warnings, await compareClocks('Redis', ask)];
   } catch (error) {
-    return [problem('redis', reasonOf(error), 'See the log of Redis.')];
+    return [problem('redis', messageOf(error), 'See the log of Redis.')];
   } finally {
     redis.close();
   }

@@ -57,10 +57,7 @@ export const readNamed = (what: string, file: string): Promise<Buffer> =>
 const tooLarge = (maxBytes: number) =>
   new UserError(`File too large: File exceeds limit of ${maxBytes / mebibyte}MB`);
 
-/**
- * Reads a stream of at most `maxBytes`. Rejects with UserError for a longer one, of which no more is read; soon after
- * an abort with the reason of `signal`.
- */
+/** A stream of at most `maxBytes`. Throws UserError for a longer one, and soon the reason of an aborted `signal`. */
 export async function readStream(stream: Readable, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
   const parts: Buffer[] = [];
   let length = 0;

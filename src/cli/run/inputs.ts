@@ -4,19 +4,12 @@ import { glob, isDynamicPattern } from 'tinyglobby';
 import { UserError } from '../../errors.ts';
 import { maybeNotUtf8 } from './files.ts';
 import { globFiles } from './globFiles.ts';
-import { type Input, type RunFormat, resultStem, stemOf, usualResult, withoutExtension } from './results.ts';
+import type { PlanOptions } from './plan.ts';
+import { type Input, resultStem, stemOf, usualResult, withoutExtension } from './results.ts';
 
-/** An input and how it was found. */
 interface Found extends Input {
   /** Whether its own name was given, instead of a folder or a glob. */
   readonly named: boolean;
-}
-
-/** What the names of results depend on. */
-interface ResultNames {
-  readonly out?: string;
-  readonly format: RunFormat;
-  readonly overwrite: boolean;
 }
 
 const depth = (file: string): number => file.split('/').length;
@@ -71,7 +64,7 @@ async function expand(name: string, extensions: readonly string[]): Promise<Foun
 }
 
 /** Removes results of an earlier run that a folder or a glob matches. A file whose own name was given stays. */
-function withoutResults(found: readonly Found[], { out, format, overwrite }: ResultNames): Found[] {
+function withoutResults(found: readonly Found[], { out, format, overwrite }: PlanOptions): Found[] {
   const stems = new Set<string>();
   const files = new Set<string>();
   for (const input of found) {
@@ -98,12 +91,12 @@ function fileKeys(): (file: string) => Promise<string> {
 
 /**
  * The files matched by names, folders (recursively) and globs, each once and without the results of an earlier
- * run with these names of results. Throws UserError for a name that matches none.
+ * run with these options. Throws UserError for a name that matches none.
  */
 export async function findInputs(
   names: readonly string[],
   extensions: readonly string[],
-  resultNames: ResultNames,
+  options: PlanOptions,
 ): Promise<Input[]> {
   const inputs = new Map<string, Found>();
   const keyOf = fileKeys();
@@ -116,5 +109,5 @@ export async function findInputs(
       inputs.set(key, { ...(earlier ?? input), named: input.named || earlier?.named === true });
     }
   }
-  return withoutResults([...inputs.values()], resultNames);
+  return withoutResults([...inputs.values()], options);
 }

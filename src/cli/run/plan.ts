@@ -30,10 +30,7 @@ interface Plan {
 const inputFault = (file: string): Promise<string | undefined> =>
   checkInput(file).then(() => undefined, reasonOf);
 
-/**
- * Why the result of an input cannot be written under its name, known before the image is paid for. `taken`: inputs
- * by the stem of their result.
- */
+/** Why a result cannot be written, known before the image is paid for. `taken`: inputs by their result's stem. */
 async function refusalOf(
   stem: string,
   format: RunFormat,

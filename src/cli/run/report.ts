@@ -47,10 +47,7 @@ const rate = (done: number, seconds: number) => (done / Math.max(seconds, 0.001)
 /** Runs of as many images print their progress where there is no terminal. */
 const linesFrom = 50;
 
-/**
- * Progress over `total` images: a bar on a terminal, elsewhere a line for each tenth of a large run. `step` is called after
- * each image that was done or failed.
- */
+/** Progress over `total` images: a bar on a terminal, else a line per tenth of a large run. `step`: one more is over. */
 export function runProgress(out: Output, total: number): { step(): void; stop(): void } {
   const started = performance.now();
   let steps = 0;
@@ -136,10 +133,7 @@ function unwritten(file: string, error: unknown): UserError {
 /** Extensions of images and results. */
 const imageName = /\.(?:avif|bmp|gif|hei[cf]|jpe?g|png|svg|tiff?|webp|zip)$/i;
 
-/**
- * Rejects with UserError for a report that cannot be written, or whose path was more likely meant to be an input:
- * `--report *.jpg`, for example.
- */
+/** Throws UserError for a report that cannot be written or is more likely an input, as in `--report *.jpg`. */
 export async function checkReport(file: string, inputs: ReadonlySet<string>): Promise<void> {
   if (inputs.has(path.resolve(file))) throw notWritable(file, 'it is an input');
   if (imageName.test(file)) throw notWritable(file, 'it has the name of an image');

@@ -43,13 +43,9 @@ export function extensionOf(contentType: string, bytes: Uint8Array): string {
 export const withoutExtension = (file: string): string =>
   path.join(path.dirname(file), path.basename(file, path.extname(file)));
 
-/** Absolute path of an input without its extension. */
 export const stemOf = ({ file }: Input): string => path.resolve(withoutExtension(file));
 
-/**
- * Absolute path of the result without its extension: `photo.jpg` becomes `photo-cutout` beside it, or `photo` in
- * the output folder.
- */
+/** Absolute, without extension: `photo.jpg` becomes `photo-cutout` beside it, or `photo` in the output folder. */
 export const resultStem = ({ file, stem }: Input, out: string | undefined): string =>
   path.resolve(
     out === undefined

@@ -26,7 +26,6 @@ const firstDelayMs = 500;
 const maxDelayMs = 15_000;
 /** Longest time for one image, waiting for a rate limit included. */
 const maxRetryMs = 15 * 60_000;
-/** Longest time for one answer. */
 const answerMs = 5 * 60_000;
 /** Longest time for the answer that shows whether server and key are right. */
 const checkMs = 30_000;

@@ -1,18 +1,12 @@
-/** A parsed header: its value, before the first semicolon, and the parameters after it. */
-interface HeaderValue {
-  readonly value: string;
-  /** Keyed by name in lower case; of a repeated parameter the first counts. */
-  readonly parameters: ReadonlyMap<string, string>;
-}
-
 /** node:http decodes headers as Latin-1; clients send UTF-8. */
 const decoded = (text: string) => (/^[\0-\x7f]*$/.test(text) ? text : Buffer.from(text, 'latin1').toString());
 
 /**
  * Parses `form-data; name="a"; filename=b.jpg` as clients write it: quoted or not, with backslashes as
- * separators of Windows paths. Linear time.
+ * separators of Windows paths. Linear time. `value`: what stands before the first semicolon; `parameters`: keyed by name in
+ * lower case, of a repeated one the first.
  */
-export function headerValue(header: string): HeaderValue {
+export function headerValue(header: string) {
   const text = decoded(header);
   const parameters = new Map<string, string>();
   let at = 0;

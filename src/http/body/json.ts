@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { fail } from '../../errors.ts';
+import { malformed } from '../../errors.ts';
 import { maxFields, maxNameLength, nameTooLong } from '../form.ts';
 import { bodyBytesPerTurn } from './limits.ts';
 import { LongTextFinder, type Scanned, shorten } from './longTexts.ts';
@@ -26,10 +26,7 @@ for (const byte of Buffer.from('0123456789+-.eE')) kinds[byte] = digit;
 for (const byte of openingBytes) kinds[byte] = open;
 for (const byte of closingBytes) kinds[byte] = close;
 
-/**
- * The maximum number of bytes of a name, every character as `\uXXXX`. Long names take the parser quadratic
- * time, because it hashes them by their length.
- */
+/** Bytes of a name, every character as `\uXXXX`: the parser hashes longer ones in quadratic time. */
 const maxNameBytes = 6 * maxNameLength;
 /** The maximum number of characters of a number. */
 const maxDigits = 400;
@@ -42,8 +39,6 @@ const maxOtherBytes = 1024 * 1024;
 /** Bytes of an escape: `\\n`, `\\u20ac`. */
 const escapeBytes = 2;
 const unicodeEscapeBytes = 6;
-
-const malformed = (detail: string) => fail('malformed_request', { detail });
 
 /** Scans the bytes of a body in order, and counts what makes JSON expensive to parse. */
 class JsonScanner {

@@ -60,9 +60,8 @@ export interface Scanned {
 }
 
 /**
- * Replaces the long texts of a body by placeholders, so that parsing the rest is fast: a parser would block
- * the event loop while it decodes an image of 22 MB in base64. `decode` decodes a piece of a text; an error
- * it throws rejects this.
+ * Replaces the long texts of a body by placeholders: a parser would block the event loop while it decodes an image of
+ * 22 MB in base64. `decode` decodes a piece of a text; an error it throws rejects this.
  */
 export async function shorten(
   bytes: Buffer,

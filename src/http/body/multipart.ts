@@ -1,7 +1,7 @@
 import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { Dicer } from '@fastify/busboy';
-import { type AppError, fail } from '../../errors.ts';
+import { fail, malformed } from '../../errors.ts';
 import { freeBuffer, UploadBuffer } from '../../uploadBuffer.ts';
 import { checkName, maxFields, maxTextLength, type UploadedFile } from '../form.ts';
 import { fieldNamed, type GivenField, type RouteFields } from '../routeFields.ts';
@@ -21,8 +21,6 @@ const maxBoundaryLength = 70;
 const bufferedBytes = 256 * 1024;
 
 type Headers = Readonly<Record<string, readonly string[]>>;
-
-const malformed = (detail: string): AppError => fail('malformed_request', { detail });
 
 /** What a body has. */
 export interface GivenForm {
@@ -361,10 +359,7 @@ class FormParser {
   }
 }
 
-/**
- * Parses a form while it arrives; the parts, their headers and the whole are bounded (decision 0188).
- * Rejects with an AppError.
- */
+/** Parses a form while it arrives; parts, headers and the whole are bounded (decision 0188). Throws AppError. */
 export async function receiveMultipart(req: IncomingMessage, bounds: MultipartBounds): Promise<GivenForm> {
   const { limits, signal } = bounds;
   const parts = new Parts(bounds, Number(req.headers['content-length'] ?? 0));

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { fail } from '../../errors.ts';
+import { malformed } from '../../errors.ts';
 import { maxFields, maxNameLength, nameTooLong } from '../form.ts';
 import { bodyBytesPerTurn } from './limits.ts';
 import { LongTextFinder, type Scanned, shorten } from './longTexts.ts';
@@ -15,10 +15,7 @@ const closingByte = 0x5d;
 /** Fields in base64, which clients send without escaping the plus signs. */
 const isBase64Field = (name: string): boolean => /^(?:image|mask)_file_b64(?:\[\d*\])?$/.test(name);
 
-/**
- * The maximum number of bytes of a name, every character as three `%XX`. Long names take quadratic time where
- * they are used as keys.
- */
+/** Bytes of a name, every character as three `%XX`: as keys, longer ones take quadratic time. */
 const maxNameBytes = 9 * maxNameLength;
 
 /** Value of a hexadecimal digit by its code; 255 for other characters. */
@@ -77,8 +74,7 @@ export async function scanUrlencoded(bytes: Buffer): Promise<Scanned> {
         nameStart = at + 1;
         writtenStart = end + 1;
         pairs += 1;
-        if (pairs > maxFields)
-          throw fail('malformed_request', { detail: `The form has more than ${maxFields} fields.` });
+        if (pairs > maxFields) throw malformed(`The form has more than ${maxFields} fields.`);
       } else if (byte === percentByte) {
         meant = escaped(bytes, at);
         if (meant === equalsByte) base64 = false;

@@ -13,10 +13,7 @@ function answerError(ctx: Context, error: AppError): void {
   ctx.set(errorHeaders(error));
 }
 
-/**
- * Public detail for the log. Causes may repeat input, so they are logged for internal errors only; a store's
- * cause contains none.
- */
+/** For the log. Causes may repeat input: only those of internal errors and of a store, which has none, are logged. */
 function detailOf({ reason, reported, detail, cause }: AppError): string | undefined {
   if (reason === 'store' && cause instanceof Error) return cause.message;
   return reported ? undefined : detail;
@@ -38,10 +35,7 @@ function discard(ctx: Context): void {
   ctx.req.resume();
 }
 
-/**
- * Turns whatever is thrown into the error envelope of the contract.
- * Internal errors are logged with their cause, beside the line of the request.
- */
+/** Answers what is thrown as the contract's error envelope; internal errors are logged with their cause as well. */
 export const errors =
   (logger: Logger): Middleware =>
   async (ctx, next) => {
@@ -77,10 +71,9 @@ const lingerMs = 1000;
 const isUploading = ({ req }: Context): boolean => !req.complete && !req.destroyed;
 
 /**
- * Lingering close: sends the answer in `ctx` while the client is still sending. Closing at once would reset
- * the connection before the client reads the answer, and reading on would let it send without limit. So the
- * answer is sent completely, further input is discarded, and the connection is closed when the client is
- * done, or after a second.
+ * Lingering close: sends the answer in `ctx` while the client still sends. Closing at once would reset the connection
+ * before it is read, and reading on would have no end. So the answer is sent, further input is discarded, and the
+ * connection is closed when the client is done, or after a second.
  */
 function lingeringClose(ctx: Context): void {
   const { req, res } = ctx;

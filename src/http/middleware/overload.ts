@@ -1,6 +1,7 @@
-import { fail } from '../../errors.ts';
+import { unavailable } from '../../errors.ts';
 import type { FairScheduler } from '../../limits/fairScheduler.ts';
 import { overloaded } from '../../limits/limitErrors.ts';
+import { retrySeconds } from '../../limits/retryAfter.ts';
 import type { Health } from '../../ops/health.ts';
 import { accountOf, type Middleware } from '../context.ts';
 
@@ -9,16 +10,11 @@ export const available =
   (health: Health): Middleware =>
   async (_ctx, next) => {
     if (health.phase === 'starting')
-      throw fail('service_unavailable', {
-        reason: 'starting',
-        detail: 'The service is starting up. Try again.',
-        retryAfter: 5,
+      throw unavailable('starting', 'The service is starting up. Try again.', {
+        retryAfter: retrySeconds.starting,
       });
     if (health.phase === 'stopping')
-      throw fail('service_unavailable', {
-        reason: 'stopping',
-        detail: 'The service is shutting down. Try again.',
-      });
+      throw unavailable('stopping', 'The service is shutting down. Try again.');
     await next();
   };
 

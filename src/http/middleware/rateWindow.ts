@@ -10,10 +10,7 @@ export const rateHeaders = ({ limit, remaining, reset }: RateWindow): Readonly<R
   'X-RateLimit-Reset': String(reset),
 });
 
-/**
- * Adds the rate headers (docs/contract.md section 11) to every 429 of a route, also before the account is
- * known: clients fail on a missing number.
- */
+/** Rate headers (docs/contract.md section 11) on every 429, even before the account is known: clients need them. */
 export const rateHeadersOnRefusal =
   (rate: RateLimit): Middleware =>
   async (ctx, next) => {

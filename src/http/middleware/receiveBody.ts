@@ -2,7 +2,7 @@ import { isAscii } from 'node:buffer';
 import { Readable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { koaBody } from 'koa-body';
-import { type AppError, clientClosed, fail } from '../../errors.ts';
+import { type AppError, clientClosed, fail, malformed } from '../../errors.ts';
 import { outOfMemory } from '../../limits/limitErrors.ts';
 import type { MemoryBudget, MemoryReservation } from '../../limits/memoryBudget.ts';
 import { scanJson } from '../body/json.ts';
@@ -145,10 +145,7 @@ class BodyMemory {
  * takes two bytes. Texts in a form grow.
  */
 const costs = { file: 1, growingFile: 2, text: 3, wideText: 5, formText: 5 } as const;
-/**
- * Memory per character of a parsed form: the character itself, and the byte of a base64 file that it may
- * stand for.
- */
+/** Memory per character of a form: its own, and the byte of a base64 file that it may stand for. */
 const characterBytes = { latin: 1.75, wide: 2.75 } as const;
 
 function maxBytesOf(type: BodyType | 'unstated', limits: BodyLimits): number {
@@ -218,7 +215,7 @@ async function readTexts(
     return await parseTexts(ctx, json ? 'json' : 'urlencoded', bytes, memory);
   } catch (thrown) {
     if (!(thrown instanceof SyntaxError)) throw thrown;
-    throw fail('malformed_request', { detail: 'The body is not a JSON object.' });
+    throw malformed('The body is not a JSON object.');
   }
 }
 
@@ -296,9 +293,8 @@ export const receiveBody =
 const maxRawBytes = 8 * 1024 * 1024;
 
 /**
- * Reads the bytes of a body as they were sent, for signature checks: any type, at most `maxBytes` bytes. The
- * sender is unknown yet, so bytes are counted as they arrive, and all such bodies together get little memory.
- * Throws 503 if there is none.
+ * Reads the bytes of a body as sent, for signature checks: any type, at most `maxBytes` bytes. The sender is unknown,
+ * so all such bodies together get little memory, counted as they arrive. Throws 503 if there is none.
  */
 export function receiveRawBody(memory: MemoryBudget) {
   let reading = 0;

@@ -1,10 +1,8 @@
-import { fail } from '../../errors.ts';
+import { malformed } from '../../errors.ts';
 import type { Context, Middleware } from '../context.ts';
 
 /** Characters of the longest DNS name, and of a port. */
 const longestHost = 261;
-
-const bad = (detail: string) => fail('malformed_request', { detail });
 
 /** Koa parses the target when its path is first read, and throws for some that node:http accepts. */
 function isReadable(ctx: Context): boolean {
@@ -16,20 +14,19 @@ function isReadable(ctx: Context): boolean {
 }
 
 /**
- * Refuses requests that node:http accepts and later middlewares cannot read: a target without a path, a
- * `Host` that is missing, repeated (RFC 9112 section 3.2) or longer than any name. Middlewares before it must not read
- * `ctx.path`.
+ * Refuses requests that node:http accepts and later middlewares cannot read: a target without a path, a `Host` that
+ * is missing, repeated (RFC 9112 section 3.2) or too long. Those before it must not read `ctx.path`.
  */
 export const checkTargetAndHost: Middleware = async (ctx, next) => {
   const { headers, httpVersion } = ctx.req;
   if (!isReadable(ctx))
-    throw bad('The request target is neither a path nor a URL: send one such as /v1.0/removebg.');
-  if (httpVersion === '1.1' && headers.host === undefined) throw bad('The Host header is missing.');
+    throw malformed('The request target is neither a path nor a URL: send one such as /v1.0/removebg.');
+  if (httpVersion === '1.1' && headers.host === undefined) throw malformed('The Host header is missing.');
   // Two could be read as different names by a proxy and here.
   if (ctx.req.rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === 'host').length > 1)
-    throw bad('There is more than one Host header.');
+    throw malformed('There is more than one Host header.');
   if (headers.host !== undefined && headers.host.length > longestHost)
-    throw bad(
+    throw malformed(
       `The Host header has ${headers.host.length} characters, at most ${longestHost} are accepted: send the name of this service.`,
     );
   await next();

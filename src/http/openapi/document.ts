@@ -26,16 +26,7 @@ export interface Operation {
   readonly responses: Readonly<Record<string, ResponseObject>>;
 }
 
-export interface OpenApi {
-  readonly openapi: '3.1.0';
-  readonly info: { readonly title: string; readonly version: string; readonly description: string };
-  readonly servers: readonly { readonly url: string }[];
-  readonly paths: Readonly<Record<string, Readonly<Partial<Record<'get' | 'post', Operation>>>>>;
-  readonly components: {
-    readonly schemas: Readonly<Record<string, Schema>>;
-    readonly securitySchemes: Readonly<Record<string, unknown>>;
-  };
-}
+export type OpenApi = ReturnType<typeof openApiDocument>;
 
 const anyKey = [{ apiKey: [] }, { bearer: [] }];
 
@@ -77,11 +68,48 @@ const health = (operationId: string, summary: string, ...errors: readonly number
   responses: responses(json(summary, 'Health'), ...errors),
 });
 
-/**
- * The OpenAPI description of the public operations, generated from the declarations that the service itself
- * uses.
- */
-export const openApiDocument = (version: string): OpenApi => ({
+const paths: Readonly<Record<string, Readonly<Partial<Record<'get' | 'post', Operation>>>>> = {
+  '/v1.0/cutout': { post: cutout('cutout', 'Remove the background of an image') },
+  '/v1.0/removebg': { post: cutout('removebg', 'Alias of /v1.0/cutout') },
+  '/v1.0/account': {
+    get: {
+      operationId: 'account',
+      summary: 'Credits and free previews of the account',
+      security: anyKey,
+      responses: responses(json('Credits and free previews.', 'Account'), 403, 500),
+    },
+  },
+  '/v1.0/improve': {
+    post: {
+      operationId: 'improve',
+      summary: 'Submit an image that is stored to improve the networks',
+      description: 'Exactly one of image_file, image_file_b64 and image_url.',
+      security: anyKey,
+      requestBody: body(improveBodies),
+      responses: responses(
+        json('The image is stored.', 'Improve', bodyHeaders),
+        400,
+        403,
+        415,
+        429,
+        500,
+        503,
+        504,
+      ),
+    },
+  },
+  '/health/live': { get: health('live', 'The process is running') },
+  '/health/ready': {
+    get: health(
+      'ready',
+      'The network is loaded, the stores can be reached and new requests are accepted',
+      503,
+    ),
+  },
+};
+
+/** The OpenAPI description of the public operations, from the declarations that the service itself uses. */
+export const openApiDocument = (version: string) => ({
   openapi: '3.1.0',
   info: {
     title: 'Cutout',
@@ -89,45 +117,7 @@ export const openApiDocument = (version: string): OpenApi => ({
     description: 'Removes the background of images. Request-compatible with the remove.bg API v1.0.',
   },
   servers: [{ url: '/' }],
-  paths: {
-    '/v1.0/cutout': { post: cutout('cutout', 'Remove the background of an image') },
-    '/v1.0/removebg': { post: cutout('removebg', 'Alias of /v1.0/cutout') },
-    '/v1.0/account': {
-      get: {
-        operationId: 'account',
-        summary: 'Credits and free previews of the account',
-        security: anyKey,
-        responses: responses(json('Credits and free previews.', 'Account'), 403, 500),
-      },
-    },
-    '/v1.0/improve': {
-      post: {
-        operationId: 'improve',
-        summary: 'Submit an image that is stored to improve the networks',
-        description: 'Exactly one of image_file, image_file_b64 and image_url.',
-        security: anyKey,
-        requestBody: body(improveBodies),
-        responses: responses(
-          json('The image is stored.', 'Improve', bodyHeaders),
-          400,
-          403,
-          415,
-          429,
-          500,
-          503,
-          504,
-        ),
-      },
-    },
-    '/health/live': { get: health('live', 'The process is running') },
-    '/health/ready': {
-      get: health(
-        'ready',
-        'The network is loaded, the stores can be reached and new requests are accepted',
-        503,
-      ),
-    },
-  },
+  paths,
   components: {
     schemas: components,
     securitySchemes: {

@@ -150,10 +150,7 @@ const sample: Request = {
   out: 'cutout.png',
 };
 
-/**
- * The reference as one page without scripts and external resources. Generated once; the returned function
- * inserts the address of the service into the samples.
- */
+/** The reference as one page without scripts and external resources; the function inserts the service's address. */
 export function referencePage(document: OpenApi): (address: string) => string {
   const pieces = pageFor(document).split(addressMark);
   return (address) => pieces.join(html(address));

@@ -46,7 +46,6 @@ interface Quoted {
   readonly out: string;
 }
 
-/** Writes a program from its lines. */
 const program =
   (quote: (text: string) => string, lines: (quoted: Quoted, request: Request) => readonly string[]) =>
   (request: Request): string => {

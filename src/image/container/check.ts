@@ -25,10 +25,7 @@ export async function checkParts(file: Uint8Array, format: InputFormat): Promise
   await checks[format](file);
 }
 
-/**
- * The bytes given to decoders: the file itself, or a PNG without its superfluous chunks and with the colours that its
- * other chunks state as a profile.
- */
+/** For decoders: the file, or a PNG without spare chunks, whose chunks about colours have become a profile. */
 export const forDecoder = (file: Uint8Array, format: InputFormat): Uint8Array =>
   format === 'png' ? statedColour(neededChunks(file)).bytes : file;
 

@@ -79,9 +79,8 @@ class Scans {
 }
 
 /**
- * Rejects with ImageError for a JPEG of too many segments, including those between and after its scans, of which
- * libjpeg stores a record of each, and of too many scans. Walks from marker to marker as libjpeg does, in damaged files
- * too.
+ * Throws ImageError for a JPEG of too many scans or segments, those after its scans included, of which libjpeg keeps
+ * a record each. Walks from marker to marker as libjpeg does, in damaged files too.
  */
 export async function checkJpeg(jpeg: Uint8Array): Promise<void> {
   const scans = new Scans();

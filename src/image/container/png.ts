@@ -4,15 +4,9 @@ import { tooManyParts, tooMuchWork } from './partLimits.ts';
 const signatureBytes = 8;
 /** Encoders split the image data into chunks of at least a kilobyte. */
 const maxChunks = 100_000;
-/**
- * The maximum number of ancillary chunks that a file may keep: libpng warns of every unknown one, and sharp
- * reports each warning.
- */
+/** Ancillary chunks of a file at most: libpng warns of every unknown one, and sharp reports each warning. */
 const maxSpare = 64;
-/**
- * The maximum number of bytes of text chunks that a file may keep: decompressed they may be a thousand times
- * larger.
- */
+/** Bytes of text chunks of a file at most: decompressed they may be a thousand times larger. */
 const maxTextBytes = 16 * 1024;
 
 /** Bytes of image data for each byte of its rows: packed without gain they are an eighth longer. */
@@ -59,7 +53,6 @@ function* pngChunks(bytes: Buffer): Generator<PngChunk> {
   }
 }
 
-/** The first chunk of a type. */
 export function findChunk(bytes: Buffer, wanted: string): PngChunk | undefined {
   for (const chunk of pngChunks(bytes)) if (chunk.type === wanted) return chunk;
   return undefined;

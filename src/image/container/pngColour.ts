@@ -93,15 +93,11 @@ function spaceOf(found: ReadonlyMap<string, PngChunk>): Space | undefined {
   return measured(found.get('gAMA')?.data, found.get('cHRM')?.data);
 }
 
-interface Stated {
-  /** The file for a decoder. */
-  readonly bytes: Uint8Array;
-  /** Whether its colours are converted to sRGB by the profile in `bytes`. */
-  readonly converts: boolean;
-}
-
-/** A PNG whose colours a decoder understands: the same bytes, unless its chunks state other ones than sRGB. */
-export function statedColour(file: Uint8Array): Stated {
+/**
+ * A PNG whose colours a decoder understands: the same bytes, unless its chunks state other ones than sRGB. `converts`: its
+ * colours are converted to sRGB by the profile in `bytes`.
+ */
+export function statedColour(file: Uint8Array) {
   const same = { bytes: file, converts: false };
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
   const found = chunksOf(bytes);

@@ -59,16 +59,8 @@ export class TiffReader {
   }
 }
 
-interface Tag {
-  readonly tag: number;
-  readonly count: number;
-  readonly bytes: number;
-  /** The first of its values. */
-  readonly value: number;
-  readonly sum: () => number;
-}
-
-function readTag(file: TiffReader, at: number): Tag {
+/** `value`: the first of its values; `sum`: of all of them. */
+function readTag(file: TiffReader, at: number) {
   const [tag, type, count] = [file.u16(at), file.u16(at + 2), file.word(at + 4)];
   const size = typeBytes[type] ?? 0;
   const field = at + (file.big ? 12 : 8);

@@ -6,7 +6,7 @@ import { ImageError, imageErrorFrom, NoThreadError, orNoThread } from '../errors
 import { overdueAfter } from '../job.ts';
 import type { Dimensions, JobLimits, Probe, Raster } from '../types.ts';
 
-/** The argument of the process, serialised, in base64. */
+/** The argument of avifDecoderMain.ts, serialised, in base64. */
 export interface AvifTask {
   /** Length of the file, which comes on the standard input. */
   readonly fileBytes: number;
@@ -36,10 +36,10 @@ export const avifBytes = ({ width, height, depth }: Probe, target: Dimensions, f
 /** Exit status of a process that could not decode the image. */
 export const undecodable = 2;
 
-/** The program in a process of its own, which has begun. Throws NoThreadError where the system starts none. */
+/** The program avifDecoderMain.ts in a process of its own, which has begun. Throws NoThreadError where the system starts none. */
 async function startProcess(task: AvifTask): Promise<ChildProcessWithoutNullStreams> {
   // The decoder gets nothing of the environment, in which secrets may be.
-  const program = fileURLToPath(new URL('./avifProcess.js', import.meta.url));
+  const program = fileURLToPath(new URL('./avifDecoderMain.js', import.meta.url));
   try {
     const argument = serialize(task).toString('base64');
     const child = spawn(process.execPath, ['--max-old-space-size=64', program, argument], { env: {} });

@@ -107,17 +107,8 @@ function codePointsOf(item: Item): CodePoints | undefined {
   return body && { primaries: body.readUInt16BE(4), transfer: body.readUInt16BE(6) };
 }
 
-interface CodedParts {
-  readonly image: Item;
-  readonly first: Item;
-  /** All that is decoded: the image or its tiles, and those of its alpha. */
-  readonly coded: readonly Item[];
-  readonly hasAlpha: boolean;
-  readonly codePoints: CodePoints | undefined;
-}
-
-/** What a decoder reads for the image that the file shows. */
-function codedParts(heif: Items, codec: Codec, file: Buffer, limits: Limits): CodedParts {
+/** What a decoder reads for the image that the file shows. `coded`: the image or its tiles, and those of its alpha. */
+function codedParts(heif: Items, codec: Codec, file: Buffer, limits: Limits) {
   const { primary, items, references } = heif;
   const image = items.get(primary);
   if (!image) throw new RangeError('no primary item');
@@ -164,9 +155,8 @@ function readingBoxes<T>(heif: Uint8Array, reading: (file: Buffer) => T): T {
 }
 
 /**
- * Checks, as `readHeicHeader` does, everything that a decoder would read or allocate for the image that an AVIF shows:
- * grids whose tiles are larger than the image, or which name one of them again and again. Returns its code points. Throws
- * ImageError.
+ * Checks, as `readHeicHeader`, what a decoder would read or allocate for an AVIF: grids with tiles larger than the
+ * image, or one of them again and again. Returns its code points. Throws ImageError.
  */
 export function checkAvif(avif: Uint8Array, limits: Limits): CodePoints | undefined {
   return readingBoxes(avif, (file) => codedParts(readItems(file), 'av01', file, limits).codePoints);

@@ -3,10 +3,7 @@ import { toCredits } from '../../../billing/price.ts';
 import { accountOf, type Middleware, setHeaders } from '../../context.ts';
 import type { Route } from '../../router.ts';
 
-/**
- * `GET /v1.0/account`: exactly these six values, because a client fails on any other (docs/contract.md
- * section 8).
- */
+/** `GET /v1.0/account`: these six values only, as clients fail on any other (docs/contract.md section 8). */
 export function accountRoute(before: readonly Middleware[], ledger: Ledger): Route {
   const handler: Middleware = async (ctx) => {
     const { id } = accountOf(ctx);

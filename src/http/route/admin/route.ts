@@ -4,7 +4,7 @@ import type { Stores } from '../../../billing/stores.ts';
 import { createAccount, createKey, revokeKey } from '../../../commands/accounts.ts';
 import type { CommandContext } from '../../../commands/command.ts';
 import { postCredits, refundCharge } from '../../../commands/credits.ts';
-import { fail } from '../../../errors.ts';
+import { fail, malformed } from '../../../errors.ts';
 import { StoreError } from '../../../store/error.ts';
 import type { Context, Middleware } from '../../context.ts';
 import { storeErrors } from '../../middleware/errors.ts';
@@ -16,20 +16,13 @@ export type AdminParts = Pick<Stores, 'accounts' | 'ledger' | 'transaction'>;
 
 const idIn = (ctx: Context) => inPath(ctx, 'id');
 
-type Answer = (ctx: Context) => unknown;
+type Endpoints = ReturnType<typeof endpointsOf>;
 
-/** Creates a route below `/admin/v1` that answers with `data`. */
-type Endpoint = (path: string, answer: Answer) => Route;
-
-interface Endpoints {
-  readonly get: Endpoint;
-  readonly post: Endpoint;
-}
-
-const endpointsOf = (before: readonly Middleware[], body: Middleware): Endpoints => {
+/** What creates routes below `/admin/v1` that answer with `data`. */
+const endpointsOf = (before: readonly Middleware[], body: Middleware) => {
   const endpoint =
-    (method: Route['method'], guards: readonly Middleware[]): Endpoint =>
-    (path, answer) => ({
+    (method: Route['method'], guards: readonly Middleware[]) =>
+    (path: string, answer: (ctx: Context) => unknown): Route => ({
       method,
       paths: [`/admin/v1${path}`],
       handlers: [
@@ -90,16 +83,12 @@ function creditRoutes(parts: AdminParts, { post }: Endpoints): Route[] {
   return [
     post('/accounts/:id/credits', async (ctx) => {
       const { kind, credits: amount, reference, note } = parse(posting, inBody(ctx));
-      if (kind === 'grant' ? amount <= 0 : amount === 0) {
-        throw fail('malformed_request', {
-          detail: 'credits: a grant must be more than 0, an adjustment must not be 0.',
-        });
-      }
+      if (kind === 'grant' ? amount <= 0 : amount === 0)
+        throw malformed('credits: a grant must be more than 0, an adjustment must not be 0.');
       const request = { kind, amount, ...(reference && { reference }), ...(note && { note }) };
       const { outcome, balance } = await postCredits(actingOn(parts, ctx), idIn(ctx), request);
-      if (outcome === 'insufficient') {
+      if (outcome === 'insufficient')
         throw fail('insufficient_credits', { detail: `The balance is ${formatCredits(balance)}.` });
-      }
       return { outcome, balance: formatCredits(balance) };
     }),
     post('/accounts/:id/refunds', async (ctx) => {

@@ -1,19 +1,11 @@
 import { z } from 'zod';
-import { creditSteps, parseCredits } from '../../../billing/price.ts';
-import { text, time, whole } from '../../requestParameters.ts';
-
-const amount = z.string().transform((value, context) => {
-  const parsed = parseCredits(value);
-  if (parsed !== undefined) return parsed;
-  context.addIssue({ code: 'custom', message: `expected ${creditSteps}` });
-  return z.NEVER;
-});
+import { credits, text, time, whole } from '../../requestParameters.ts';
 
 export const newAccount = z.object({ name: text(200) });
 export const newKey = z.object({ label: text(200).optional() });
 export const posting = z.object({
   kind: z.enum(['grant', 'adjust']),
-  credits: amount,
+  credits,
   reference: text(200).optional(),
   note: text(1000).optional(),
 });

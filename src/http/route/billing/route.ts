@@ -1,6 +1,6 @@
 import { formatCredits } from '../../../billing/price.ts';
 import type { Purchases } from '../../../billing/stripeCheckout.ts';
-import { excerpt, fail } from '../../../errors.ts';
+import { excerpt, malformed } from '../../../errors.ts';
 import { type Attempts, attemptSourceOf } from '../../../limits/attempts.ts';
 import { tooManyAttempts } from '../../../limits/limitErrors.ts';
 import type { Logger } from '../../../ops/log.ts';
@@ -11,7 +11,7 @@ import { packInfos } from '../console/purchases.ts';
 
 /** Stripe's events have a few kilobytes. */
 const eventBytes = 256 * 1024;
-const tooLarge = () => fail('malformed_request', { detail: 'The event is larger than 256 kB.' });
+const tooLarge = () => malformed('The event is larger than 256 kB.');
 
 /**
  * `GET /billing/packs` and `POST /billing/checkout` (field `pack`) for accounts, `POST /billing/stripe` for
@@ -36,9 +36,7 @@ export function billingRoutes(
     const url = await purchases.checkout(accountOf(ctx).id, pack);
     if (url === undefined) {
       const known = purchases.packs.map(({ id }) => id).join(', ');
-      throw fail('malformed_request', {
-        detail: `Expected pack to be one of ${known}, received "${excerpt(pack)}".`,
-      });
+      throw malformed(`Expected pack to be one of ${known}, received "${excerpt(pack)}".`);
     }
     ctx.body = { data: { url } };
   };
@@ -57,7 +55,7 @@ export function billingRoutes(
     }
     if (outcome.outcome === 'refused') {
       await before.attempts.failed(source);
-      throw fail('malformed_request', { detail: 'The signature of the event is missing, wrong or too old.' });
+      throw malformed('The signature of the event is missing, wrong or too old.');
     }
     ctx.body = { received: true };
   };

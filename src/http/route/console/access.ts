@@ -41,7 +41,6 @@ const prefix = '/console/api';
 /** Sessions by request, kept apart from the request's own state. */
 const sessionOfRequest = new WeakMap<object, Session>();
 
-/** The session that admitted the request. */
 export function sessionOf(ctx: Context): Session {
   const session = sessionOfRequest.get(ctx.req);
   if (!session) throw fail('internal_error', { cause: new Error('signedIn must come first') });

@@ -7,10 +7,7 @@
  * operators only: 403 `operators_only`. Amounts are credits (multiples of 0.25), times ISO 8601 in UTC.
  */
 
-/**
- * Part of a list, newest first. `GET …?before=&limit=`: `before` is `next` of the page before it, `limit` at most 500
- * (default 50).
- */
+/** A page of a list, newest first. `GET …?before=&limit=`: `next` of the page before; at most 500 (default 50). */
 export interface Page<Entry> {
   readonly entries: readonly Entry[];
   /** Null: there are no older entries. */

@@ -30,7 +30,6 @@ export const keyInfos = (keys: readonly ApiKey[]): KeyInfo[] =>
 
 export const noKey = (id: string) => fail('not_found', { detail: `There is no active key ${excerpt(id)}.` });
 
-/** Keys of the account that is signed in. */
 export function keyRoutes({ stores }: ConsoleParts, { owner }: Endpoints): Route[] {
   const { accounts } = stores;
   const create = async (ctx: Context): Promise<NewKey> => {

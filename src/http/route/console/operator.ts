@@ -3,24 +3,20 @@ import type { Account } from '../../../accounts/accounts.ts';
 import type { AuditRow } from '../../../accounts/audit.ts';
 import type { AccountBalance } from '../../../billing/accountList.ts';
 import { isoTime, isoTimeOrNull } from '../../../billing/present.ts';
-import { creditSteps, credits, type QuarterCredits, toCredits } from '../../../billing/price.ts';
+import { type QuarterCredits, toCredits } from '../../../billing/price.ts';
 import { revokeKey } from '../../../commands/accounts.ts';
 import { postCredits } from '../../../commands/credits.ts';
 import { excerpt, fail } from '../../../errors.ts';
 import type { Context } from '../../context.ts';
 import { storeErrors } from '../../middleware/errors.ts';
-import { inBody, inPath, parse, text } from '../../requestParameters.ts';
+import { credits, inBody, inPath, parse, text } from '../../requestParameters.ts';
 import type { Route } from '../../router.ts';
 import { actorOf, type ConsoleParts, type Endpoints } from './access.ts';
 import type { AccountInfo, AccountSummary, AuditEntry, Page } from './api.ts';
 import { keyInfos, noKey } from './keys.ts';
 import { numberedPage, numberOf, readPage, timeCursorOf, timedPage } from './page.ts';
 
-const amount = z
-  .string()
-  .regex(/^\d{1,12}(\.(?:0|00|25|5|50|75))?$/, `expected ${creditSteps}, more than 0`)
-  .transform((value) => credits(Number(value)))
-  .refine((value) => value > 0, 'expected more than 0');
+const amount = credits.refine((value) => value > 0, 'expected more than 0');
 const grantRequest = z.object({ credits: amount, note: text(500), reference: text(100) });
 const listRequest = timedPage.extend({ search: z.string().max(200).default('') });
 

@@ -5,7 +5,7 @@ import { fail } from '../../../errors.ts';
 import { attemptSourceOf, recordAttempt } from '../../../limits/attempts.ts';
 import { tooManyAttempts } from '../../../limits/limitErrors.ts';
 import type { Context, Middleware } from '../../context.ts';
-import { type Cookies, createCookie } from '../../cookies.ts';
+import { createCookie } from '../../cookies.ts';
 import { inBody, parse, text } from '../../requestParameters.ts';
 import type { Route } from '../../router.ts';
 import {
@@ -20,7 +20,7 @@ import type { SessionInfo, SignedOut } from './api.ts';
 
 const linkRequest = z.object({ token: text(100) });
 
-export const sessionCookie = (secure: boolean): Cookies => createCookie('cutout-session', secure);
+export const sessionCookie = (secure: boolean) => createCookie('cutout-session', secure);
 
 /** The current session, sign-in by a one-time link, and sign-out. */
 export function sessionRoutes(parts: ConsoleParts, { anyone, owner }: Endpoints): Route[] {

@@ -40,10 +40,7 @@ const csvRows = (entries: readonly Entry[]) =>
 /** Entries that are read and written in one turn of the event loop: some milliseconds. */
 const entriesAtATime = 200;
 
-/**
- * Every matching entry, newest first, page by page, each in a turn of its own: an account may have millions. At least one
- * page, which may be empty.
- */
+/** Every match, newest first, each page in a turn of its own: there may be millions. At least one page, maybe empty. */
 export async function* statementPages(
   ledger: Pick<Ledger, 'statementNewestFirst'>,
   accountId: string,

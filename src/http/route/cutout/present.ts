@@ -35,15 +35,8 @@ const serverTiming = (stages: Stages): string =>
 /** Bytes of the image that are written in base64 in one turn of the event loop, in a fraction of a millisecond: a multiple of 3. */
 const base64Step = 192 * 1024;
 
-interface ResultBody {
-  readonly contentType: string;
-  readonly body: Buffer | Readable;
-  /** The length of the body in bytes. */
-  readonly length: number;
-}
-
 /** The image in JSON (docs/contract.md section 7.3): a stream, so that the base64 text is never in memory as a whole. */
-function jsonBody({ bytes, foreground, uncertainty }: CutoutResult): ResultBody {
+function jsonBody({ bytes, foreground, uncertainty }: CutoutResult) {
   const { top, left, width, height } = foreground;
   const rest = {
     foreground_top: top,
@@ -69,17 +62,12 @@ function jsonBody({ bytes, foreground, uncertainty }: CutoutResult): ResultBody 
   };
 }
 
-/** Chooses the body: the image as bytes, or in JSON if the `Accept` header asks for it. */
-function resultBody(accept: string, result: CutoutResult): ResultBody {
-  if (wantsJson(accept)) return jsonBody(result);
-  const { bytes, contentType } = result;
-  return { contentType, body: bytes, length: bytes.length };
-}
-
 /** Sets the headers of docs/contract.md section 7.1 and the body. */
 export function present(ctx: Context, result: CutoutResult): void {
   const { foreground, max, type } = result;
-  const { contentType, body, length } = resultBody(ctx.get('Accept'), result);
+  const { contentType, body, length } = wantsJson(ctx.get('Accept'))
+    ? jsonBody(result)
+    : { contentType: result.contentType, body: result.bytes, length: result.bytes.length };
   setHeaders(ctx, {
     ...(type !== undefined && { 'X-Type': type }),
     'X-Width': String(result.width),

@@ -4,10 +4,7 @@ import { referencePage } from '../../openapi/page.ts';
 import { pagePolicy } from '../../openapi/style.ts';
 import type { Route } from '../../router.ts';
 
-/**
- * `/openapi.json` and `/docs`: the API reference. Needs no key. `origin`: public address of the service;
- * default: that of the request.
- */
+/** The API reference, without a key. `origin`: public address of the service; default: that of the request. */
 export function docsRoutes(version: string, origin?: string): Route[] {
   const document = openApiDocument(version);
   const text = `${JSON.stringify(document, undefined, 2)}\n`;

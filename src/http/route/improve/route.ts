@@ -1,4 +1,4 @@
-import { fail } from '../../../errors.ts';
+import { malformed } from '../../../errors.ts';
 import type { HandInRequest, TakeImage } from '../../../improve/takeImage.ts';
 import { accountOf, formOf, type Middleware } from '../../context.ts';
 import { type Form, maxTextLength } from '../../form.ts';
@@ -21,8 +21,7 @@ function nameIn(url: string | undefined): string | undefined {
 function readLabel(form: Form, field: 'image_filename' | 'tag'): string | undefined {
   const label = form.text.get(field);
   if (label === undefined || label.length <= maxTextLength) return label;
-  const detail = `${field} has more than ${maxTextLength} characters.`;
-  throw fail('malformed_request', { detail });
+  throw malformed(`${field} has more than ${maxTextLength} characters.`);
 }
 
 /** The label defaults to the name of the upload (docs/contract.md section 9). */

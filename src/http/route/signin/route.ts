@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { Attempt, Provider } from '../../../accounts/oidc.ts';
 import { ProviderDown, SignInRefused } from '../../../accounts/signIns.ts';
 import type { QuarterCredits } from '../../../billing/price.ts';
@@ -27,6 +28,15 @@ const write = (provider: Provider, attempt: Attempt) =>
     'base64url',
   );
 
+/** What the cookie has. */
+const pending = z.object({
+  state: z.string(),
+  nonce: z.string(),
+  verifier: z.string(),
+  provider: z.string(),
+  at: z.number(),
+});
+
 /** Tolerates a minute, so that a clock that was set back does not prolong attempts. */
 const isRecent = (at: number): boolean => {
   const age = Date.now() - at;
@@ -37,13 +47,12 @@ const isRecent = (at: number): boolean => {
 function read(provider: Provider, text: string | undefined): Attempt | undefined {
   if (text === undefined) return undefined;
   try {
-    const found: unknown = JSON.parse(Buffer.from(text, 'base64url').toString());
-    if (typeof found !== 'object' || found === null) return undefined;
-    const { state, nonce, verifier, provider: id, at } = found as Record<string, unknown>;
-    if (typeof state !== 'string' || typeof nonce !== 'string' || typeof verifier !== 'string')
-      return undefined;
-    if (id !== provider.options.id || typeof at !== 'number' || !isRecent(at)) return undefined;
-    return { state, nonce, verifier };
+    const {
+      provider: id,
+      at,
+      ...attempt
+    } = pending.parse(JSON.parse(Buffer.from(text, 'base64url').toString()));
+    return id === provider.options.id && isRecent(at) ? attempt : undefined;
   } catch {
     return undefined;
   }
@@ -104,7 +113,7 @@ async function openSession(
  */
 export function signInRoutes(parts: SignInParts): Route[] {
   const { providers, attempts, secure } = parts;
-  const pending = createCookie('cutout-sign-in', secure);
+  const attemptCookie = createCookie('cutout-sign-in', secure);
 
   const providerOf = (ctx: Context): Provider => {
     const id = inPath(ctx, 'provider');
@@ -120,7 +129,7 @@ export function signInRoutes(parts: SignInParts): Route[] {
     const provider = providerOf(ctx);
     try {
       const { url, attempt } = await provider.begin();
-      pending.set(ctx, write(provider, attempt), attemptSeconds);
+      attemptCookie.set(ctx, write(provider, attempt), attemptSeconds);
       redirect(ctx, url.href);
     } catch (error) {
       await showProblem(ctx, error, parts);
@@ -128,9 +137,9 @@ export function signInRoutes(parts: SignInParts): Route[] {
   };
   const finish: Middleware = async (ctx) => {
     const provider = providerOf(ctx);
-    const attempt = read(provider, pending.get(ctx));
+    const attempt = read(provider, attemptCookie.get(ctx));
     // Cleared whatever the outcome: the provider's answer is accepted once.
-    pending.clear(ctx);
+    attemptCookie.clear(ctx);
     try {
       await openSession(ctx, provider, attempt, parts);
       redirect(ctx, '/console');
