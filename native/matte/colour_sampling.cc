@@ -54,7 +54,7 @@ CUTOUT_INLINE void lengthen_runs(std::uint8_t* cells, int bytes, int cell, int f
 
 /// The bits of all cells within `radius`.
 CUTOUT_INLINE std::uint8_t around(const std::uint8_t* at, int cell, int radius, int run) {
-  return at[-radius * cell] & at[(radius + 1 - run) * cell];
+  return static_cast<std::uint8_t>(at[-radius * cell] & at[(radius + 1 - run) * cell]);
 }
 
 /// Along one axis, the bits that a cell shares with all within the radius of each bit. The `count`
@@ -72,7 +72,8 @@ CUTOUT_SIMD void share_bits(std::uint8_t* __restrict cells, int count, int cell,
   }
   lengthen_runs(cells, bytes, cell, kNearRun, kWideRun);
   for (int i = 0; i < count * cell; ++i) {
-    out[i] |= around(first + i, cell, kWideRadius, kWideRun) & (kInsideBit | kFaintBit);
+    const int wide = around(first + i, cell, kWideRadius, kWideRun) & (kInsideBit | kFaintBit);
+    out[i] = static_cast<std::uint8_t>(out[i] | wide);
   }
 }
 
@@ -185,8 +186,7 @@ ColourSampling sample_colours(const Guide& guide, std::span<const float> p, Thre
   if ((found & kBoth) != kBoth) return result;
   const std::vector<Tile> tiles = tiles_near(labels.get(), guide.width, guide.height, 0);
   if (tiles.empty()) return result;
-  const Level colours =
-      spread_colours(guide, samples.get(), kUnknown, Means::kColoursAndSquaredLengths, tiles, pool);
+  const Level colours = spread_colours(guide, samples.get(), kUnknown, pool);
   pool.for_each(tiles.size(), kTileGrain, [&](std::size_t i) {
     sample_tile(guide, colours, labels.get(), tiles[i], result);
   });
