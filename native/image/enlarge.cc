@@ -9,8 +9,8 @@
 
 #include "core/scan.h"
 #include "core/simd.h"
+#include "image/in_place.h"
 #include "image/math/pixel.h"
-#include "image/resample.h"
 
 namespace cutout {
 
@@ -18,8 +18,6 @@ namespace {
 
 using Byte = std::uint8_t;
 
-constexpr std::size_t kBand = 64;  // rows that are computed before any of them is written back
-constexpr std::size_t kGrain = 8;
 constexpr int kLanes = 8;  // pixels that are computed together
 constexpr int kTaps = 4;
 constexpr int kBefore = 2;  // repeated columns on each side
@@ -148,28 +146,9 @@ struct Span {
   bytes = __builtin_convertvector(least < zero + 255.0F ? least : zero + 255.0F, I32x8);
 }
 
-CUTOUT_SIMD void store_opaque(const Span& span, Byte* out) {
-  for (int i = 0; i < span.n; i += kLanes) {
-    const int first = span.before[i];
-    const I32x8 at = *reinterpret_cast<const I32x8*>(span.before + i) - first;
-    F32x8 weights[kTaps];
-    for (std::size_t k = 0; k < kTaps; ++k) {
-      weights[k] = *reinterpret_cast<const F32x8*>(span.weights[k] + i);
-    }
-    I32x8 pixels = {-1, -1, -1, -1, -1, -1, -1, -1};
-    pixels <<= 24;
-    for (std::size_t c = 0; c < 3; ++c) {
-      F32x8 sum;
-      sum_taps(span.planes[c] + first + kBefore - 1, at, weights, sum);
-      I32x8 bytes;
-      to_bytes(sum, bytes);
-      pixels |= bytes << static_cast<int>(8 * c);
-    }
-    std::memcpy(out + static_cast<std::ptrdiff_t>(i) * 4, &pixels, sizeof pixels);
-  }
-}
-
-CUTOUT_SIMD void store_mixed(const Span& span, Byte* out) {
+/// Opaque pixels have no plane of alpha.
+template <bool kOpaque>
+CUTOUT_INLINE void store(const Span& span, Byte* out) {
   const F32x8 zero = {};
   for (int i = 0; i < span.n; i += kLanes) {
     const int first = span.before[i];
@@ -178,8 +157,8 @@ CUTOUT_SIMD void store_mixed(const Span& span, Byte* out) {
     for (std::size_t k = 0; k < kTaps; ++k) {
       weights[k] = *reinterpret_cast<const F32x8*>(span.weights[k] + i);
     }
-    F32x8 alpha;
-    sum_taps(span.planes[3] + first + kBefore - 1, at, weights, alpha);
+    F32x8 alpha = zero + 255.0F;
+    if (!kOpaque) sum_taps(span.planes[3] + first + kBefore - 1, at, weights, alpha);
     I32x8 bytes;
     to_bytes(alpha, bytes);
     I32x8 pixels = bytes << 24;
@@ -195,6 +174,9 @@ CUTOUT_SIMD void store_mixed(const Span& span, Byte* out) {
     std::memcpy(out + static_cast<std::ptrdiff_t>(i) * 4, &pixels, sizeof pixels);
   }
 }
+
+CUTOUT_SIMD void store_opaque(const Span& span, Byte* out) { store<true>(span, out); }
+CUTOUT_SIMD void store_mixed(const Span& span, Byte* out) { store<false>(span, out); }
 
 /// Length of a row's plane: the image's columns, the border, and padding for whole vectors.
 std::size_t plane_size(int width) {
@@ -214,7 +196,7 @@ class RowMaker {
   }
 
   /// Row y of the result, whole vectors of pixels.
-  void make(int y, Byte* out) {
+  void operator()(int y, Byte* out) {
     filter_rows(y);
     for (int x = 0, end = 0; x < outputs_; x = end) {
       const unsigned seen = seen_by(x, std::min(x + kCubicPiece, outputs_));
@@ -297,92 +279,6 @@ class RowMaker {
   std::vector<unsigned char> seen_;
 };
 
-/// Rows begin .. end - 1 of a result in the order in which they are computed, and the ring in which
-/// two bands of them wait.
-class Run {
- public:
-  Run(int begin, int end, bool backwards, int width, Byte* result)
-      : begin_(begin),
-        end_(end),
-        backwards_(backwards),
-        row_bytes_(static_cast<std::size_t>(width) * 4),
-        slot_bytes_(row_bytes_ + (kLanes - 1) * 4),
-        result_(result),
-        ring_(std::min(count(), kRing) * slot_bytes_) {}
-
-  [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(end_ - begin_); }
-  [[nodiscard]] int row(std::size_t i) const {
-    return backwards_ ? end_ - 1 - static_cast<int>(i) : begin_ + static_cast<int>(i);
-  }
-  Byte* waiting(std::size_t i) { return ring_.data() + i % kRing * slot_bytes_; }
-
-  /// Computes all rows. Each replaces in the ring the row computed two bands earlier, which is
-  /// written to its place first.
-  void make(const auto& maker, ThreadPool& pool) {
-    for (std::size_t start = 0; start < count(); start += kBand) {
-      pool.parallel_for(std::min(kBand, count() - start), kGrain,
-                        [&](std::size_t begin, std::size_t end) {
-                          RowMaker rows = maker();
-                          for (std::size_t i = start + begin; i < start + end; ++i) {
-                            if (i >= kRing) write(i - kRing);
-                            rows.make(row(i), waiting(i));
-                          }
-                        });
-    }
-  }
-
-  /// Writes the rows that still wait.
-  void finish(ThreadPool& pool) {
-    const std::size_t waits = std::min(count(), kRing);
-    pool.for_each(waits, kGrain, [&](std::size_t i) { write(count() - waits + i); });
-  }
-
- private:
-  static constexpr std::size_t kRing = 2 * kBand;
-
-  void write(std::size_t i) {
-    std::memcpy(result_ + static_cast<std::size_t>(row(i)) * row_bytes_, waiting(i), row_bytes_);
-  }
-
-  int begin_;
-  int end_;
-  bool backwards_;
-  std::size_t row_bytes_;
-  std::size_t slot_bytes_;
-  Byte* result_;
-  std::vector<Byte> ring_;
-};
-
-/// Byte range of the buffer that row y of the result depends on.
-struct Source {
-  std::ptrdiff_t begin;
-  std::ptrdiff_t end;
-};
-
-Source source_of(ConstImageView image, const Byte* buffer, const CubicAxis& rows, int y) {
-  const int before = rows.before[static_cast<std::size_t>(y)];
-  const auto row = [&](int at) { return image.row(std::clamp(at, 0, image.height - 1)) - buffer; };
-  return {row(before - 1), row(before + 2) + static_cast<std::ptrdiff_t>(image.width) * 4};
-}
-
-/// The first row from which on all rows may be computed from the end backwards: none of them
-/// depends on bytes that rows computed a band earlier overwrite. -1 if the rows before it cannot be
-/// computed from the front for the same reason.
-int first_backwards(ConstImageView image, const Byte* buffer, const CubicAxis& rows, int width,
-                    int height) {
-  constexpr auto kApart = static_cast<std::ptrdiff_t>(kBand);
-  const std::ptrdiff_t row_bytes = static_cast<std::ptrdiff_t>(width) * 4;
-  int first = height;
-  while (first > 0 &&
-         source_of(image, buffer, rows, first - 1).end <= (first - 1 + kApart) * row_bytes) {
-    --first;
-  }
-  for (int y = 0; y < first; ++y) {
-    if (source_of(image, buffer, rows, y).begin < (y - kApart) * row_bytes) return -1;
-  }
-  return first;
-}
-
 }  // namespace
 
 void enlarge_in_place(std::span<Byte> buffer, ConstImageView image, int to_width, int to_height,
@@ -391,26 +287,19 @@ void enlarge_in_place(std::span<Byte> buffer, ConstImageView image, int to_width
     pack_rows(image, buffer.data());
     return;
   }
+  // From the end of the buffer the image can be read while the result grows from its front: behind
+  // a row there is at least as much left of the result as of the image.
+  const std::size_t row_bytes = static_cast<std::size_t>(image.width) * 4;
+  Byte* const moved =
+      buffer.data() + buffer.size() - static_cast<std::size_t>(image.height) * row_bytes;
+  for (int y = image.height - 1; y >= 0; --y) {  // bottom to top: no row lies behind its place
+    std::memmove(moved + static_cast<std::size_t>(y) * row_bytes, image.row(y), row_bytes);
+  }
+  image = {moved, image.width, image.height, static_cast<std::ptrdiff_t>(row_bytes)};
   const CubicAxis rows(image.height, to_height);
   const CubicAxis columns(image.width, to_width);
-  int middle = first_backwards(image, buffer.data(), rows, to_width, to_height);
-  if (middle < 0) {
-    pack_rows(image, buffer.data());
-    image = {buffer.data(), image.width, image.height,
-             static_cast<std::ptrdiff_t>(image.width) * 4};
-    // Backwards is possible for all rows then: the source of a row ends at most 2.5 rows of the
-    // image, which are not longer than the result's, behind its proportional place.
-    middle = 0;
-  }
-  const auto maker = [&] { return RowMaker(image, rows, columns, to_width); };
-  Run forwards(0, middle, false, to_width, buffer.data());
-  Run backwards(middle, to_height, true, to_width, buffer.data());
-  // `forwards` reads from the rows behind the middle before the last bands of `backwards` are
-  // written there by finish().
-  backwards.make(maker, pool);
-  forwards.make(maker, pool);
-  backwards.finish(pool);
-  forwards.finish(pool);
+  write_in_place(buffer.data(), to_width, to_height, pool,
+                 [&] { return RowMaker(image, rows, columns, to_width); });
 }
 
 }  // namespace cutout

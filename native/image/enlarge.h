@@ -19,11 +19,10 @@ namespace cutout {
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | layout    | straight RGBA8, any stride; the result's rows without padding                          |
 /// | size      | at least the image's in each direction, by any factor; at most the buffer              |
-/// | in == out | yes: rows whose place lies before their source are written from the front, the others  |
-/// |           | from the end; finished rows wait in a ring until their place is free. Bytes behind     |
-/// |           | the result are undefined                                                               |
+/// | in == out | yes: the image is moved to the buffer's end, then the result grows from its front     |
+/// |           | (in_place.h). Bytes behind the result are undefined                                    |
 /// | threads   | rows of a band over the pool; bit-equal for any number of threads                      |
-/// | scratch   | 4 bands of 64 rows of the result, a float row of the image for each running range      |
+/// | scratch   | 2 bands of 64 rows of the result, a float row of the image for each running range      |
 /// | agreement | alpha and premultiplied colour within 1 of the scalar version                          |
 void enlarge_in_place(std::span<std::uint8_t> buffer, ConstImageView image, int to_width,
                       int to_height, ThreadPool& pool);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "image/enlarge.h"
+#include "image/in_place.h"
 #include "image/resample.h"
 
 namespace cutout {

@@ -20,7 +20,7 @@ namespace cutout {
 /// |         | front, afterwards the canvas. Bytes behind the canvas are undefined                      |
 /// | source  | inside the image, not empty                                                              |
 /// | target  | inside the canvas, not empty; smaller or larger than the source by any factor            |
-/// | scratch | scaled: 256 rows of the target and a few of the source (enlarge.h); else nothing         |
+/// | scratch | scaled: 128 rows of the target and a few of the source (enlarge.h); else nothing         |
 /// | threads | resampling over the pool, moves in the caller; same bytes for any number of threads      |
 void place(std::span<std::uint8_t> buffer, int width, const Box& source, int canvas_width,
            int canvas_height, const Box& target, ThreadPool& pool);

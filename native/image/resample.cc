@@ -6,22 +6,19 @@
 
 #include "core/simd.h"
 #include "image/filter.h"
+#include "image/in_place.h"
 #include "image/math/filter.h"
 
 namespace cutout {
 
 namespace {
 
-constexpr std::size_t kBand = 64;  // rows that are computed before any of them is written back
-constexpr std::size_t kGrain = 8;
-
 // Vector types as in filter.cc.
 typedef float F32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef std::int32_t I32x8 __attribute__((vector_size(32)));
 typedef std::uint8_t U8x8 __attribute__((vector_size(8)));
 
-/// Row y of the result depends on nothing before row y - 3. The band that is written ends one band
-/// before the one that is computed, so it never overwrites pixels that are still read.
+/// Row y of the result depends on nothing before row y - 3.
 static_assert(kBand > 4);
 
 /// Premultiplied float RGBA (filter.h) -> straight RGBA8, rounded and clamped; 0 where alpha rounds
@@ -51,47 +48,21 @@ CUTOUT_SIMD void store_straight(const float* __restrict premultiplied, int pixel
   out[x * 4 + 3] = straight_byte(last[3]);
 }
 
-/// Writes the reduced image to its own first byte.
-void reduce(ImageView rgba, const Taps& rows, const Taps& columns, ThreadPool& pool) {
-  const std::size_t row_bytes = static_cast<std::size_t>(columns.outputs()) * 4;
-  const auto count = static_cast<std::size_t>(rows.outputs());
-  std::vector<std::uint8_t> bands(2 * kBand * row_bytes);
-  const auto waiting = [&](std::size_t y) { return bands.data() + y % (2 * kBand) * row_bytes; };
-
-  // Each step computes band `start` and writes back the band two before it; two more steps than
-  // bands empty the ring.
-  for (std::size_t start = 0; start < count + 2 * kBand; start += kBand) {
-    const auto body = [&](std::size_t begin, std::size_t end) {
-      std::vector<float> filtered(filtered_row_size(rgba.width, columns), 0.0F);
-      std::vector<float> pixels(row_bytes);
-      for (std::size_t y = start + begin; y < start + end; ++y) {
-        if (const std::size_t old = y - 2 * kBand; y >= 2 * kBand && old < count) {
-          std::memcpy(rgba.data + old * row_bytes, waiting(old), row_bytes);
-        }
-        if (y < count) {
-          filter_rows(rgba, rows, static_cast<int>(y), filtered.data());
-          filter_columns(filtered.data(), columns, pixels.data());
-          store_straight(pixels.data(), columns.outputs(), waiting(y));
-        }
-      }
-    };
-    pool.parallel_for(kBand, kGrain, body);
-  }
-}
-
 }  // namespace
-
-void pack_rows(ConstImageView rgba, std::uint8_t* out) {
-  const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(rgba.width) * 4;
-  if (out == rgba.data && rgba.stride == row) return;
-  for (int y = 0; y < rgba.height; ++y) {  // top to bottom: a row never lies before its place
-    std::memmove(out + y * row, rgba.row(y), static_cast<std::size_t>(row));
-  }
-}
 
 void reduce_in_place(ImageView rgba, int width, int height, ThreadPool& pool) {
   if (width == rgba.width && height == rgba.height) return pack_rows(rgba, rgba.data);
-  reduce(rgba, lanczos3_taps(rgba.height, height), lanczos3_taps(rgba.width, width), pool);
+  const Taps rows = lanczos3_taps(rgba.height, height);
+  const Taps columns = lanczos3_taps(rgba.width, width);
+  write_in_place(rgba.data, width, height, pool, [&] {
+    return [&, filtered = std::vector<float>(filtered_row_size(rgba.width, columns), 0.0F),
+            pixels = std::vector<float>(static_cast<std::size_t>(width) * 4)](
+               int y, std::uint8_t* out) mutable {
+      filter_rows(rgba, rows, y, filtered.data());
+      filter_columns(filtered.data(), columns, pixels.data());
+      store_straight(pixels.data(), width, out);
+    };
+  });
 }
 
 }  // namespace cutout

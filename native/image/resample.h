@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-
 #include "core/image_view.h"
 #include "core/thread_pool.h"
 
@@ -21,9 +19,5 @@ namespace cutout {
 /// | scratch   | 2 bands of 64 rows of the result, a float row of the image for each running range      |
 /// | agreement | alpha and premultiplied colour within 1 of the scalar version                          |
 void reduce_in_place(ImageView rgba, int width, int height, ThreadPool& pool);
-
-/// Moves an image's rows together, without padding, to `out`, which lies in the same memory at or
-/// before its first byte.
-void pack_rows(ConstImageView rgba, std::uint8_t* out);
 
 }  // namespace cutout

@@ -36,7 +36,7 @@ struct ColourSampling {
 /// | limit     |                                                                                        |
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | size      | from 1 x 1                                                                             |
-/// | scratch   | 22 bytes for each network pixel besides the result                                     |
+/// | scratch   | 19 bytes for each network pixel besides the result                                     |
 /// | threads   | rows over the pool; same bytes for any number of threads                               |
 /// | agreement | bit-equal to the scalar version                                                        |
 ColourSampling sample_colours(const Guide& guide, std::span<const float> p, ThreadPool& pool);

@@ -134,7 +134,7 @@ LayerColours estimate_colours(const Guide& guide, const float* alpha,
     for (LargeArray<float>& plane : *layer) plane = make_large_array<float>(guide.size());
   }
   if (tiles.empty()) return colours;
-  const Level coarse = spread_colours(guide, alpha, 0.0F, Means::kColours, tiles, pool);
+  const Level coarse = spread_colours(guide, alpha, 0.0F, pool);
   pool.parallel_for(tiles.size(), kTileGrain, [&](std::size_t begin, std::size_t end) {
     const auto patches = std::make_unique_for_overwrite<Patches>();
     for (std::size_t i = begin; i < end; ++i) {

@@ -1,7 +1,6 @@
 #include "matte/pyramid.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 
 namespace cutout {
@@ -15,17 +14,15 @@ CUTOUT_SIMD void pull_row(const float* __restrict a, const float* __restrict b, 
   for (int i = 0; i < n; ++i) out[i] = (a[2 * i] + a[2 * i + 1]) + (b[2 * i] + b[2 * i + 1]);
 }
 
-/// Limits the weights of n pixels to 1 and their sums with them; `square` may be null.
+/// Limits the weights of n pixels to 1 and their sums with them.
 CUTOUT_SIMD void limit_row(float* __restrict r, float* __restrict g, float* __restrict b,
                            float* __restrict square, float* __restrict w, int n) {
-  if (square != nullptr) {
-    for (int i = 0; i < n; ++i) square[i] *= limit_weight(w[i]);
-  }
   for (int i = 0; i < n; ++i) {
     const float by = limit_weight(w[i]);
     r[i] *= by;
     g[i] *= by;
     b[i] *= by;
+    square[i] *= by;
     w[i] *= by;
   }
 }
@@ -47,11 +44,11 @@ CUTOUT_SIMD bool weights_row(const float* __restrict alpha, Layer layer, float u
   return any != 0;
 }
 
-/// The weighted colours of n network pixels and, with `squares`, their squared lengths, planes
-/// `stride` apart. The plane of their weights follows.
+/// The weighted colours of n network pixels and their squared lengths, planes `stride` apart. The
+/// plane of their weights follows.
 CUTOUT_SIMD void weigh_row(const float* __restrict red, const float* __restrict green,
                            const float* __restrict blue, const float* scale, const float* offset,
-                           bool squares, int n, int stride, float* __restrict out) {
+                           int n, int stride, float* __restrict out) {
   const float* weights = out + kWeight * stride;
 #pragma GCC ivdep  // planes lie apart
   for (int i = 0; i < n; ++i) {
@@ -62,7 +59,7 @@ CUTOUT_SIMD void weigh_row(const float* __restrict red, const float* __restrict 
     out[i] = r * weight;
     out[stride + i] = g * weight;
     out[2 * stride + i] = b * weight;
-    if (squares) out[kSquaredLength * stride + i] = squared_length(r, g, b) * weight;
+    out[kSquaredLength * stride + i] = squared_length(r, g, b) * weight;
   }
 }
 
@@ -79,23 +76,19 @@ void pull(const Planes& upper, const Planes& lower, Layer layer, int n, int x, i
   const int first = first_of(layer);
   const auto row = [&](int k) { return level.row(first + k, y) + x; };
   for (int k = 0; k < kLayerSums; ++k) {
-    if (!level.has(first + k)) continue;
     const float* a = upper.first + k * upper.stride;
     const float* b = lower.first + k * lower.stride;
     float* out = row(k);
     pull_row(a, b, n / 2, out);
     if (n % 2 != 0) out[n / 2] = (a[n - 1] + 0.0F) + (b[n - 1] + 0.0F);
   }
-  limit_row(row(0), row(1), row(2),
-            level.has(first + kSquaredLength) ? row(kSquaredLength) : nullptr, row(kWeight),
-            (n + 1) / 2);
+  limit_row(row(0), row(1), row(2), row(kSquaredLength), row(kWeight), (n + 1) / 2);
 }
 
 /// The first level above the guide; the guide's own sums are not stored.
-Level first_level(const Guide& guide, const float* alpha, float unknown, Means means,
-                  ThreadPool& pool) {
+Level first_level(const Guide& guide, const float* alpha, float unknown, ThreadPool& pool) {
   constexpr int kPiece = 128;  // columns whose sums stay in the first-level cache
-  Level level((guide.width + 1) / 2, (guide.height + 1) / 2, means);
+  Level level((guide.width + 1) / 2, (guide.height + 1) / 2);
   const auto body = [&](std::size_t begin, std::size_t end) {
     std::array<std::array<float, kLayerSums * kPiece>, 2> rows{};
     for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
@@ -115,15 +108,14 @@ Level first_level(const Guide& guide, const float* alpha, float unknown, Means m
           }
           if (!any) {  // most of an image is sure to be in the other layer
             for (int k = first_of(layer); k < first_of(layer) + kLayerSums; ++k) {
-              if (level.has(k)) std::fill_n(level.row(k, y) + x / 2, (n + 1) / 2, 0.0F);
+              std::fill_n(level.row(k, y) + x / 2, (n + 1) / 2, 0.0F);
             }
             continue;
           }
           for (std::size_t k = 0; k < there; ++k) {
             const std::size_t at = below(k);
             weigh_row(guide.planes[0] + at, guide.planes[1] + at, guide.planes[2] + at,
-                      guide.scale.data(), guide.offset.data(), level.has(kSquaredLength), n, kPiece,
-                      rows[k].data());
+                      guide.scale.data(), guide.offset.data(), n, kPiece, rows[k].data());
           }
           pull({rows[0].data(), kPiece}, {rows[1].data(), kPiece}, layer, n, x / 2, y, level);
         }
@@ -135,7 +127,7 @@ Level first_level(const Guide& guide, const float* alpha, float unknown, Means m
 }
 
 Level next_level(const Level& fine, ThreadPool& pool) {
-  Level level((fine.width + 1) / 2, (fine.height + 1) / 2, fine.means);
+  Level level((fine.width + 1) / 2, (fine.height + 1) / 2);
   const std::ptrdiff_t stride = static_cast<std::ptrdiff_t>(fine.width) * fine.height;
   const std::vector<float> nothing(static_cast<std::size_t>(fine.width));
   pool.for_each(static_cast<std::size_t>(level.height), kRowGrain, [&](std::size_t row) {
@@ -163,7 +155,6 @@ CUTOUT_SIMD void widen(const float* __restrict coarse, int n, float* __restrict 
 void Widened::fill(Row& row, int y) {
   row.index = y;
   for (int c = 0; c < kMeans; ++c) {
-    if (!coarse_.has(plane_of(c))) continue;
     float* out = row.values.data() + c * stride_;
     copy_padded(coarse_.row(plane_of(c), y), coarse_.width, first_ - 1, count_ + 2, border_.data());
     widen(border_.data() + 1, count_, out);
@@ -182,7 +173,6 @@ void finish_coarsest(Level& level) {
     for (int k = 0; k < kSums; k += kLayerSums) {
       const float* weight = level.row(k + kWeight, y);
       for (int c = k; c < k + kWeight; ++c) {
-        if (!level.has(c)) continue;
         float* row = level.row(c, y);
         for (int x = 0; x < level.width; ++x) row[x] /= std::max(weight[x], 1e-9F);
       }
@@ -195,72 +185,34 @@ CUTOUT_SIMD void push_row(const float* __restrict near, const float* __restrict 
   for (int i = 0; i < n; ++i) row[i] += (1.0F - weight[i]) * interpolate(near[i], far[i]);
 }
 
-/// Rows `top` .. `bottom` - 1 and columns `left` .. `right` - 1 of the finer level.
-void push_part(const Level& coarse, int left, int top, int right, int bottom, Level& fine) {
-  Widened widened(coarse, fine.width, left, right - left);
-  for (int y = top; y < bottom; ++y) {
-    const CoarseTaps v = coarse_taps(y, coarse.height);
-    for (int c = 0; c < Widened::kMeans; ++c) {
-      const int plane = plane_of(c);
-      if (!fine.has(plane)) continue;
-      push_row(widened.row(c, v.near), widened.row(c, v.far), fine.row(weight_of(plane), y) + left,
-               right - left, fine.row(plane, y) + left);
-    }
-  }
-}
-
 void push(const Level& coarse, Level& fine, ThreadPool& pool) {
-  pool.parallel_for(
-      static_cast<std::size_t>(fine.height), kRowGrain, [&](std::size_t begin, std::size_t end) {
-        push_part(coarse, 0, static_cast<int>(begin), fine.width, static_cast<int>(end), fine);
-      });
-}
-
-/// The same for the level above the guide within a tile's side of the tiles.
-void push_near(const Level& coarse, const std::vector<Tile>& tiles, Level& fine, ThreadPool& pool) {
-  constexpr int kBlock = kTile / 2;  // side of a tile on this level
-  const int across = (fine.width + kBlock - 1) / kBlock;
-  const int down = (fine.height + kBlock - 1) / kBlock;
-  std::vector<std::uint8_t> near(static_cast<std::size_t>(across) * static_cast<std::size_t>(down));
-  const auto row_of = [&](int y) { return near.data() + static_cast<std::ptrdiff_t>(y) * across; };
-  for (const Tile& tile : tiles) {
-    const int x = tile.left / kTile;
-    const int y = tile.top / kTile;
-    for (int j = std::max(y - 1, 0); j <= std::min(y + 1, down - 1); ++j) {
-      std::fill(row_of(j) + std::max(x - 1, 0), row_of(j) + std::min(x + 1, across - 1) + 1,
-                std::uint8_t{1});
+  const auto body = [&](std::size_t begin, std::size_t end) {
+    Widened widened(coarse, fine.width, 0, fine.width);
+    for (auto y = static_cast<int>(begin); y < static_cast<int>(end); ++y) {
+      const CoarseTaps v = coarse_taps(y, coarse.height);
+      for (int c = 0; c < Widened::kMeans; ++c) {
+        const int plane = plane_of(c);
+        push_row(widened.row(c, v.near), widened.row(c, v.far), fine.row(weight_of(plane), y),
+                 fine.width, fine.row(plane, y));
+      }
     }
-  }
-  pool.for_each(static_cast<std::size_t>(down), 1, [&](std::size_t i) {
-    const auto j = static_cast<int>(i);
-    const std::uint8_t* row = row_of(j);
-    const std::uint8_t* const behind = row + across;
-    for (const std::uint8_t* x = row; x != behind;) {
-      const std::uint8_t* first = std::find(x, behind, std::uint8_t{1});
-      x = std::find(first, behind, std::uint8_t{0});
-      if (first == x) continue;
-      push_part(coarse, static_cast<int>(first - row) * kBlock, j * kBlock,
-                std::min(static_cast<int>(x - row) * kBlock, fine.width),
-                std::min((j + 1) * kBlock, fine.height), fine);
-    }
-  });
+  };
+  pool.parallel_for(static_cast<std::size_t>(fine.height), kRowGrain, body);
 }
 
 }  // namespace
 
-Level spread_colours(const Guide& guide, const float* alpha, float unknown, Means means,
-                     const std::vector<Tile>& tiles, ThreadPool& pool) {
+Level spread_colours(const Guide& guide, const float* alpha, float unknown, ThreadPool& pool) {
   std::vector<Level> levels;
-  levels.push_back(first_level(guide, alpha, unknown, means, pool));
+  levels.push_back(first_level(guide, alpha, unknown, pool));
   while (levels.back().width > 1 || levels.back().height > 1) {
     levels.push_back(next_level(levels.back(), pool));
   }
   finish_coarsest(levels.back());
-  while (levels.size() > 2) {
+  while (levels.size() > 1) {
     push(levels.back(), levels[levels.size() - 2], pool);
     levels.pop_back();
   }
-  if (levels.size() == 2) push_near(levels.back(), tiles, levels.front(), pool);
   return std::move(levels.front());
 }
 

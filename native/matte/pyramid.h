@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <vector>
@@ -9,31 +8,22 @@
 #include "core/thread_pool.h"
 #include "matte/guide.h"
 #include "matte/math/pyramid.h"
-#include "matte/tiles.h"
 
 namespace cutout {
 
-/// What is extrapolated: mean colours, with or without the means of their squared lengths.
-enum class Means { kColours, kColoursAndSquaredLengths };
-
 /// One level of the pyramid, kSums planes: weighted sums and weights after the pull phase, means
-/// and weights after the push phase. The planes of squared lengths are undefined without them.
+/// and weights after the push phase.
 struct Level {
   int width = 0;
   int height = 0;
-  Means means = Means::kColours;
   LargeArray<float> values;
 
-  Level(int w, int h, Means m) : width(w), height(h), means(m) {
+  Level(int w, int h) : width(w), height(h) {
     values =
         make_large_array<float>(kSums * static_cast<std::size_t>(w) * static_cast<std::size_t>(h));
   }
   [[nodiscard]] float* row(int plane, int y) const {
     return values.get() + (static_cast<std::ptrdiff_t>(plane) * height + y) * width;
-  }
-  /// Whether a plane of sums is defined.
-  [[nodiscard]] bool has(int plane) const {
-    return means == Means::kColoursAndSquaredLengths || plane % kLayerSums != kSquaredLength;
   }
 };
 
@@ -79,8 +69,8 @@ class Widened {
   std::array<Row, 2> rows_;  // a finer row needs two adjacent ones
 };
 
-/// Extrapolates the mean colours of foreground and background, and where asked for the means of
-/// their squared lengths, to the level above the guide by a pull-push pyramid (Gortler 1996) of
+/// Extrapolates the mean colours of foreground and background and the means of their squared
+/// lengths to the level above the guide by a pull-push pyramid (Gortler 1996) of
 /// weighted means: every level half the size, weights limited to 1. The weight is v^8 with v =
 /// max(0, (a - unknown) / (1 - unknown)), a = alpha for the foreground and 1 - alpha for the
 /// background; with `unknown` 1/2 a network pixel of alpha 1/2 has weight 0.
@@ -89,12 +79,9 @@ class Widened {
 /// |-----------|----------------------------------------------------------------------------------------|
 /// | alpha     | guide.size() numbers in 0..1                                                           |
 /// | unknown   | 0 <= unknown < 1                                                                       |
-/// | tiles     | tiles of the guide; pixels that are kTile network pixels or farther from all of them   |
-/// |           | are undefined                                                                          |
 /// | scratch   | 13.4 bytes for each network pixel                                                      |
 /// | threads   | rows over the pool; same bytes for any number of threads                               |
 /// | agreement | bit-equal to the scalar version                                                        |
-Level spread_colours(const Guide& guide, const float* alpha, float unknown, Means means,
-                     const std::vector<Tile>& tiles, ThreadPool& pool);
+Level spread_colours(const Guide& guide, const float* alpha, float unknown, ThreadPool& pool);
 
 }  // namespace cutout

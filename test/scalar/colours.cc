@@ -26,7 +26,7 @@ float from_coarse(const Level& coarse, int plane, int x, int y) {
 /// Pull phase: a level from the next finer one, whose sums `fine` returns.
 template <typename Fine>
 Level pull_scalar(int width, int height, const Fine& fine) {
-  Level level((width + 1) / 2, (height + 1) / 2, Means::kColoursAndSquaredLengths);
+  Level level((width + 1) / 2, (height + 1) / 2);
   for (int y = 0; y < level.height; ++y) {
     for (int x = 0; x < level.width; ++x) {
       const auto sum = [&](int k) {
@@ -52,7 +52,6 @@ void finish_coarsest(Level& level) {
     for (int k = 0; k < kSums; k += kLayerSums) {
       const float* weight = level.row(k + kWeight, y);
       for (int c = k; c < k + kWeight; ++c) {
-        if (!level.has(c)) continue;
         float* row = level.row(c, y);
         for (int x = 0; x < level.width; ++x) row[x] /= std::max(weight[x], 1e-9F);
       }
