@@ -61,7 +61,7 @@ run('every photograph is cut out at full size, and agrees with the references th
   const empty: string[] = [];
   for (const { file } of rows.filter((row) => row.kind === 'input')) {
     const photo = await readFile(path.join(data, file));
-    const answer = await cutOut(server, photo, { size: '50MP', format: 'png' });
+    const answer = await cutOut(server, photo, { size: '50MP', format: 'png', channels: 'alpha' });
     const body = Buffer.from(await answer.arrayBuffer());
     if (answer.status === 400 && body.includes('unknown_foreground')) {
       empty.push(file);
