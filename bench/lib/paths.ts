@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadAddon } from '../../src/engine/addon.ts';
-import { dotProductOf, fasterOperators, operatorsOf } from '../../src/models/precision.ts';
+import { operatorsOf } from '../../src/models/precision.ts';
 
 /** Root of the repository; this file runs as build/ts/bench/lib/paths.js. */
 export const root = fileURLToPath(new URL('../../../../', import.meta.url));
@@ -37,19 +37,14 @@ export type PreparedForm = keyof ReturnType<typeof preparedForms>;
 export function usedOperators(precision: 'int8' | 'bf16' = 'int8'): string | undefined {
   const requested = process.env['CUTOUT_OPERATORS'] ?? 'auto';
   if (requested === 'off') return undefined;
-  const versions = loadAddon().versions();
-  const named = operatorsOf(precision, versions.operators).find((name) => name === requested);
-  return requested === 'auto' || precision === 'bf16'
-    ? (named ?? fasterOperators(precision, versions))
-    : requested;
+  const known = operatorsOf(precision, loadAddon().versions().operators);
+  const named = known.find((name) => name === requested);
+  return requested === 'auto' || precision === 'bf16' ? (named ?? known[0]) : requested;
 }
 
-/** For bare ONNX Runtime: the file with its own operators, in the precision that a server uses on this machine. */
+/** For bare ONNX Runtime: the file with its own operators, in the precision that a server uses. */
 export const bareNetwork = (): string =>
-  process.env['CUTOUT_PRECISION'] !== 'fp32' &&
-  dotProductOf(loadAddon().versions().instructionSets) !== undefined
-    ? eightBitNetwork()
-    : preparedNetwork();
+  process.env['CUTOUT_PRECISION'] === 'fp32' ? preparedNetwork() : eightBitNetwork();
 
 /** The file that a server uses on this machine (src/models/precision.ts). */
 export function usedNetwork(): string {

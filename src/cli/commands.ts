@@ -20,19 +20,17 @@ const { argv, stdin, stdout, stderr } = process;
 const asked = argv[2] === 'help' ? argv[3] : argv[2];
 
 async function models(config: Config): Promise<Command> {
-  const [{ modelsCommand }, { installedCatalogue }, { secondModelOf }, { questionOf }, { loadAddon }] =
-    await Promise.all([
-      import('./models.ts'),
-      import('../models/catalogue.ts'),
-      import('../models/locate.ts'),
-      import('../models/precision.ts'),
-      import('../engine/addon.ts'),
-    ]);
+  const [{ modelsCommand }, { installedCatalogue }, { secondModelOf }, { loadAddon }] = await Promise.all([
+    import('./models.ts'),
+    import('../models/catalogue.ts'),
+    import('../models/locate.ts'),
+    import('../engine/addon.ts'),
+  ]);
   return modelsCommand({
     config,
     catalogueDir: installedCatalogue(),
     secondNetwork: () => secondModelOf(config.engine),
-    target: () => questionOf(config.engine, loadAddon().versions()),
+    target: () => loadAddon().versions(),
     out: stdout,
   });
 }

@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { FORMS, type Form } from '../compiler/form.ts';
 import type { Config } from '../config/readConfig.ts';
@@ -12,12 +13,7 @@ import {
 import { ModelError } from '../models/error.ts';
 import { NORMALISATIONS } from '../models/guess.ts';
 import { networkFiles } from '../models/layout.ts';
-import {
-  choosePrecision,
-  chooseSelectorPrecision,
-  formFor,
-  type PrecisionQuestion,
-} from '../models/precision.ts';
+import { chooseSelectorPrecision, formFor, questionOf } from '../models/precision.ts';
 import {
   type PullDependencies,
   type PullOptions,
@@ -29,6 +25,7 @@ import {
 import type { PreparedRecord } from '../models/record.ts';
 import { verifyPrepared, verifySource } from '../models/verify.ts';
 import { abortedByStop } from '../ops/stopSignals.ts';
+import { choiceOf } from '../server/openEngine.ts';
 import { type AddOptions, addNetwork } from './modelsAdd.ts';
 import { listNetworks, listTable, preparedIn } from './modelsList.ts';
 import { type Open, openOnDevice } from './modelsOnDevice.ts';
@@ -41,7 +38,7 @@ interface ModelsCommandDependencies {
   /** The network beside that of CUTOUT_MODEL; undefined: none. */
   readonly secondNetwork: () => Promise<string | undefined>;
   /** What decides the form of a network. A function, because it loads the addon and only some commands need it. */
-  readonly target: () => PrecisionQuestion;
+  readonly target: () => Parameters<typeof choiceOf>[2];
   /** Opens the engine that `prepare` runs on a GPU. */
   readonly open?: Open;
   readonly out: NodeJS.WriteStream;
@@ -87,11 +84,21 @@ class Networks {
     return findNetwork(this.catalogue, name);
   }
 
-  /** The form that this machine uses of a network. */
-  form({ manifest }: CatalogueEntry, device: Provider = this.given.config.engine.device): Form {
-    const selects = manifest.role === 'encoder' || manifest.role === 'decoder';
-    const choose = selects ? chooseSelectorPrecision : choosePrecision;
-    return formFor(choose(manifest, { ...this.given.target(), device }));
+  /** What a network that makes mattes, or the detector, may be computed in. */
+  choice({ manifest }: CatalogueEntry, device?: Provider) {
+    const { config, target } = this.given;
+    return choiceOf(manifest, { ...config.engine, ...(device && { device }) }, target());
+  }
+
+  /** The form that this machine uses of a network: of those that it may be in, the usual one until they are measured. */
+  async form(entry: CatalogueEntry, device?: Provider): Promise<Form> {
+    const { role } = entry.manifest;
+    if (role === 'encoder' || role === 'decoder') {
+      const question = questionOf(this.given.config.engine, this.given.target());
+      return formFor(chooseSelectorPrecision(entry.manifest, question));
+    }
+    const { choices, kept } = this.choice(entry, device);
+    return formFor((await kept.read()) ?? choices[0]);
   }
 
   /** Does `work`, which the first stop signal aborts with the sentence `stopped`. */
@@ -102,7 +109,7 @@ class Networks {
     stopped = 'Stopped.',
   ): Promise<T> {
     const entry = await this.find(name);
-    const form = precision ?? this.form(entry, device);
+    const form = precision ?? (await this.form(entry, device));
     const { signal, release } = abortedByStop(stopped);
     const dependencies = this.given.pull ?? pullDependencies();
     const { modelsDir } = this;
@@ -176,19 +183,24 @@ function prepareCommand(networks: Networks): Command {
     .addOption(
       new Option(
         '--device <device>',
-        'device to prepare it for (default: CUTOUT_DEVICE); for a GPU it is opened and run there, and for tensorrt its engines are built, which takes minutes',
+        'device to prepare it for (default: CUTOUT_DEVICE); there it is opened and run, in each form that it may be in, and for tensorrt its engines are built, which takes minutes',
       )
         .choices(['cpu', 'cuda', 'tensorrt', 'webgpu'] satisfies Provider[])
         .conflicts('precision'),
     )
     .action(async (name: string, options: FormOptions) => {
-      const { role } = (await networks.find(name)).manifest;
+      const entry = await networks.find(name);
+      const device = options.device ?? config.engine.device;
+      const opens = entry.manifest.role === 'matte' && options.precision === undefined;
+      const { choices, kept } = networks.choice(entry, device);
+      const measures = opens && choices.length > 1;
+      // What is prepared again is measured again.
+      if (measures) await rm(kept.file, { force: true });
       const record = await networks.run(name, options, prepareAgain);
-      const prepared = options.device ?? config.engine.device;
       // Other networks run on the CPU.
-      if (prepared !== 'cpu' && role === 'matte')
-        await openOnDevice(name, prepared, config, { out, signal: abortedByStop().signal, open });
-      networks.sayReady(name, record);
+      if (measures || (opens && device !== 'cpu'))
+        await openOnDevice(name, device, config, { out, signal: abortedByStop().signal, open });
+      networks.sayReady(name, measures ? await networks.run(name, options, pullNetwork) : record);
     });
 }
 
@@ -199,7 +211,7 @@ function verifyCommand(networks: Networks): Command {
     .argument('[name]', 'network', given.config.engine.model)
     .action(async (name: string) => {
       const entry = await networks.find(name);
-      const needed = networks.form(entry);
+      const needed = await networks.form(entry);
       const files = networkFiles(modelsDir, entry.manifest);
       const states = [[files.source, await verifySource(files, entry.manifest)]];
       // The format this machine uses must exist; others are verified if they do.

@@ -25,7 +25,7 @@ import { type Guess, NORMALISATIONS, type Normalisation } from '../models/guess.
 import { networkFiles } from '../models/layout.ts';
 import { floatFormFor, specOf } from '../models/locate.ts';
 import type { Manifest } from '../models/manifest.ts';
-import { rememberRun } from '../models/measured.ts';
+import { measuredRun, rememberRun } from '../models/measured.ts';
 import type { Observer } from '../models/observer.ts';
 import { pullDependencies, pullNetwork, removeNetwork } from '../models/pull.ts';
 import { type Trial, tryNetwork } from '../models/trial.ts';
@@ -226,9 +226,11 @@ export async function addNetwork(
     await keepManifest(entry);
     await rememberRun(modelsDir, entry.manifest, { device, file: trial.file, runMs: trial.runMs });
     const preview = await writePreview(entry, image.file, limits, config, streams);
+    // The preview has measured the forms that it may be in.
+    const run = (await measuredRun(modelsDir, entry.manifest, device)) ?? { ...trial, precision: form };
     out.write(
       [
-        `${name} was added to ${modelsDir}; one run takes ${trial.runMs.toFixed(0)} ms on ${device}.`,
+        `${name} was added to ${modelsDir}; one run takes ${run.runMs.toFixed(0)} ms in ${run.precision} on ${device}.`,
         `  input          ${sizeText(size.value)} (${size.because})`,
         `  normalisation  ${normalisation.title} (${normalisation.because})`,
         `  output         ${trial.output} (${options.output === undefined ? guessed.because : 'given'})`,

@@ -1,4 +1,4 @@
-import { FORMS, type Form } from '../compiler/form.ts';
+import { FORMS, type Form, type Precision } from '../compiler/form.ts';
 import type { Provider } from '../engine/types.ts';
 import { exists } from '../files.ts';
 import { type Catalogue, type CatalogueEntry, isAdded, listCatalogue } from '../models/catalogue.ts';
@@ -38,6 +38,8 @@ interface ListedNetwork {
   readonly added: boolean;
   /** Milliseconds of a run on this machine; null: not measured. */
   readonly runMs: number | null;
+  /** Of that run. */
+  readonly runPrecision: Precision | null;
   readonly quality: NonNullable<Manifest['quality']> | null;
 }
 
@@ -57,6 +59,7 @@ async function describe(
   const { name, title, role, licence, file, input, quality } = entry.manifest;
   const prepared = await preparedIn(modelsDir, entry);
   const isPulled = prepared.length === 0 && (await exists(networkFiles(modelsDir, entry.manifest).source));
+  const run = await measuredRun(modelsDir, entry.manifest, device);
   return {
     name,
     title,
@@ -69,7 +72,8 @@ async function describe(
     inUse: name === defaultNetwork,
     second: name === second,
     added: isAdded(modelsDir, entry),
-    runMs: (await measuredRun(modelsDir, entry.manifest, device)) ?? null,
+    runMs: run?.runMs ?? null,
+    runPrecision: run?.precision ?? null,
     quality: quality ?? null,
   };
 }
@@ -92,22 +96,23 @@ const share = (value: number) => value.toFixed(2).replace(/^0/, '');
 const notes = [
   '* in use (CUTOUT_MODEL), + the second one (CUTOUT_SECOND_MODEL), # added by you.',
   '! restricted: read models/<name>/CARD.md first.',
-  'RUN HERE: one run of the network, kept by `doctor --measure` and `models add`;',
-  '– where it was not measured.',
+  'RUN HERE: milliseconds of one run of the network, and its precision, kept by the',
+  'first start, `doctor --measure` and `models add`; – where it was not measured.',
   'QUALITY: median correlation with masks by people of the same 33 photos, and its',
   '95 % interval: where intervals overlap, no difference is shown.',
   'Best with hair: isnet. Apache-2.0, 0.39 of its time: u2net (models/README.md).',
 ];
 
 export function listTable(networks: readonly ListedNetwork[]): string {
-  const rows = networks.map(({ name, licence, bytes, runMs, quality, state, inUse, second, added }) => {
+  const rows = networks.map((network) => {
+    const { name, licence, bytes, runMs, runPrecision, quality, state, inUse, second, added } = network;
     const mark = inUse ? '*' : second ? '+' : added ? '#' : ' ';
     const restricted = licence.restricted ? '!' : '';
     return [
       `${mark} ${cut(name, maxName)}`,
       `${cut(licence.name, maxLicence - restricted.length)}${restricted}`,
       (bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0).padStart(4),
-      runMs === null ? '–' : `${runMs.toFixed(0)} ms`,
+      runMs === null ? '–' : `${runMs.toFixed(0)} ${runPrecision}`,
       quality === null ? '–' : `${share(quality.correlation)} (${quality.interval.map(share).join('–')})`,
       state,
     ];

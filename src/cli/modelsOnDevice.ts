@@ -9,13 +9,13 @@ export type Open = (
 ) => Promise<Pick<OpenedEngine, 'engine' | 'threads'>>;
 
 /**
- * Opens a prepared network on the GPUs and runs it once in each size of batch that a server with these settings opens.
- * For TensorRT that builds its engines, so that the server's start finds them. Rejects with ModelError or EngineError,
+ * Opens a prepared network as a server with these settings does: on the CPU that measures its forms, on GPUs it runs once in each
+ * size of batch. For TensorRT that builds its engines, so that the server's start finds them. Rejects with ModelError or EngineError,
  * so that a network which is said to be prepared for a GPU has run on it.
  */
 export async function openOnDevice(
   name: string,
-  device: Exclude<Provider, 'cpu'>,
+  device: Provider,
   { engine }: Pick<Config, 'engine'>,
   { out, signal, open = openEngine }: { out: Output; signal: AbortSignal; open?: Open | undefined },
 ): Promise<void> {
@@ -31,6 +31,7 @@ export async function openOnDevice(
   const opened = await withProgress(out, name, (observer) => open(alone, { pull: false, observer, signal }));
   const gpus = opened.engine.gpus().map(({ id, name }) => `GPU ${id} (${name})`);
   await opened.engine.close(0);
+  if (device === 'cpu') return;
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
   const what = device === 'tensorrt' ? `The TensorRT engines of ${name} are ready and have` : `${name} has`;
   out.write(`${what} run on ${gpus.join(', ')} (${seconds} s).\n`);

@@ -12,6 +12,7 @@ const titles: Record<Phase, string> = {
   copy: 'copying',
   unpack: 'unpacking',
   prepare: 'preparing',
+  measure: 'measuring which form is the fastest',
   open: 'opening',
 };
 

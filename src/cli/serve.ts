@@ -35,7 +35,6 @@ export async function serve(config: Config, { pull, out }: { pull: boolean; out:
     const local = await openLocalAccount(config, server);
     const opened = await server.ready();
     observer.done();
-    if (opened.precision.warning) out.write(`${opened.precision.warning}\n`);
     out.write(await banner(config, server, { opened, local, out }));
     if (!signal.aborted) await once(signal, 'abort');
   } catch (error) {

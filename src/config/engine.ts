@@ -42,7 +42,7 @@ export const engineSettings = {
     'Memory of each GPU that the networks and the images in progress may take, for example 20G; sizes of batches that do not fit are left out, and a network that does not fit ends the start. auto: nine tenths of the GPU.',
   ),
   precision: setting('CUTOUT_PRECISION', 'auto', oneOf('auto', 'fp32', 'int8', 'bf16')).help(
-    'Precision of the network on a CPU: int8 is faster on processors with 8-bit dot products or AVX2, bf16 on those with dot products of bf16; auto detects them (cutout doctor).',
+    'Precision of the network on a CPU. auto: of those that lose little, the fastest as the first start measured it on this machine (cutout doctor).',
   ),
   operators: setting(
     'CUTOUT_OPERATORS',
@@ -61,7 +61,7 @@ export const engineSettings = {
       'asimddp',
     ),
   ).help(
-    "Implementation of the network's operators (convolutions and others) in 8 bits or bf16; people who operate the service are set in CUTOUT_OIDC_OPERATORS. auto takes Cutout's own operators where they were measured to be faster, a name takes those for that instruction set, off takes those of ONNX Runtime, which have no bf16.",
+    "Implementation of the network's operators (convolutions and others) in 8 bits or bf16; people who operate the service are set in CUTOUT_OIDC_OPERATORS. auto takes Cutout's own operators where the first start measured them to be faster, a name takes those for that instruction set, off takes those of ONNX Runtime, which have no bf16.",
   ),
   runtime: optional('CUTOUT_RUNTIME', absolutePath).help(
     'File of the ONNX Runtime library (default: for a GPU the installed runtime, otherwise the library in the npm package onnxruntime-node).',

@@ -113,8 +113,8 @@ export const manifestSchema = z.strictObject({
   /** Table of 8-bit scales beside the manifest (src/compiler/quantise/table.ts), for networks that can be quantised. */
   int8: relativePath.optional(),
   /**
-   * Mean difference between its mattes in bf16 and in floats, of 1, as measured (decision 0213); for networks that
-   * can be computed in bf16.
+   * Mean difference between its mattes in bf16 and in floats, of 1, as measured on photos (decision 0213). Without it, a
+   * drawn image is to show that they agree.
    */
   bf16: z.number().min(0).max(1).optional(),
   /** Figures of the network's card, measured as decision 0232 says. */

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { z } from 'zod';
-import { FORMS } from '../compiler/form.ts';
+import { FORMS, type Precision, precisionOfForm } from '../compiler/form.ts';
 import type { Provider } from '../engine/types.ts';
 import { exists, writeAtomically } from '../files.ts';
 import { readKept } from './json.ts';
@@ -48,20 +48,21 @@ export async function rememberRun(
 }
 
 /**
- * Milliseconds of a run that was measured on this processor and device with a file that is still there; undefined
- * without one.
+ * Milliseconds and precision of a run that was measured on this processor and device with a file that is still there;
+ * undefined without one.
  */
 export async function measuredRun(
   modelsDir: string,
   manifest: Manifest,
   device: Provider,
-): Promise<number | undefined> {
+): Promise<{ readonly runMs: number; readonly precision: Precision } | undefined> {
   const kept = await readKept(measuredSchema, fileOf(modelsDir, manifest));
   if (kept?.device !== device || kept.processor !== ((await processorKey()) ?? '')) return undefined;
   for (const form of FORMS) {
     const files = networkFiles(modelsDir, manifest, form);
     const record = await readRecord(files);
-    if (record?.sha256 === kept.sha256 && (await exists(files.prepared))) return kept.runMs;
+    if (record?.sha256 === kept.sha256 && (await exists(files.prepared)))
+      return { runMs: kept.runMs, precision: precisionOfForm(form) };
   }
   return undefined;
 }

@@ -1,6 +1,6 @@
 import type { OpeningStep } from '../engine/types.ts';
 
-export type Phase = 'wait' | 'download' | 'copy' | 'unpack' | 'prepare' | 'open';
+export type Phase = 'wait' | 'download' | 'copy' | 'unpack' | 'prepare' | 'measure' | 'open';
 
 export interface Progress {
   readonly phase: Phase;

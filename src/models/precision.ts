@@ -7,24 +7,8 @@ import type { Manifest } from './manifest.ts';
 /** Values of CUTOUT_PRECISION. */
 type PrecisionSetting = 'auto' | 'fp32' | 'int8' | 'bf16';
 
-/** Instructions for dot products of 8-bit integers with 32-bit sums, named as in native/core/cpu.h. */
-const DOT_PRODUCTS: readonly string[] = ['amx_int8', 'avx512_vnni', 'avx_vnni', 'i8mm', 'asimddp'];
-
-/** Instruction sets for dot products of bf16. */
-const BF16: readonly string[] = ['amx_bf16', 'avx512_bf16'];
-
-/** Instruction sets that `auto` takes Cutout's operators for (decision 0212, 0213). */
-const FASTER_OPERATORS: readonly string[] = ['amx_int8', 'avx512_vnni', ...BF16];
-
-/** Cutout's operators that make 8 bits worthwhile without dot products (decision 0215). */
-const WITHOUT_DOT_PRODUCTS: readonly string[] = ['avx512', 'avx2'];
-
-/** Largest mean difference from floats at which `auto` takes bf16. */
+/** Largest mean difference from floats, on photos, at which `auto` takes bf16. */
 const BF16_DIFFERENCE = 0.002;
-
-/** Returns the first instruction set of a processor that makes an 8-bit network worthwhile. */
-export const dotProductOf = (instructionSets: readonly string[]): string | undefined =>
-  instructionSets.find((name) => DOT_PRODUCTS.includes(name));
 
 export interface PrecisionChoice {
   readonly precision: Precision;
@@ -32,10 +16,8 @@ export interface PrecisionChoice {
   readonly operators?: string;
   /** What the network is prepared as for a GPU. */
   readonly form?: Form;
-  /** The reason in a word, for example "avx512_vnni". */
+  /** The reason in a few words, for example "measured: 740 ms of processor time". */
   readonly because: string;
-  /** What the operator should know about an explicit choice. */
-  readonly warning?: string;
 }
 
 export interface PrecisionQuestion {
@@ -43,21 +25,18 @@ export interface PrecisionQuestion {
   readonly requested: PrecisionSetting;
   /** CUTOUT_OPERATORS: auto, the faster ones as measured; off, ONNX Runtime's; or Cutout's for this instruction set. */
   readonly requestedOperators: string;
-  /** Of this processor (NativeModule.versions). */
-  readonly instructionSets: readonly string[];
-  /** Those that Cutout has operators for, best first (NativeModule.versions). */
+  /** Instruction sets of this processor that Cutout has operators for, best first (NativeModule.versions). */
   readonly operators: readonly string[];
 }
 
 /** Returns what the settings ask for on this processor. */
 export const questionOf = (
   settings: { device: Provider; precision: PrecisionSetting; operators: string },
-  { instructionSets, operators }: Pick<PrecisionQuestion, 'instructionSets' | 'operators'>,
+  { operators }: Pick<PrecisionQuestion, 'operators'>,
 ): PrecisionQuestion => ({
   device: settings.device,
   requested: settings.precision,
   requestedOperators: settings.operators,
-  instructionSets,
   operators,
 });
 
@@ -70,7 +49,10 @@ export const formFor = ({
   form ?? (precision === 'int8' && operators !== undefined ? 'int8-operators' : precision);
 
 /** Returns who computes the part in 8 bits or bf16, for a person; undefined where there is none. */
-export function operatorsText({ precision, operators }: PrecisionChoice): string | undefined {
+export function operatorsText({
+  precision,
+  operators,
+}: Pick<PrecisionChoice, 'precision' | 'operators'>): string | undefined {
   if (precision !== 'int8' && precision !== 'bf16') return undefined;
   return operators === undefined ? "ONNX Runtime's operators" : `Cutout's operators for ${operators}`;
 }
@@ -78,18 +60,8 @@ export function operatorsText({ precision, operators }: PrecisionChoice): string
 /** Returns those of Cutout's operators on this processor that compute in a precision, best first. */
 export const operatorsOf = (precision: Precision, operators: readonly string[]): readonly string[] =>
   precision === 'int8' || precision === 'bf16'
-    ? operators.filter((name) => BF16.includes(name) === (precision === 'bf16'))
+    ? operators.filter((name) => name.endsWith('_bf16') === (precision === 'bf16'))
     : [];
-
-/** Returns those that `auto` takes on a processor; undefined: ONNX Runtime's, or floats. */
-export function fasterOperators(
-  precision: Precision,
-  { instructionSets, operators }: Pick<PrecisionQuestion, 'instructionSets' | 'operators'>,
-): string | undefined {
-  const plain = dotProductOf(instructionSets) === undefined;
-  const faster = plain ? [...FASTER_OPERATORS, ...WITHOUT_DOT_PRODUCTS] : FASTER_OPERATORS;
-  return operatorsOf(precision, operators).find((name) => faster.includes(name));
-}
 
 /** Returns what the operator should know about kernels that failed their check; undefined where none did. */
 export const refusedText = ({ refusedOperators }: { readonly refusedOperators: readonly string[] }) =>
@@ -97,26 +69,37 @@ export const refusedText = ({ refusedOperators }: { readonly refusedOperators: r
     ? undefined
     : `Cutout's operators for ${refusedOperators.join(', ')} compute wrongly on this processor and are not used; please report it.`;
 
-/** Throws ModelError for operators that this processor cannot run, or not in this precision. */
+/** Returns Cutout's operators, undefined for ONNX Runtime's. Throws ModelError for those that are not for this processor or precision. */
 function chooseOperators(
-  { operators, requestedOperators, instructionSets }: PrecisionQuestion,
+  { operators, requestedOperators }: PrecisionQuestion,
   precision: 'int8' | 'bf16',
-): { operators?: string } {
-  if (requestedOperators === 'off') return {};
+): string | undefined {
+  if (requestedOperators === 'off') return undefined;
   const known = operatorsOf(precision, operators);
-  const best = fasterOperators(precision, { instructionSets, operators });
-  if (requestedOperators === 'auto') return best === undefined ? {} : { operators: best };
-  if (known.includes(requestedOperators)) return { operators: requestedOperators };
+  if (requestedOperators === 'auto') return known[0];
+  if (known.includes(requestedOperators)) return requestedOperators;
   const other = operators.includes(requestedOperators) ? `precision than ${precision}` : 'processor';
   throw unsupported(
     `CUTOUT_OPERATORS=${requestedOperators} is for another ${other}: here it can be ${['auto', 'off', ...known].join(', ')}.`,
   );
 }
 
-/** Returns Cutout's operators in bf16, which are all there are. Throws ModelError without any. */
-function bf16Choice(question: PrecisionQuestion, because: string): PrecisionChoice {
-  const chosen = chooseOperators(question, 'bf16');
-  if (chosen.operators !== undefined) return { precision: 'bf16', because, ...chosen };
+/** Ways to compute a network, the one that is usual first. */
+export type Choices = readonly [PrecisionChoice, ...PrecisionChoice[]];
+
+/** Those in 8 bits: Cutout's operators for the best instruction set or the named one, ONNX Runtime's unless one is named. */
+function inEightBits(question: PrecisionQuestion, because: string): Choices {
+  const operators = chooseOperators(question, 'int8');
+  const standard = { precision: 'int8', because } as const;
+  if (operators === undefined) return [standard];
+  const own = { ...standard, operators };
+  return question.requestedOperators === 'auto' ? [own, standard] : [own];
+}
+
+/** The one in bf16, which Cutout's operators alone compute. Throws ModelError without any. */
+function inBf16(question: PrecisionQuestion, because: string): PrecisionChoice {
+  const operators = chooseOperators(question, 'bf16');
+  if (operators !== undefined) return { precision: 'bf16', because, operators };
   const reason =
     question.requestedOperators === 'off'
       ? 'needs operators of Cutout: set CUTOUT_OPERATORS to auto, or'
@@ -124,62 +107,47 @@ function bf16Choice(question: PrecisionQuestion, because: string): PrecisionChoi
   throw unsupported(`CUTOUT_PRECISION=bf16 ${reason} set CUTOUT_PRECISION to auto or fp32.`);
 }
 
-/** Whether bf16 is good and fast enough to be taken without being asked for. */
-function takesBf16({ bf16 }: Manifest, { operators, requestedOperators }: PrecisionQuestion): boolean {
-  const named = requestedOperators === 'auto' || BF16.includes(requestedOperators);
-  return named && bf16 !== undefined && bf16 <= BF16_DIFFERENCE && operatorsOf('bf16', operators).length > 0;
+/**
+ * Those that `auto` chooses from. A network with a table of 8-bit scales has no need of floats where Cutout has operators for 8
+ * bits (decision 0215). Others are in floats, and in bf16 unless photos showed that they lose too much in it: before floats
+ * where photos showed that they do not.
+ */
+function admissible({ int8, bf16 }: Manifest, question: PrecisionQuestion): Choices {
+  const { requestedOperators, operators } = question;
+  const because = 'not measured';
+  if (int8 !== undefined) {
+    const [first, ...others] = inEightBits(question, because);
+    return first.operators === undefined ? [first, { precision: 'fp32', because }] : [first, ...others];
+  }
+  const floats = { precision: 'fp32', because: 'the only one of this network here' } as const;
+  const known = operatorsOf('bf16', operators);
+  const wanted = requestedOperators === 'auto' || known.includes(requestedOperators);
+  if (!wanted || known.length === 0 || (bf16 ?? 0) > BF16_DIFFERENCE) return [floats];
+  const half = inBf16(question, because);
+  return bf16 === undefined ? [{ ...floats, because }, half] : [half, floats];
 }
 
-const replacesDotProducts = ({ requestedOperators }: PrecisionQuestion): boolean =>
-  requestedOperators === 'auto' || WITHOUT_DOT_PRODUCTS.includes(requestedOperators);
-
 /**
- * Chooses the number format of a network for a device. GPU: float16 where published, else float32. CPU: int8
- * if the network has a scale table and the processor has dot-product instructions, or AVX2 or AVX-512 for Cutout's operators;
- * ONNX Runtime gains nothing without dot products (decision 0109). Else bf16 if the processor has its dot
- * products and the network was measured to lose little, else float32. Cutout's own operators where the processor has a
- * kernel for them that is faster (decision 0212, 0213). Throws ModelError `MODEL_UNSUPPORTED` for a setting that
- * cannot be met.
+ * Returns the number formats that a network may be computed in on a device, of which the fastest is used (choice.ts); the first
+ * where none was measured. One that comes after floats must agree with them. GPU: float16 where published, else float32. Throws ModelError `MODEL_UNSUPPORTED` for a setting that cannot be met.
  */
-export function choosePrecision(manifest: Manifest, question: PrecisionQuestion): PrecisionChoice {
-  const { device, requested, instructionSets } = question;
+export function precisionChoices(manifest: Manifest, question: PrecisionQuestion): Choices {
+  const { device, requested } = question;
   if (device !== 'cpu') {
-    if (requested === 'auto') {
-      const form = floatFormFor(manifest, device);
-      return {
-        precision: form === 'fp32' ? form : manifest.file.precision,
-        form,
-        because: `the device ${device}`,
-      };
-    }
-    throw unsupported(`CUTOUT_PRECISION=${requested} is for the device cpu: on ${device}, leave it at auto.`);
-  }
-  const dotProduct = dotProductOf(instructionSets);
-  if (requested === 'fp32') return { precision: 'fp32', because: 'CUTOUT_PRECISION=fp32' };
-  if (requested === 'int8') {
-    if (manifest.int8 === undefined) {
+    if (requested !== 'auto')
       throw unsupported(
-        `The network ${manifest.name} has no 8-bit form: set CUTOUT_PRECISION to auto or fp32.`,
+        `CUTOUT_PRECISION=${requested} is for the device cpu: on ${device}, leave it at auto.`,
       );
-    }
-    const because = 'CUTOUT_PRECISION=int8';
-    const operators = chooseOperators(question, 'int8');
-    if (dotProduct || operators.operators !== undefined) return { precision: 'int8', because, ...operators };
-    const warning =
-      "This processor has no 8-bit dot product: with ONNX Runtime's operators 8 bits are not faster than CUTOUT_PRECISION=fp32, and less exact.";
-    return { precision: 'int8', because, warning };
+    const form = floatFormFor(manifest, device);
+    const precision = form === 'fp32' ? form : manifest.file.precision;
+    return [{ precision, form, because: `the device ${device}` }];
   }
-  if (requested === 'bf16') return bf16Choice(question, 'CUTOUT_PRECISION=bf16');
-  if (manifest.int8 === undefined && takesBf16(manifest, question)) {
-    return bf16Choice(question, 'no 8-bit form of this network');
-  }
-  if (manifest.int8 === undefined) return { precision: 'fp32', because: 'no 8-bit form of this network' };
-  if (dotProduct) return { precision: 'int8', because: dotProduct, ...chooseOperators(question, 'int8') };
-  const { operators } = replacesDotProducts(question) ? chooseOperators(question, 'int8') : {};
-  if (operators === undefined) {
-    return { precision: 'fp32', because: 'no 8-bit dot product in this processor' };
-  }
-  return { precision: 'int8', because: operators, operators };
+  const because = `CUTOUT_PRECISION=${requested}`;
+  if (requested === 'fp32') return [{ precision: requested, because }];
+  if (requested === 'bf16') return [inBf16(question, because)];
+  if (requested === 'auto') return admissible(manifest, question);
+  if (manifest.int8 !== undefined) return inEightBits(question, because);
+  throw unsupported(`The network ${manifest.name} has no 8-bit form: set CUTOUT_PRECISION to auto or fp32.`);
 }
 
 /**
@@ -191,7 +159,7 @@ export function chooseSelectorPrecision(manifest: Manifest, question: PrecisionQ
   const named =
     question.requested === 'fp32' || (question.requested === 'bf16' && manifest.role === 'encoder');
   const requested = named ? question.requested : 'auto';
-  return choosePrecision(manifest, { ...question, device: 'cpu', requested });
+  return precisionChoices(manifest, { ...question, device: 'cpu', requested })[0];
 }
 
 /** Forms a network can be prepared in for a device, the default first. */
@@ -200,7 +168,7 @@ export function formsOf(manifest: Manifest, device: Provider, operators: readonl
   const has = (precision: Precision) => operatorsOf(precision, operators).length > 0;
   return [
     'fp32',
-    ...(manifest.bf16 !== undefined && has('bf16') ? (['bf16'] as const) : []),
+    ...((manifest.bf16 ?? 1) <= BF16_DIFFERENCE && has('bf16') ? (['bf16'] as const) : []),
     ...(manifest.int8 !== undefined && has('int8') ? (['int8-operators'] as const) : []),
     ...(manifest.int8 === undefined ? [] : (['int8'] as const)),
   ];

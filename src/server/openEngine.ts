@@ -15,14 +15,16 @@ import {
   type RuntimeMessage,
 } from '../engine/types.ts';
 import { UserError } from '../errors.ts';
+import { KeptChoice } from '../models/choice.ts';
 import { networkFiles } from '../models/layout.ts';
 import { findFor, preparedFacts, secondModelOf, specOf } from '../models/locate.ts';
+import type { Manifest } from '../models/manifest.ts';
 import type { Observer } from '../models/observer.ts';
 import { processorKey } from '../models/optimised.ts';
 import {
-  choosePrecision,
   formFor,
   type PrecisionChoice,
+  precisionChoices,
   questionOf,
   refusedText,
 } from '../models/precision.ts';
@@ -91,11 +93,20 @@ interface LocatedNetwork {
   readonly curve: UncertaintyCurve | undefined;
 }
 
-/** Finds a network's files. Rejects with ModelError. */
-async function locate(name: string, config: EngineConfig, versions: Versions): Promise<LocatedNetwork> {
-  const { modelsDir } = config;
-  const { manifest } = await findFor(name, { modelsDir });
-  const choice = choosePrecision(manifest, questionOf(config, versions));
+/** What a network may be computed in on this machine, and the choice that was made before. Throws ModelError. */
+export function choiceOf(
+  manifest: Manifest,
+  config: EngineConfig,
+  versions: Pick<Versions, 'addon' | 'operators'>,
+) {
+  const choices = precisionChoices(manifest, questionOf(config, versions));
+  const { intraOpThreads: threads } = threadsOf(config);
+  const key = { choices, threads, version: versions.addon };
+  return { manifest, choices, kept: new KeptChoice(config.modelsDir, manifest, key) };
+}
+
+/** Returns a network's files in the form of a choice. */
+function locate(manifest: Manifest, choice: PrecisionChoice, { modelsDir }: EngineConfig): LocatedNetwork {
   const form = formFor(choice);
   const { operators } = choice;
   const located = specOf(manifest, networkFiles(modelsDir, manifest, form).prepared);
@@ -271,9 +282,11 @@ export async function openEngine(config: EngineConfig, start: StartOptions): Pro
   const { modelsDir, device, model } = config;
   const native = loadAddon();
   const versions = native.versions();
-  const first = await locate(model, config, versions);
+  const find = async (name: string) =>
+    choiceOf((await findFor(name, { modelsDir })).manifest, config, versions);
+  const found = await find(model);
   const secondName = await secondModelOf(config);
-  const wanted = secondName === undefined ? undefined : await locate(secondName, config, versions);
+  const foundSecond = secondName === undefined ? undefined : await find(secondName);
   const refused = refusedText(versions);
   if (refused !== undefined) observer.notice(refused);
   const threads = threadsOf(config);
@@ -283,7 +296,18 @@ export async function openEngine(config: EngineConfig, start: StartOptions): Pro
   signal.addEventListener('abort', giveUp, { once: true });
   try {
     signal.throwIfAborted();
-    const networks = { first, second: wanted };
+    const settle = async (network: typeof found, pull: boolean) => {
+      const { choices, kept, manifest } = network;
+      const settled = choices.length === 1 ? choices[0] : await kept.read();
+      if (settled) return locate(manifest, settled, config);
+      // Imported only if needed, because images and preparation are large.
+      const { measurePrecision } = await import('./measurePrecision.ts');
+      return locate(manifest, await measurePrecision(network, engine, config, { ...start, pull }), config);
+    };
+    const first = await settle(found, start.pull);
+    // What is fetched later is measured by the start after that.
+    const second = foundSecond && (await settle(foundSecond, start.pull && config.secondModel !== 'auto'));
+    const networks = { first, second };
     // ONNX Runtime's version is known once its library is loaded.
     const loaded = await loadNetworks(engine, networks, config, {
       ...start,

@@ -10,7 +10,7 @@ import type { FetchOptions } from './openNetwork.ts';
 
 /** Missing networks are fetched at the first use. */
 interface OpenOptions extends FetchOptions {
-  /** What this processor has, and what Cutout has operators for. */
+  /** What Cutout has operators for. */
   readonly processor: Processor;
 }
 
@@ -23,7 +23,7 @@ const networkPair = [
 /** Settings that say where the networks are and how they are computed. */
 type Settings = Pick<EngineConfig, 'modelsDir' | 'precision' | 'operators'>;
 
-type Processor = Pick<ReturnType<NativeModule['versions']>, 'instructionSets' | 'operators'>;
+type Processor = Pick<ReturnType<NativeModule['versions']>, 'operators'>;
 
 /** Where a network is in the form for this processor, and the operators that compute it. */
 async function locate([name, role]: (typeof networkPair)[number], settings: Settings, processor: Processor) {

@@ -9,8 +9,10 @@ import type { Report } from '../../src/cli/doctor/report.ts';
 import { type Environment, loadConfig } from '../../src/config/readConfig.ts';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { EngineError, type EngineOptions, type NativeModule } from '../../src/engine/types.ts';
-import { dotProductOf, operatorsOf } from '../../src/models/precision.ts';
+import { findFor } from '../../src/models/locate.ts';
+import { operatorsOf } from '../../src/models/precision.ts';
 import { pullNetwork } from '../../src/models/pull.ts';
+import { choiceOf } from '../../src/server/openEngine.ts';
 import { gpu } from '../fixtures/gpu.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { NetworkBuilder } from '../fixtures/lowPrecisionNetworks.ts';
@@ -80,7 +82,6 @@ test.serial('machine, network and a measured run of each precision, as JSON', as
   t.true(found.healthy, found.out);
   const { machine, network, runtime, measured, problems, threads } = report(found);
   t.deepEqual(problems, []);
-  t.is(machine?.dotProduct, 'avx512_vnni');
   t.deepEqual(machine?.instructionSets, ['avx512_vnni', 'avx512']);
   t.true((machine?.cores ?? 0) >= 1);
   t.deepEqual(network, {
@@ -88,7 +89,7 @@ test.serial('machine, network and a measured run of each precision, as JSON', as
     device: 'cpu',
     precision: 'int8',
     operators: null,
-    because: 'avx512_vnni',
+    because: 'not measured',
   });
   t.regex(runtime?.version ?? '', /^\d+\.\d+/);
   t.true(threads.intraOpThreads >= 1);
@@ -199,20 +200,13 @@ test.serial(
     t.is(off.network?.operators, null);
     const standard = ['int8', null];
     const floats = ['fp32', null];
-    const faster = dotProductOf(loadAddon().versions().instructionSets) !== undefined;
     t.deepEqual(
       off.measured.map(({ precision, operators, used }) => [precision, operators, used]),
-      faster
-        ? [
-            [...standard, true],
-            [...floats, false],
-            ['int8', best, false],
-          ]
-        : [
-            [...floats, true],
-            ['int8', best, false],
-            [...standard, false],
-          ],
+      [
+        [...standard, true],
+        [...floats, false],
+        ['int8', best, false],
+      ],
     );
     t.true((await place.files()).includes('prepared.int8-operators.onnx'));
   },
@@ -268,21 +262,27 @@ test.serial("a network that Cutout's operators do not support is computed by ONN
   );
 });
 
-test.serial('without the instructions the float network is used', async (t) => {
-  const found = await examine(await pulled(t), {}, { load: () => onProcessor('avx2') });
-  const { network, machine, measured } = report(found);
-  t.true(found.healthy);
-  t.deepEqual(network, {
-    name: 'tiny',
-    device: 'cpu',
-    precision: 'fp32',
-    operators: null,
-    because: 'no 8-bit dot product in this processor',
-  });
-  t.is(machine?.dotProduct, null);
+test.serial('the choice that was measured is the one in use, with its times', async (t) => {
+  const place = await pulled(t);
+  const load = () => onProcessor('avx2');
+  const environment = { CUTOUT_MODEL: 'tiny', CUTOUT_MODELS_DIR: place.modelsDir };
+  const { engine } = loadConfig({ CUTOUT_DATA_DIR: place.dataDir, ...environment });
+  const { manifest } = await findFor('tiny', { ...place, modelsDir: place.modelsDir });
+  const { choices, kept } = choiceOf(manifest, engine, load().versions());
   t.deepEqual(
-    measured.map(({ precision }) => precision),
-    ['fp32', 'int8'],
+    choices.map(({ precision }) => precision),
+    ['int8', 'fp32'],
+  );
+  await kept.keep({ precision: 'fp32', because: 'measured: 2 ms of processor time; int8 3 ms' });
+  const { network, measured } = report(await examine(place, {}, { load }));
+  t.is(network?.precision, 'fp32');
+  t.is(network?.because, 'measured: 2 ms of processor time; int8 3 ms');
+  t.deepEqual(
+    measured.map(({ precision, used }) => [precision, used]),
+    [
+      ['fp32', true],
+      ['int8', false],
+    ],
   );
 });
 
@@ -294,8 +294,7 @@ test.serial('text output: a table, the form in use, and that no problem was foun
   );
   t.true(healthy);
   t.regex(out, /^Cutout +\d/);
-  t.regex(out, /8-bit network +yes, by avx_vnni\n/);
-  t.regex(out, /Precision +int8 \(avx_vnni\)\n/);
+  t.regex(out, /Precision +int8 \(not measured\)\n/);
   t.regex(out, /Operators +ONNX Runtime's operators\n/);
   t.regex(out, /\* +int8 +ONNX Runtime's +\d+(\.\d)? MB +\d+ ms +\d+ ms +\d+ ms/);
   t.regex(out, / +fp32 +ONNX Runtime's +\d+(\.\d)? MB/);

@@ -110,7 +110,7 @@ test.serial('a network is added, checked, listed, run by its name, and removed',
   t.true((mine?.runMs ?? -1) >= 0);
   t.like(
     listed.find(({ name }) => name === 'isnet'),
-    { state: 'absent', runMs: null, inUse: true },
+    { state: 'absent', runMs: null, runPrecision: null, inUse: true },
   );
   const lines = listTable(listed).split('\n');
   t.true(
@@ -119,7 +119,7 @@ test.serial('a network is added, checked, listed, run by its name, and removed',
   );
   t.regex(
     lines.find((line) => line.includes('my-net-v2')) ?? '',
-    /^# my-net-v2 +MIT +0\.\d +\d+ ms +– +ready$/,
+    /^# my-net-v2 +MIT +0\.\d +\d+ fp32 +– +ready$/,
   );
   t.regex(lines.find((line) => line.includes('* isnet')) ?? '', /GPL! +88 +– .* absent$/);
 

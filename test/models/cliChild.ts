@@ -7,13 +7,7 @@ const command = modelsCommand({
   config: loadConfig({ CUTOUT_MODELS_DIR: modelsDir, CUTOUT_MODEL: 'tiny' }),
   catalogueDir,
   secondNetwork: async () => process.env['CUTOUT_TEST_SECOND'],
-  target: () => ({
-    device: 'cpu',
-    requested: 'auto',
-    requestedOperators: 'auto',
-    instructionSets: ['avx512_vnni'],
-    operators: [],
-  }),
+  target: () => ({ addon: 'test', operators: [] }),
   open: async ({ model, device }) => {
     throw new Error(`An engine of ${model} is built on ${device}.`);
   },

@@ -1,20 +1,28 @@
-import { cpSync, renameSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { create, toBinary } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
 import { root } from '../../bench/lib/paths.ts';
+import { GraphProtoSchema, ModelProtoSchema } from '../../src/compiler/onnx/onnx_pb.ts';
 import { type Config, loadConfig } from '../../src/config/readConfig.ts';
+import { loadAddon } from '../../src/engine/addon.ts';
 import type { Engine } from '../../src/engine/engine.ts';
 import { networkOutput } from '../../src/engine/networkOutput.ts';
 import { ModelError } from '../../src/models/error.ts';
+import { operatorsOf } from '../../src/models/precision.ts';
 import { Health } from '../../src/ops/health.ts';
 import { createLogger } from '../../src/ops/log.ts';
 import { openEngine } from '../../src/server/openEngine.ts';
 import { openServer } from '../../src/server/openServer.ts';
 import { modelsFolder, temporaryFolder } from '../fixtures/cli.ts';
 import { scene } from '../fixtures/images.ts';
+import { sayLeftOut } from '../fixtures/leftOut.ts';
+import { sha256, tinyManifest } from '../fixtures/networks.ts';
+import { FLOAT, ints, node, value } from '../fixtures/onnx.ts';
 import { form } from '../fixtures/service.ts';
 import type { TinyNetwork } from '../fixtures/tinyNetwork.ts';
+import { wideNetwork, wideTable } from '../fixtures/wide.ts';
 
 /** Of the middle third of `thirds` the first network says 0.5, the second one 1. */
 const UNSURE = { gain: -2.5, bias: 0.59 };
@@ -134,6 +142,61 @@ for (const [what, tiny, why] of [
     t.regex(notices[0] ?? '', /^isnet runs alone: .* Set CUTOUT_SECOND_MODEL=off/);
     t.true(notices[0]?.includes(why), notices[0]);
   });
+
+/** Adds a network named tiny to the models folder of a configuration, and returns what is in its folder. */
+function addTiny({ engine: { modelsDir } }: Config, file: Uint8Array, table?: object) {
+  const folder = path.join(modelsDir, 'tiny');
+  mkdirSync(folder);
+  const source = { kind: 'file', path: 'source.onnx' } as const;
+  const manifest = { ...tinyManifest(source, file), features: undefined, int8: table && 'int8.json' };
+  writeFileSync(path.join(folder, 'model.json'), JSON.stringify(manifest));
+  writeFileSync(path.join(folder, 'source.onnx'), file);
+  if (table) writeFileSync(path.join(folder, 'int8.json'), JSON.stringify(table));
+  return () => readdirSync(folder).sort();
+}
+
+test.serial('the fastest form is measured once, and only its file is kept', async (t) => {
+  const config = configOf(t, { CUTOUT_MODEL: 'tiny' });
+  const file = wideNetwork();
+  const files = addTiny(config, file, wideTable(sha256(file)));
+  const opened = await open(t, config);
+  t.regex(opened.precision.because, /^measured: \d+ ms of processor time/);
+  t.is(opened.notices.length, 1);
+  t.regex(opened.notices[0] ?? '', /^tiny is computed in int8 by .* \(measured: \d+ ms/);
+  const prepared = files().filter((name) => /^prepared.*onnx$/.test(name));
+  t.deepEqual(prepared, [path.basename(opened.network.path)]);
+  t.true(files().includes('choice.json') && files().includes('measured.json'));
+  t.is((await alphas(opened.engine, 'tiny')).length, 3);
+  await opened.engine.close(0);
+
+  const again = await open(t, config);
+  t.deepEqual(again.precision, opened.precision);
+  t.deepEqual(again.notices, []);
+});
+
+test.serial('a form that cannot be prepared is a notice, and the start goes on', async (t) => {
+  if (operatorsOf('bf16', loadAddon().versions().operators).length === 0) {
+    sayLeftOut(t, 'this processor has no dot products of bf16');
+    return;
+  }
+  const config = configOf(t, { CUTOUT_MODEL: 'tiny' });
+  // It has nothing that an operator of Cutout computes.
+  const graph = create(GraphProtoSchema, {
+    name: 'mean',
+    input: [value('image', FLOAT, [1, 3, 32, 32])],
+    output: [value('alpha', FLOAT, [1, 1, 32, 32])],
+    node: [node('ReduceMean', ['image'], ['alpha'], [ints('axes', [1])])],
+  });
+  const opsetImport = [{ domain: '', version: 17n }];
+  const files = addTiny(
+    config,
+    toBinary(ModelProtoSchema, create(ModelProtoSchema, { irVersion: 8n, opsetImport, graph })),
+  );
+  const { precision, notices } = await open(t, config);
+  t.deepEqual(precision, { precision: 'fp32', because: 'no other form can be prepared' });
+  t.regex(notices[0] ?? '', /^tiny is not computed in bf16 by .*cannot be prepared/);
+  t.false(files().includes('prepared.bf16.onnx'));
+});
 
 test.serial('the memory of a run of the second network is counted for every further worker', async (t) => {
   const keptBy = async (config: ReturnType<typeof configOf>) => {

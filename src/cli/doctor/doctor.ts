@@ -7,16 +7,10 @@ import type { Gpu, NativeModule } from '../../engine/types.ts';
 import { type CatalogueEntry, catalogueWith, findNetwork } from '../../models/catalogue.ts';
 import { networkFiles } from '../../models/layout.ts';
 import { findFor, secondModelOf } from '../../models/locate.ts';
-import {
-  choosePrecision,
-  dotProductOf,
-  type PrecisionChoice,
-  questionOf,
-  refusedText,
-} from '../../models/precision.ts';
+import { type PrecisionChoice, refusedText } from '../../models/precision.ts';
 import { type SourceState, verifySource } from '../../models/verify.ts';
 import { commit, version } from '../../server/installation.ts';
-import { librariesOf, threadsOf } from '../../server/openEngine.ts';
+import { choiceOf, librariesOf, threadsOf } from '../../server/openEngine.ts';
 import type { Output } from '../modelsProgress.ts';
 import { isForPeople } from '../output.ts';
 import type { Finding } from './finding.ts';
@@ -53,7 +47,6 @@ const machineOf = (versions: Versions): Report['machine'] => ({
   cores: availableCores(),
   memoryBytes: os.totalmem(),
   instructionSets: versions.instructionSets,
-  dotProduct: dotProductOf(versions.instructionSets) ?? null,
   simd: versions.simd,
 });
 
@@ -141,11 +134,12 @@ class Doctor {
     return { native, config: this.#config.engine, catalogueDir, err, onGpus };
   }
 
-  async #choose({ manifest }: CatalogueEntry, versions: Versions): Promise<PrecisionChoice | undefined> {
-    const question = questionOf(this.#config.engine, versions);
-    const choice = await this.#try(() => choosePrecision(manifest, question));
-    if (choice?.warning) this.warnings.push(choice.warning);
-    return choice;
+  /** The choice that was measured, or else what a start without measurement would take. */
+  #choose({ manifest }: CatalogueEntry, versions: Versions): Promise<PrecisionChoice | undefined> {
+    return this.#try(async () => {
+      const { choices, kept } = choiceOf(manifest, this.#config.engine, versions);
+      return (await kept.read()) ?? choices[0];
+    });
   }
 
   /** The state of a network's published file, and a sentence, without its end, on one that is not as it should be. */

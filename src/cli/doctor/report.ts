@@ -43,8 +43,6 @@ export interface Report {
     readonly cores: number;
     readonly memoryBytes: number;
     readonly instructionSets: readonly string[];
-    /** The instruction set an 8-bit network would use; null: none. */
-    readonly dotProduct: string | null;
     /** Compiled version of the pixel loops that is used. */
     readonly simd: string;
   } | null;
@@ -81,16 +79,14 @@ const ms = (value: number) => `${value.toFixed(0)} ms`;
 
 type Line = [string, string];
 
-function machineLines({ machine, runtime, network }: Report): Line[] {
+function machineLines({ machine, runtime }: Report): Line[] {
   const runtimeLines: Line[] = runtime
     ? [['ONNX Runtime', `${runtime.version || 'not opened'}, ${runtime.file}`]]
     : [];
   if (!machine) return runtimeLines;
-  const eightBits = machine.dotProduct ?? (network?.precision === 'int8' ? network.operators : null);
   return [
     ['Machine', `${machine.processor}, ${megabytes(machine.memoryBytes)} of memory, ${machine.system}`],
     ['Instructions', machine.instructionSets.join(', ') || 'none relevant'],
-    ['8-bit network', eightBits ? `yes, by ${eightBits}` : 'no dot product of 8-bit integers'],
     ['Pixel loops', machine.simd],
     ...runtimeLines,
   ];
@@ -111,7 +107,7 @@ function networkLines({ network, second, gpus }: Report): Line[] {
   if (network) {
     const { name, device, deviceBecause, precision, because, operators } = network;
     const how = deviceBecause === undefined ? '' : ` (auto: ${deviceBecause})`;
-    const who = operatorsText({ precision, because, ...(operators !== null && { operators }) });
+    const who = operatorsText({ precision, ...(operators !== null && { operators }) });
     lines.push(['Network', `${name} on ${device}${how}`], ['Precision', `${precision} (${because})`]);
     if (who) lines.push(['Operators', who]);
   }

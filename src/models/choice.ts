@@ -1,0 +1,140 @@
+import path from 'node:path';
+import { z } from 'zod';
+import { preparerOf } from '../compiler/form.ts';
+import { writeAtomically } from '../files.ts';
+import { readKept } from './json.ts';
+import { networkFiles, UNFINISHED } from './layout.ts';
+import type { Manifest } from './manifest.ts';
+import { processorKey } from './optimised.ts';
+import { type Choices, formFor, operatorsText, type PrecisionChoice } from './precision.ts';
+
+/** A run of a network on the drawn image. */
+interface MeasuredRun {
+  /** Milliseconds of processor time, which other processes of the machine change less than the time that passes. */
+  readonly ms: number;
+  readonly output: Float32Array;
+}
+
+/** Every form runs as often, the last times alternating with the others; its fastest run counts. */
+const ROUNDS = 3;
+
+/** Milliseconds of a run below which no other form is looked for. */
+const QUICK_MS = 50;
+
+/** A form that takes so many times as long as the fastest one is not run again. */
+const TOO_SLOW = 1.3;
+
+/**
+ * Largest mean difference from floats on the drawn image: a tenth of what is allowed on photos, which are harder (u2netp in bf16:
+ * 0.0019 and 0.018).
+ */
+const LARGEST_DIFFERENCE = 0.0002;
+
+/** A form for a person: "int8 by Cutout's operators for avx2". */
+export const textOf = (choice: PrecisionChoice) =>
+  [choice.precision, operatorsText(choice)].filter(Boolean).join(' by ');
+
+const msText = (ms: number) => `${ms.toFixed(0)} ms`;
+
+function meanDifference(a: Float32Array, b: Float32Array): number {
+  const sum = a.reduce((total, value, at) => total + Math.abs(value - (b[at] ?? Number.NaN)), 0);
+  return sum / a.length;
+}
+
+/**
+ * Returns the fastest of `choices` (`precisionChoices`), with the times as its reason. One that fails, or comes after floats and
+ * does not agree with them, is left out with a notice; where the first one fails, it is returned without being measured.
+ * @param run opens, runs and closes a form
+ */
+export async function fastest(
+  choices: Choices,
+  run: (choice: PrecisionChoice) => Promise<MeasuredRun>,
+  { notice, signal }: { readonly notice: (text: string) => void; readonly signal: AbortSignal },
+): Promise<PrecisionChoice> {
+  const [usual] = choices;
+  const compared = new Set(
+    choices.slice(choices.findIndex(({ precision }) => precision === 'fp32') + 1 || choices.length),
+  );
+  const best = new Map<PrecisionChoice, number>();
+  let floats: Float32Array | undefined;
+  let left: readonly PrecisionChoice[] = choices;
+  for (let round = 0; round < ROUNDS && (round === 0 || left.length > 1); round++) {
+    for (const choice of left) {
+      try {
+        const { ms, output } = await run(choice);
+        if (choice.precision === 'fp32') floats = output;
+        const difference = floats && compared.has(choice) ? meanDifference(output, floats) : 0;
+        // Infinity and NaN do not agree either.
+        if (!(difference <= LARGEST_DIFFERENCE))
+          throw new Error(`it differs from floats by ${difference.toFixed(4)} on average.`);
+        best.set(choice, Math.min(ms, best.get(choice) ?? ms));
+        if (choice === usual && ms < QUICK_MS)
+          return { ...usual, because: `measured: ${msText(ms)} of processor time` };
+      } catch (error) {
+        signal.throwIfAborted();
+        if (choice === usual) return usual;
+        best.delete(choice);
+        const reason = error instanceof Error ? error.message : String(error);
+        notice(`The network is not computed in ${textOf(choice)}: ${reason}`);
+      }
+    }
+    const least = Math.min(...best.values());
+    left = left.filter((choice) => (best.get(choice) ?? Number.POSITIVE_INFINITY) <= TOO_SLOW * least);
+  }
+  const [first = [usual, 0], ...others] = [...best].sort(([, a], [, b]) => a - b);
+  const slower = others.map(([choice, ms]) => `${textOf(choice)} ${msText(ms)}`);
+  const times = [`${msText(first[1])} of processor time`, ...slower].join('; ');
+  return { ...first[0], because: `measured: ${times}` };
+}
+
+/** What a choice was made from and on. */
+export interface ChoiceKey {
+  readonly choices: readonly PrecisionChoice[];
+  /** Of one run. */
+  readonly threads: number;
+  /** Version of Cutout. */
+  readonly version: string;
+  /** Where the system describes the processor; tests change it. */
+  readonly cpuinfo?: string;
+}
+
+const keptSchema = z.strictObject({
+  key: z.string(),
+  /** Which of the choices. */
+  at: z.number().int().nonnegative(),
+  because: z.string(),
+});
+
+/** The choice for a network on this machine, kept beside its files. */
+export class KeptChoice {
+  readonly file: string;
+  readonly #choices: readonly PrecisionChoice[];
+  readonly #key: Promise<string>;
+
+  constructor(modelsDir: string, manifest: Manifest, { choices, threads, version, cpuinfo }: ChoiceKey) {
+    this.file = path.join(networkFiles(modelsDir, manifest).folder, 'choice.json');
+    this.#choices = choices;
+    const forms = choices.map((choice) => [formFor(choice), preparerOf(formFor(choice)), choice.operators]);
+    this.#key = processorKey(cpuinfo).then((processor = '') =>
+      JSON.stringify([version, processor, threads, manifest.file.sha256, forms]),
+    );
+  }
+
+  /** Undefined without one for this key that can be read. */
+  async read(): Promise<PrecisionChoice | undefined> {
+    const kept = await readKept(keptSchema, this.file);
+    if (kept?.key !== (await this.#key)) return undefined;
+    const choice = this.#choices[kept.at];
+    return choice && { ...choice, because: kept.because };
+  }
+
+  /** Where the folder cannot be written, nothing is kept. */
+  async keep(chosen: PrecisionChoice): Promise<void> {
+    const same = (each: PrecisionChoice) =>
+      formFor(each) === formFor(chosen) && each.operators === chosen.operators;
+    const { because } = chosen;
+    const kept = { key: await this.#key, at: this.#choices.findIndex(same), because };
+    const content = `${JSON.stringify(kept)}\n`;
+    await writeAtomically(this.file, content, 'replace', { prefix: UNFINISHED }).catch(() => {});
+  }
+}

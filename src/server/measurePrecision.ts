@@ -1,0 +1,106 @@
+import { access, constants, rm } from 'node:fs/promises';
+import type { Form } from '../compiler/form.ts';
+import type { EngineConfig } from '../config/engine.ts';
+import type { Engine } from '../engine/engine.ts';
+import { networkOutput } from '../engine/networkOutput.ts';
+import { codeOf, exists } from '../files.ts';
+import { decode } from '../image/decode.ts';
+import { probe } from '../image/probe.ts';
+import { sampleImage } from '../image/sampleImage.ts';
+import { resultSize, sizeLimits } from '../image/size.ts';
+import { contractLimits } from '../image/types.ts';
+import { fastest, type KeptChoice, textOf } from '../models/choice.ts';
+import { ensureNetwork } from '../models/ensure.ts';
+import { networkFiles } from '../models/layout.ts';
+import type { Manifest } from '../models/manifest.ts';
+import { rememberRun } from '../models/measured.ts';
+import { type Choices, formFor, type PrecisionChoice } from '../models/precision.ts';
+import type { FetchOptions } from './openNetwork.ts';
+
+/** A network whose forms are measured. */
+interface MeasuredNetwork {
+  readonly manifest: Manifest;
+  readonly choices: Choices;
+  readonly kept: KeptChoice;
+}
+
+/** Returns a function that makes the pixels of the drawn image, which a run takes. */
+async function drawnPixels() {
+  const file = await sampleImage();
+  const header = await probe(file, contractLimits);
+  return () => decode(file, header, resultSize(header, sizeLimits.preview));
+}
+
+/**
+ * Prepares the forms that a network may be computed in, measures them on the CPU and keeps the choice of the fastest; the others'
+ * files that were not there before are deleted. Unmeasured is a network that is not there, or whose folder cannot be written; there
+ * the form that is prepared is taken. `engine` has no network before and after.
+ */
+export async function measurePrecision(
+  { manifest, choices, kept }: MeasuredNetwork,
+  engine: Pick<Engine, 'load' | 'matte' | 'unload'>,
+  { modelsDir }: Pick<EngineConfig, 'modelsDir'>,
+  { pull, observer, signal }: FetchOptions,
+): Promise<PrecisionChoice> {
+  const { name } = manifest;
+  const filesOf = (choice: PrecisionChoice) => networkFiles(modelsDir, manifest, formFor(choice));
+  const [usual, ...others] = choices;
+  const there: PrecisionChoice[] = [];
+  for (const choice of choices) if (await exists(filesOf(choice).prepared)) there.push(choice);
+  const { source, folder } = filesOf(usual);
+  const writable = await access(folder, constants.W_OK).then(
+    () => true,
+    (error: unknown) => pull && codeOf(error) === 'ENOENT',
+  );
+  if (!writable || !(pull || (await exists(source)))) return there[0] ?? usual;
+
+  observer.progress({ phase: 'measure', network: name });
+  const prepare = (choice: PrecisionChoice) =>
+    ensureNetwork(name, { modelsDir, device: 'cpu', form: formFor(choice), pull, observer, signal });
+  const specs = new Map([[usual, await prepare(usual)]]);
+  for (const choice of others) {
+    try {
+      specs.set(choice, await prepare(choice));
+    } catch (error) {
+      signal.throwIfAborted();
+      const reason = error instanceof Error ? error.message : String(error);
+      observer.notice(`${name} is not computed in ${textOf(choice)}: ${reason}`);
+    }
+  }
+  const pixels = await drawnPixels();
+  const runs = new Map<Form, number>();
+  const run = async (choice: PrecisionChoice) => {
+    const spec = specs.get(choice);
+    if (!spec) throw new Error('it is not prepared.');
+    const { operators } = choice;
+    await engine.load({ ...spec, ...(operators !== undefined && { operators }) });
+    try {
+      const image = await pixels();
+      const before = process.cpuUsage();
+      const { values, inferMs } = await networkOutput(engine, name, image);
+      const { user, system } = process.cpuUsage(before);
+      const form = formFor(choice);
+      runs.set(form, Math.min(inferMs, runs.get(form) ?? inferMs));
+      return { ms: (user + system) / 1000, output: values };
+    } finally {
+      await engine.unload();
+    }
+  };
+  const prepared = others.filter((choice) => specs.has(choice));
+  const chosen =
+    prepared.length === 0
+      ? { ...usual, because: 'no other form can be prepared' }
+      : await fastest([usual, ...prepared], run, { notice: observer.notice, signal });
+  await kept.keep(chosen);
+  const runMs = runs.get(formFor(chosen));
+  if (runMs !== undefined)
+    await rememberRun(modelsDir, manifest, { device: 'cpu', file: filesOf(chosen).prepared, runMs });
+  observer.notice(`${name} is computed in ${textOf(chosen)} (${chosen.because}).`);
+  const inUse = [...there, chosen].map(formFor);
+  for (const choice of choices) {
+    const { prepared, record } = filesOf(choice);
+    if (!inUse.includes(formFor(choice)))
+      for (const file of [record, prepared]) await rm(file, { force: true });
+  }
+  return chosen;
+}
