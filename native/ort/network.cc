@@ -529,10 +529,16 @@ void Network::close_slot(int slot) noexcept {
 }
 
 Status Network::run_session(Session& session, Slot& slot, const CancelToken& token) {
-  return guarded_run(session.on_gpu(), Code::kInternal, token, [&]() -> Status {
+  Status status = guarded_run(session.on_gpu(), Code::kInternal, token, [&]() -> Status {
     session.run(slot, token);
     return {};
   });
+  // cuDNN does not say that the device is lost.
+  if (status.code() == Code::kInternal && session.device != nullptr) {
+    const Status device = session.clear(slot.input);
+    if (device.code() == Code::kDevice) return device;
+  }
+  return status;
 }
 
 Status Network::check(const CancelToken& token) {
