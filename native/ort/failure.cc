@@ -5,7 +5,6 @@
 #include <charconv>
 #include <initializer_list>
 #include <string_view>
-#include <utility>
 
 namespace cutout::ort {
 
@@ -110,27 +109,18 @@ Status gpu_failure(const std::string& what, const std::string& message, Code oth
                 "this runtime has no code for this GPU's architecture. Choose another GPU or "
                 "another runtime");
   }
-  // ONNX Runtime's kernels give the error's name instead of its number.
-  static constexpr std::array<std::pair<int, std::string_view>, 12> kLost = {{
-      {46, "cudaErrorDevicesUnavailable"},
-      {214, "cudaErrorECCUncorrectable"},
-      {700, "cudaErrorIllegalAddress"},
-      {702, "cudaErrorLaunchTimeout"},
-      {709, "cudaErrorContextIsDestroyed"},
-      {710, "cudaErrorAssert"},
-      {714, "cudaErrorHardwareStackError"},
-      {715, "cudaErrorIllegalInstruction"},
-      {716, "cudaErrorMisalignedAddress"},
-      {717, "cudaErrorInvalidAddressSpace"},
-      {718, "cudaErrorInvalidPc"},
-      {719, "cudaErrorLaunchFailure"},
-  }};
-  for (const auto& [code, name] : kLost) {
-    if (failure == code || has(message, {name})) {
-      return with(Code::kDevice,
-                  "the GPU has stopped working in this process. Restart the server, and check the "
-                  "kernel's log for Xid messages");
-    }
+  static constexpr std::array kLost = {46, 214, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719};
+  // ONNX Runtime's kernels give the names of these errors.
+  if (std::ranges::find(kLost, failure) != kLost.end() ||
+      has(message,
+          {"cudaErrorDevicesUnavailable", "cudaErrorECCUncorrectable", "cudaErrorIllegalAddress",
+           "cudaErrorLaunchTimeout", "cudaErrorContextIsDestroyed", "cudaErrorAssert",
+           "cudaErrorHardwareStackError", "cudaErrorIllegalInstruction",
+           "cudaErrorMisalignedAddress", "cudaErrorInvalidAddressSpace", "cudaErrorInvalidPc",
+           "cudaErrorLaunchFailure"})) {
+    return with(Code::kDevice,
+                "the GPU has stopped working in this process. Restart the server, and check the "
+                "kernel's log for Xid messages");
   }
   if (has(message, {"WebGPU device lost", "Device lost", "is lost"})) {
     return with(Code::kDevice, "the GPU has stopped working in this process. Restart the server");
