@@ -166,6 +166,8 @@ const byCutout: Run = { launches: 1, waits: 1 };
  * while the next one is copied on the host; and that nothing waits for the whole device.
  */
 function isLean(t: ExecutionContext, { rounds }: Counted, images: number, run: Run): void {
+  const all = rounds.reduce((sum, { runs }) => sum + runs, 0);
+  t.true(images === 1 || all < rounds.length * images, `${all} runs: there were batches`);
   for (const { width, runs, counts } of rounds) {
     const bytes = width * (width === 4000 ? 3000 : 866) * 4;
     const pieces = Math.ceil(bytes / PIECE);

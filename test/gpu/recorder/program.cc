@@ -65,7 +65,7 @@ Status open(const Arguments& with, std::unique_ptr<Engine>& engine) {
   options.queue_limit = with.batch;
   options.device_memory = std::uint64_t{64} << 30;
   options.max_batch = with.batch;
-  options.batch_delay_ms = with.batch > 1 ? 100 : 0;
+  options.batch_delay_ms = with.batch > 1 ? 1000 : 0;  // until a batch is full
   CUTOUT_RETURN_IF_ERROR(Engine::create(options, engine));
   return {};
 }
