@@ -47,7 +47,7 @@ struct DeviceStats {
 /// |         | the device has none left, what is kept is released and both are asked once more; then    |
 /// |         | kDeviceMemory                                                                            |
 /// | streams | one for each call that runs at the same time, each with page-locked memory of            |
-/// |         | 2.25 * staging bytes                                                                     |
+/// |         | 2.25 * staging bytes, of which staging are at least 256                                  |
 /// | lifetime| outlives its memory and its calls                                                        |
 class Device final : public DeviceMemory {
  public:
