@@ -59,20 +59,20 @@ class CudaExecutor {
 
 namespace {
 
-int as_int(cudaError_t error) { return static_cast<int>(error); }
-
 /// Threads that wait for a GPU sleep instead of spinning: decoding and encoding need the cores.
 cudaError_t use_device(int number) {
   const cudaError_t error = cudaSetDevice(number);
   if (error != cudaSuccess) return error;
   static std::atomic<std::uint64_t> set = 0;  // a bit for each of the first 64 GPUs
   const std::uint64_t bit = std::uint64_t{1} << (number % 64);
-  // Where another library has made the context already, it may keep its own way of waiting.
-  if ((set.fetch_or(bit) & bit) == 0 &&
-      cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess) {
-    (void)cudaGetLastError();
-  }
+  if ((set.fetch_or(bit) & bit) == 0)
+    (void)recoverable(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
   return cudaSuccess;
+}
+
+template <cudaMemcpyKind kKind>
+int copy(void* to, const void* from, std::size_t bytes, void* stream) {
+  return recoverable(cudaMemcpyAsync(to, from, bytes, kKind, as_stream(stream)));
 }
 
 Table whole_table() {
@@ -86,28 +86,26 @@ Table whole_table() {
     *stream = made;
     return recoverable(error);
   };
-  table.destroy_stream = [](void* stream) { return as_int(cudaStreamDestroy(as_stream(stream))); };
+  table.destroy_stream = [](void* stream) {
+    return recoverable(cudaStreamDestroy(as_stream(stream)));
+  };
   table.allocate_pinned = [](std::size_t bytes, void** memory) {
     return recoverable(cudaMallocHost(memory, bytes));
   };
-  table.release_pinned = [](void* memory) { return as_int(cudaFreeHost(memory)); };
+  table.release_pinned = [](void* memory) { return recoverable(cudaFreeHost(memory)); };
   table.clear = [](void* memory, std::size_t bytes, void* stream) {
-    return as_int(cudaMemsetAsync(memory, 0, bytes, as_stream(stream)));
+    return recoverable(cudaMemsetAsync(memory, 0, bytes, as_stream(stream)));
   };
-  table.copy_on_device = [](void* to, const void* from, std::size_t bytes, void* stream) {
-    return as_int(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, as_stream(stream)));
-  };
+  table.copy_on_device = copy<cudaMemcpyDeviceToDevice>;
   table.allocate = [](std::size_t bytes, void** memory) {
     return recoverable(cudaMalloc(memory, bytes));
   };
-  table.release = [](void* memory) { return as_int(cudaFree(memory)); };
-  table.copy_to_device = [](void* device, const void* host, std::size_t bytes, void* stream) {
-    return as_int(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, as_stream(stream)));
+  table.release = [](void* memory) { return recoverable(cudaFree(memory)); };
+  table.copy_to_device = copy<cudaMemcpyHostToDevice>;
+  table.copy_to_host = copy<cudaMemcpyDeviceToHost>;
+  table.synchronize = [](void* stream) {
+    return recoverable(cudaStreamSynchronize(as_stream(stream)));
   };
-  table.copy_to_host = [](void* host, const void* device, std::size_t bytes, void* stream) {
-    return as_int(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, as_stream(stream)));
-  };
-  table.synchronize = [](void* stream) { return as_int(cudaStreamSynchronize(as_stream(stream))); };
   table.network = network_table();
   return table;
 }

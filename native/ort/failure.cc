@@ -110,12 +110,17 @@ Status gpu_failure(const std::string& what, const std::string& message, Code oth
                 "another runtime");
   }
   static constexpr std::array kLost = {46, 214, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719};
-  for (const int code : kLost) {
-    if (failure == code) {
-      return with(Code::kDevice,
-                  "the GPU has stopped working in this process. Restart the server, and check the "
-                  "kernel's log for Xid messages");
-    }
+  // ONNX Runtime's kernels give the names of these errors.
+  if (std::ranges::find(kLost, failure) != kLost.end() ||
+      has(message,
+          {"cudaErrorDevicesUnavailable", "cudaErrorECCUncorrectable", "cudaErrorIllegalAddress",
+           "cudaErrorLaunchTimeout", "cudaErrorContextIsDestroyed", "cudaErrorAssert",
+           "cudaErrorHardwareStackError", "cudaErrorIllegalInstruction",
+           "cudaErrorMisalignedAddress", "cudaErrorInvalidAddressSpace", "cudaErrorInvalidPc",
+           "cudaErrorLaunchFailure"})) {
+    return with(Code::kDevice,
+                "the GPU has stopped working in this process. Restart the server, and check the "
+                "kernel's log for Xid messages");
   }
   if (has(message, {"WebGPU device lost", "Device lost", "is lost"})) {
     return with(Code::kDevice, "the GPU has stopped working in this process. Restart the server");

@@ -152,12 +152,6 @@ struct Network::Session {
     return {};
   }
 
-  Status copy(std::span<const float> from, std::span<float> to) const {
-    if (device != nullptr) return device->copy(to.data(), from.data(), from.size_bytes());
-    std::ranges::copy(from, to.begin());
-    return {};
-  }
-
   /// Throws std::logic_error where the values are on a device.
   [[nodiscard]] std::span<float> on_host(std::span<float> values) const {
     if (device != nullptr) throw std::logic_error("The network's values are on a device.");
@@ -324,7 +318,8 @@ struct Network::Session {
     }
     plane = plane_of(output, given);
     // Never on a GPU, where takes() refuses such sizes.
-    return copy({outputs.front().GetTensorData<float>(), plane.size()}, output);
+    std::copy_n(outputs.front().GetTensorData<float>(), plane.size(), output.begin());
+    return {};
   }
 
   [[nodiscard]] TensorView plane_of(std::span<float> values, const Shape& shape) const {
@@ -494,28 +489,30 @@ Status Network::run_batch(std::size_t size, std::span<const int> slots, const Ca
   }
   Session& session = **found;
   Slot& batch = session.slots.front();
+  const auto slot = [&](std::size_t i) -> Slot& {
+    return session_->slots[static_cast<std::size_t>(slots[i])];
+  };
   const auto place = [size](std::span<float> all, std::size_t i) {
     return all.subspan(i * (all.size() / size), all.size() / size);
   };
-  const auto copy_each = [&](const auto& copy) -> Status {
+  /// Between the values of each image, and its place in the batch.
+  const auto copy_each = [&](const auto& from, const auto& to) -> Status {
     if (session.device != nullptr) {
-      for (std::size_t i = 0; i < slots.size(); ++i) CUTOUT_RETURN_IF_ERROR(copy(i));
-      return {};
+      std::vector<DeviceCopy> copies;
+      for (std::size_t i = 0; i < slots.size(); ++i)
+        copies.push_back({to(i).data(), from(i).data(), to(i).size_bytes()});
+      return session.device->copy(copies);
     }
     pool.parallel_for(slots.size(), 1, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) (void)copy(i);  // on the host it cannot fail
+      for (std::size_t i = begin; i < end; ++i) std::ranges::copy(from(i), to(i).begin());
     });
     return {};
   };
-  const auto buffers = [&](std::size_t i) -> Slot& {
-    return session_->slots[static_cast<std::size_t>(slots[i])];
-  };
-  CUTOUT_RETURN_IF_ERROR(copy_each(
-      [&](std::size_t i) { return session.copy(buffers(i).input, place(batch.input, i)); }));
+  CUTOUT_RETURN_IF_ERROR(copy_each([&](std::size_t i) { return slot(i).input; },
+                                   [&](std::size_t i) { return place(batch.input, i); }));
   CUTOUT_RETURN_IF_ERROR(run_session(session, batch, token));
-  return copy_each([&](std::size_t i) {
-    return session.copy(place(batch.outputs.front(), i), buffers(i).outputs.front());
-  });
+  return copy_each([&](std::size_t i) { return place(batch.outputs.front(), i); },
+                   [&](std::size_t i) { return slot(i).outputs.front(); });
 }
 
 Status Network::open_slot(int slot) {
@@ -529,10 +526,16 @@ void Network::close_slot(int slot) noexcept {
 }
 
 Status Network::run_session(Session& session, Slot& slot, const CancelToken& token) {
-  return guarded_run(session.on_gpu(), Code::kInternal, token, [&]() -> Status {
+  Status status = guarded_run(session.on_gpu(), Code::kInternal, token, [&]() -> Status {
     session.run(slot, token);
     return {};
   });
+  // cuDNN does not say that the device is lost.
+  if (status.code() == Code::kInternal && session.device != nullptr) {
+    const Status device = session.clear(slot.input);
+    if (device.code() == Code::kDevice) return device;
+  }
+  return status;
 }
 
 Status Network::check(const CancelToken& token) {

@@ -132,13 +132,14 @@ DeviceStats Device::stats() const {
 
 Status Device::open_stream(Stream& stream) {
   if (const int error = table_.create_stream(&stream.handle); error != 0) return failure(error);
+  const std::size_t bytes = 2 * staging_ + staging_ / 4;
   void* staging = nullptr;
-  if (const int error = table_.allocate_pinned(2 * staging_, &staging); error != 0) {
+  if (const int error = table_.allocate_pinned(bytes, &staging); error != 0) {
     (void)table_.destroy_stream(stream.handle);
     if (error != kOutOfMemory) return failure(error);
-    return {Code::kOutOfMemory, "There is no page-locked memory for copies to the GPU: " +
-                                    std::to_string(2 * staging_) +
-                                    " bytes. Raise the limit of locked memory."};
+    return {Code::kOutOfMemory,
+            "There is no page-locked memory for copies to the GPU: " + std::to_string(bytes) +
+                " bytes. Raise the limit of locked memory."};
   }
   stream.staging = static_cast<std::byte*>(staging);
   return {};
@@ -181,9 +182,10 @@ Status Device::clear(void* memory, std::size_t bytes) {
   return call.finish();
 }
 
-Status Device::copy(void* to, const void* from, std::size_t bytes) {
+Status Device::copy(std::span<const DeviceCopy> copies) {
   DeviceCall call(*this);
-  call.run<&cuda::Table::copy_on_device>(to, from, bytes);
+  for (const DeviceCopy& each : copies)
+    call.run<&cuda::Table::copy_on_device>(each.to, each.from, each.bytes);
   return call.finish();
 }
 
@@ -199,6 +201,28 @@ DeviceCall::~DeviceCall() {
 
 void DeviceCall::note(int error) {
   if (error != 0 && status_.ok()) status_ = device_.failure(error);
+}
+
+const void* DeviceCall::add_parameter(const void* value, std::size_t bytes, std::size_t alignment) {
+  const std::size_t at = (parameters_added_ + alignment - 1) / alignment * alignment;
+  if (at + bytes > device_.staging_ / 4) {
+    auto* const memory = scratch<std::byte>(bytes);
+    run<&cuda::Table::copy_to_device>(memory, value, bytes);
+    return memory;
+  }
+  if (parameters_ == nullptr) parameters_ = scratch<std::byte>(device_.staging_ / 4);
+  if (!status_.ok()) return nullptr;
+  std::memcpy(on_host() + at, value, bytes);
+  parameters_added_ = at + bytes;
+  return parameters_ + at;
+}
+
+void DeviceCall::copy_parameters() {
+  if (!status_.ok() || parameters_copied_ == parameters_added_) return;
+  const std::size_t from = parameters_copied_;
+  parameters_copied_ = parameters_added_;
+  run<&cuda::Table::copy_to_device>(parameters_ + from, on_host() + from,
+                                    parameters_copied_ - from);
 }
 
 Status DeviceCall::finish() {
@@ -229,12 +253,13 @@ void DeviceCall::upload(const ConstHostRows& rows, void* memory, ThreadPool& poo
   status_ = finish();
 }
 
-void DeviceCall::download(const void* memory, const HostRows& rows, ThreadPool& pool) {
+void DeviceCall::download(const void* memory, const HostRows& rows, ThreadPool& pool, bool* begun) {
   const std::size_t total = rows.count * rows.bytes;
   const auto staged = [&](std::size_t begin) {
     return stream_.staging + begin / device_.staging_ % 2 * device_.staging_;
   };
   const auto unpack = [&](std::size_t begin, std::size_t n) {
+    if (begun != nullptr) *begun = true;
     pool.parallel_for(n, kGrain, [&](std::size_t from, std::size_t to) {
       for_parts(rows, begin + from, begin + to,
                 [&](std::byte* row, std::size_t at, std::size_t bytes) {
@@ -242,16 +267,16 @@ void DeviceCall::download(const void* memory, const HostRows& rows, ThreadPool& 
                 });
     });
   };
-  std::size_t arrived = total;  // first byte of the part that has been copied and not unpacked
   for (std::size_t begin = 0; begin < total && status_.ok(); begin += device_.staging_) {
     const std::size_t n = std::min(device_.staging_, total - begin);
     run<&cuda::Table::copy_to_host>(staged(begin), static_cast<const std::byte*>(memory) + begin,
                                     n);
     if (begin > 0 && status_.ok()) unpack(begin - device_.staging_, device_.staging_);
     status_ = finish();
-    arrived = begin;
   }
-  if (status_.ok() && arrived < total) unpack(arrived, total - arrived);
+  if (!status_.ok() || total == 0) return;
+  const std::size_t last = (total - 1) / device_.staging_ * device_.staging_;
+  unpack(last, total - last);
 }
 
 }  // namespace cutout

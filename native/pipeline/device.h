@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -46,7 +47,7 @@ struct DeviceStats {
 /// |         | the device has none left, what is kept is released and both are asked once more; then    |
 /// |         | kDeviceMemory                                                                            |
 /// | streams | one for each call that runs at the same time, each with page-locked memory of            |
-/// |         | 2 * staging bytes                                                                        |
+/// |         | 2.25 * staging bytes, of which staging are at least 256                                  |
 /// | lifetime| outlives its memory and its calls                                                        |
 class Device final : public DeviceMemory {
  public:
@@ -62,7 +63,7 @@ class Device final : public DeviceMemory {
 
   Status allocate(std::size_t bytes, std::shared_ptr<void>& memory) override;
   Status clear(void* memory, std::size_t bytes) override;
-  Status copy(void* to, const void* from, std::size_t bytes) override;
+  Status copy(std::span<const DeviceCopy> copies) override;
 
   [[nodiscard]] const cuda::Table& table() const { return table_; }
   /// Destroys a graph that cuda::NetworkTable::end_graph made on the device.
@@ -76,7 +77,7 @@ class Device final : public DeviceMemory {
 
   struct Stream {
     void* handle = nullptr;
-    std::byte* staging = nullptr;  // two halves
+    std::byte* staging = nullptr;  // two halves, then parameters
   };
 
   [[nodiscard]] Status failure(int error) const;
@@ -122,63 +123,76 @@ class DeviceCall {
   T* scratch(std::size_t count) {
     return allocate<T>(count, scratch_.emplace_back());
   }
-  /// The values on the device.
+  /// The values on the device; those that are given one after the other are copied together.
   template <typename T>
   const T* constant(const std::vector<T>& values) {
-    T* const memory = scratch<T>(values.size());
-    run<&cuda::Table::copy_to_device>(memory, values.data(), values.size() * sizeof(T));
-    return memory;
+    return static_cast<const T*>(
+        add_parameter(values.data(), values.size() * sizeof(T), alignof(T)));
+  }
+  /// One value of the device, which can be read on the host when finish() has returned; null after
+  /// an error.
+  template <typename T>
+  const T* fetch(const T* value) {
+    static_assert(sizeof(T) <= kFetched);
+    run<&cuda::Table::copy_to_host>(on_host(), value, sizeof(T));
+    return reinterpret_cast<const T*>(on_host());
   }
   void clear(void* memory, std::size_t bytes) { run<&cuda::Table::clear>(memory, bytes); }
 
   /// Both copy through page-locked memory, to rows without padding on the device and back; the pool
   /// copies there. The host's rows can be used again, or read, when they return.
   void upload(const ConstHostRows& rows, void* memory, ThreadPool& pool);
-  void download(const void* memory, const HostRows& rows, ThreadPool& pool);
+  /// `begun` becomes true before the rows are changed.
+  void download(const void* memory, const HostRows& rows, ThreadPool& pool, bool* begun = nullptr);
 
-  /// Queues a function of the table; the stream is its last argument.
+  /// Queues a function of the table or of its part for networks; the stream is its last argument.
   template <auto kFunction, typename... Arguments>
   void run(Arguments... arguments) {
+    copy_parameters();
     if (!status_.ok()) return;
     queued_ = true;
-    note((device_.table_.*kFunction)(arguments..., stream_.handle));
+    note(call(kFunction, arguments...));
   }
 
-  /// The same of the table's functions for networks.
+  /// Does what run() does, but returns false for the `expected` error, which does not fail the
+  /// call.
   template <auto kFunction, typename... Arguments>
-  void run_network(Arguments... arguments) {
-    if (!status_.ok()) return;
-    queued_ = true;
-    note(network(kFunction, stream_.handle, arguments...));
-  }
-
-  /// Does what run_network() does, but returns false for the `expected` error, which does not fail
-  /// the call.
-  template <auto kFunction, typename... Arguments>
-  bool try_network(int expected, Arguments... arguments) {
+  bool try_run(int expected, Arguments... arguments) {
     if (!status_.ok()) return false;
-    const int error = network(kFunction, stream_.handle, arguments...);
+    const int error = call(kFunction, arguments...);
     if (error == expected) return false;
     queued_ = true;
     note(error);
     return status_.ok();
   }
 
-  /// Does what run_network() does, for what ends what an earlier function began: also after an
-  /// error.
+  /// Does what run() does, for what ends what an earlier function began: also after an error.
   template <auto kFunction, typename... Arguments>
-  void end_network(Arguments... arguments) {
-    if (has_stream_) note(network(kFunction, stream_.handle, arguments...));
+  void end(Arguments... arguments) {
+    if (has_stream_) note(call(kFunction, arguments...));
   }
 
   /// Waits for the work; the first error of the call.
   Status finish();
 
  private:
+  static constexpr std::size_t kFetched = 64;  // bytes
+
   void note(int error);
+  /// Page-locked memory of one fetched value and the parameters.
+  [[nodiscard]] std::byte* on_host() const {
+    return has_stream_ ? stream_.staging + 2 * device_.staging_ : nullptr;
+  }
+  const void* add_parameter(const void* value, std::size_t bytes, std::size_t alignment);
+  /// Queues the copy of those that were added since the last time.
+  void copy_parameters();
   template <typename Function, typename... Arguments>
-  int network(Function cuda::NetworkTable::*function, void* stream, Arguments... arguments) {
-    return (device_.table_.network.*function)(arguments..., stream);
+  int call(Function cuda::Table::*function, Arguments... arguments) {
+    return (device_.table_.*function)(arguments..., stream_.handle);
+  }
+  template <typename Function, typename... Arguments>
+  int call(Function cuda::NetworkTable::*function, Arguments... arguments) {
+    return (device_.table_.network.*function)(arguments..., stream_.handle);
   }
 
   Device& device_;
@@ -186,6 +200,9 @@ class DeviceCall {
   bool has_stream_ = false;
   bool queued_ = false;
   Status status_;
+  std::byte* parameters_ = nullptr;          // on the device
+  std::size_t parameters_added_ = kFetched;  // bytes
+  std::size_t parameters_copied_ = kFetched;
   std::vector<std::shared_ptr<void>> scratch_;
 };
 

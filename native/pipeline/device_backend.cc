@@ -192,7 +192,6 @@ class DeviceMatte final : public SolvedMatte {
     Box in_image = clip(roi, ConstImageView{nullptr, part_.width, part_.height, 0});
     in_image.left += part_.left;
     in_image.top += part_.top;
-    cuda::AlphaSummary found{};
     DeviceCall call(device_);
     const cuda::GuideTaps rows = on_device(call, row_axis, part_.height);
     const cuda::GuideTaps columns = on_device(call, column_axis, part_.width);
@@ -202,14 +201,13 @@ class DeviceMatte final : public SolvedMatte {
                                 hidden == HiddenColour::kClear ? 0 : 0x00FFFFFFU);
     auto* const of_alpha = call.scratch<cuda::AlphaSummary>(1);
     call.run<&Table::summarise>(image_.device, image_.bounds(), of_alpha);
-    call.run<&Table::copy_to_host>(&found, of_alpha, sizeof found);
+    const cuda::AlphaSummary* const found = call.fetch(of_alpha);
+    call.download(image_.device.data, image_.rows(), pool_, &image_.changed);
     CUTOUT_RETURN_IF_ERROR(call.finish());
-    image_.changed = true;
-    call.download(image_.device.data, image_.rows(), pool_);
-    CUTOUT_RETURN_IF_ERROR(call.finish());
-    const bool opaque = found.opaque == area(image_.device.width, image_.device.height);
-    summary = Summary{found.left, found.top, found.right, found.bottom, found.foreground, opaque}
-                  .result();
+    const bool opaque = found->opaque == area(image_.device.width, image_.device.height);
+    summary =
+        Summary{found->left, found->top, found->right, found->bottom, found->foreground, opaque}
+            .result();
     return {};
   }
 
@@ -284,28 +282,26 @@ class DeviceBackend final : public Backend {
   }
 
   Status to_probability(const TensorView& values, NetworkOutput output) override {
-    std::uint32_t not_finite = 0;
     DeviceCall call(device_);
     auto* const flag = call.scratch<std::uint32_t>(1);
-    call.clear(flag, sizeof not_finite);
+    call.clear(flag, sizeof *flag);
     call.run<&Table::probability>(floats(values), values.size(), output == NetworkOutput::kLogit,
                                   flag);
-    call.run<&Table::copy_to_host>(&not_finite, flag, sizeof not_finite);
+    const std::uint32_t* const not_finite = call.fetch(flag);
     CUTOUT_RETURN_IF_ERROR(call.finish());
-    return not_finite == 0 ? Status{} : not_finite_output();
+    return *not_finite == 0 ? Status{} : not_finite_output();
   }
 
   Status uncertainty(const TensorView& probability, const Box& area, Uncertainty& value) override {
-    UncertaintySums sums{};
     DeviceCall call(device_);
     auto* const on_device = call.scratch<UncertaintySums>(1);
-    call.clear(on_device, sizeof sums);
+    call.clear(on_device, sizeof *on_device);
     call.run<&Table::sum_uncertainty>(floats(probability), probability.width, area,
                                       uncertainty_block(probability.width, probability.height),
                                       on_device);
-    call.run<&Table::copy_to_host>(&sums, on_device, sizeof sums);
+    const UncertaintySums* const sums = call.fetch(on_device);
     CUTOUT_RETURN_IF_ERROR(call.finish());
-    value = uncertainty_of(sums);
+    value = uncertainty_of(*sums);
     return {};
   }
 

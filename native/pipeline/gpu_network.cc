@@ -282,9 +282,9 @@ Status GpuNetwork::record(int images) {
   CUTOUT_RETURN_IF_ERROR(call.finish());
   void* graph = nullptr;
   graphs_.reserve(graphs_.size() + 1);
-  call.run_network<&NetworkTable::begin_graph>();
+  call.run<&NetworkTable::begin_graph>();
   queue(call, images);
-  call.end_network<&NetworkTable::end_graph>(&graph);
+  call.end<&NetworkTable::end_graph>(&graph);
   if (graph != nullptr) graphs_.push_back(graph);
   return call.finish();
 }
@@ -332,15 +332,15 @@ Status GpuNetwork::fastest_tile(const cuda::Convolution& convolution, int& faste
     tried.tile = tile;
     DeviceCall call(device_);
     // Alone first: it may not fit, and code is loaded when it is launched for the first time.
-    if (!call.try_network<&NetworkTable::convolve>(NetworkTable::kWrongTile, tried)) {
+    if (!call.try_run<&NetworkTable::convolve>(NetworkTable::kWrongTile, tried)) {
       CUTOUT_RETURN_IF_ERROR(call.finish());
       continue;
     }
     void* clock = nullptr;
     float ms = 0;
-    call.run_network<&NetworkTable::start_clock>(&clock);
-    for (int i = 0; i < kTimedRuns; ++i) call.run_network<&NetworkTable::convolve>(tried);
-    call.end_network<&NetworkTable::stop_clock>(clock, &ms);
+    call.run<&NetworkTable::start_clock>(&clock);
+    for (int i = 0; i < kTimedRuns; ++i) call.run<&NetworkTable::convolve>(tried);
+    call.end<&NetworkTable::stop_clock>(clock, &ms);
     CUTOUT_RETURN_IF_ERROR(call.finish());
     if (ms >= least) continue;
     least = ms;
@@ -364,26 +364,26 @@ void GpuNetwork::queue(DeviceCall& call, int images) const {
     const auto input = [&](std::size_t i) { return map(operation.inputs[i], images); };
     switch (operation.kind) {
       case Kind::kConv:
-        call.run_network<&NetworkTable::convolve>(convolution(at, images));
+        call.run<&NetworkTable::convolve>(convolution(at, images));
         break;
       case Kind::kMaxPool:
-        call.run_network<&NetworkTable::max_pool>(
-            input(0), operation.pool.kernel, operation.pool.stride, map(operation.output, images));
+        call.run<&NetworkTable::max_pool>(input(0), operation.pool.kernel, operation.pool.stride,
+                                          map(operation.output, images));
         break;
       case Kind::kResize:
-        call.run_network<&NetworkTable::enlarge_map>(input(0), operation.factor,
-                                                     map(operation.output, images));
+        call.run<&NetworkTable::enlarge_map>(input(0), operation.factor,
+                                             map(operation.output, images));
         break;
       case Kind::kCombine:
-        call.run_network<&NetworkTable::add_maps>(input(0), input(1), operation.relu,
-                                                  map(operation.output, images));
+        call.run<&NetworkTable::add_maps>(input(0), input(1), operation.relu,
+                                          map(operation.output, images));
         break;
       case Kind::kConcat: {
         DeviceMap to = map(operation.output, images);
         for (std::size_t i = 0; i < operation.inputs.size(); ++i) {
           const DeviceMap from = input(i);
           const bool there = from.data == to.data && from.pixel == to.pixel;
-          if (!there) call.run_network<&NetworkTable::copy_map>(from, to);
+          if (!there) call.run<&NetworkTable::copy_map>(from, to);
           to.data = static_cast<std::uint16_t*>(to.data) + from.channels;
         }
         break;
@@ -424,14 +424,14 @@ Status GpuNetwork::run_images(std::span<const int> slots) {
   const DeviceMap last = map(output_value_, images);
   for (int i = 0; i < images; ++i) {
     const Slot& slot = slots_[static_cast<std::size_t>(slots[static_cast<std::size_t>(i)])];
-    call.run_network<&NetworkTable::take_planes>(static_cast<const float*>(slot.input.get()),
-                                                 kImageChannels, i, first);
+    call.run<&NetworkTable::take_planes>(static_cast<const float*>(slot.input.get()),
+                                         kImageChannels, i, first);
   }
-  call.run_network<&NetworkTable::launch_graph>(graphs_[slots.size() - 1]);
+  call.run<&NetworkTable::launch_graph>(graphs_[slots.size() - 1]);
   for (int i = 0; i < images; ++i) {
     const Slot& slot = slots_[static_cast<std::size_t>(slots[static_cast<std::size_t>(i)])];
-    call.run_network<&NetworkTable::give_plane>(last, i, output_factor_,
-                                                static_cast<float*>(slot.output.get()));
+    call.run<&NetworkTable::give_plane>(last, i, output_factor_,
+                                        static_cast<float*>(slot.output.get()));
   }
   return call.finish();
 }

@@ -130,6 +130,7 @@ export async function buildNative({ tests, kernels, packages }) {
       'test/gpu/addon.cc',
       'test/gpu/fake_driver.cc',
       'test/gpu/old_kernels.cc',
+      'test/gpu/recorder',
       'test/gpu_check',
       'test/sched/addon.cc',
       'test/sched/simulation.cc',

@@ -207,6 +207,12 @@ test('gpu_failure: messages of ONNX Runtime get a code and a remedy, and are kep
       CODES.device,
       /Restart the server/,
     ],
+    // As one of its kernels reports it.
+    [
+      "Non-zero status code returned while running Relu node. Name:'r' Status Message: CUDA error cudaErrorLaunchFailure:unspecified launch failure",
+      CODES.device,
+      /Restart the server/,
+    ],
     ['CUDA failure 2: out of memory ; GPU=0', CODES.deviceMemory, /not enough free memory.*CUTOUT_WORKERS=1/],
     [
       'Failed to allocate memory for requested buffer of size 268435456',
