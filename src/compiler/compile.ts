@@ -103,7 +103,8 @@ export function useMatrices(network: Network, format: MatrixFormat): void {
   if (graph.node.some(isDeformable)) {
     replaceConvolutions(graph, floats, format);
     whereSupported(() => replaceMatMuls(graph, floats, format));
-  } else if (format === 'int8' || isMostlyMatMuls(graph)) replaceMatMuls(graph, floats, format);
+  } else if (isMostlyMatMuls(graph)) replaceMatMuls(graph, floats, format);
+  else if (format === 'int8') throw new RangeError('without a table of scales only a transformer has 8 bits');
   else makeSixteenBitNetwork(graph, floats, format);
   network.useOperators();
   dropUnused(graph);

@@ -109,8 +109,8 @@ function inBf16(question: PrecisionQuestion, because: string): PrecisionChoice {
 
 /**
  * Those that `auto` chooses from. A network with a table of 8-bit scales has no need of floats where Cutout has operators for 8
- * bits (decision 0215). Others are in floats, and in bf16 unless photos showed that they lose too much in it: before floats
- * where photos showed that they do not.
+ * bits (decision 0215). Others are in floats, or in bf16 where photos showed that they lose little; where no photos showed
+ * anything also in bf16 and in 8 bits by rows (decision 0277), if that agrees with floats.
  */
 function admissible({ int8, bf16 }: Manifest, question: PrecisionQuestion): Choices {
   const { requestedOperators, operators } = question;
@@ -119,12 +119,16 @@ function admissible({ int8, bf16 }: Manifest, question: PrecisionQuestion): Choi
     const [first, ...others] = inEightBits(question, because);
     return first.operators === undefined ? [first, { precision: 'fp32', because }] : [first, ...others];
   }
-  const floats = { precision: 'fp32', because: 'the only one of this network here' } as const;
-  const known = operatorsOf('bf16', operators);
-  const wanted = requestedOperators === 'auto' || known.includes(requestedOperators);
-  if (!wanted || known.length === 0 || (bf16 ?? 0) > BF16_DIFFERENCE) return [floats];
-  const half = inBf16(question, because);
-  return bf16 === undefined ? [{ ...floats, because }, half] : [half, floats];
+  const floats = { precision: 'fp32', because } as const;
+  const only = { ...floats, because: 'the only one of this network here' };
+  const own = (precision: 'bf16' | 'int8') =>
+    operatorsOf(precision, operators)
+      .filter((name, at) => (requestedOperators === 'auto' ? at === 0 : name === requestedOperators))
+      .map((name) => ({ precision, because, operators: name }));
+  const [half] = own('bf16');
+  if (bf16 !== undefined) return half && bf16 <= BF16_DIFFERENCE ? [half, floats] : [only];
+  const others = [...own('bf16'), ...own('int8')];
+  return others.length > 0 ? [floats, ...others] : [only];
 }
 
 /**
@@ -147,6 +151,8 @@ export function precisionChoices(manifest: Manifest, question: PrecisionQuestion
   if (requested === 'bf16') return [inBf16(question, because)];
   if (requested === 'auto') return admissible(manifest, question);
   if (manifest.int8 !== undefined) return inEightBits(question, because);
+  const operators = chooseOperators(question, 'int8');
+  if (operators !== undefined) return [{ precision: requested, because, operators }];
   throw unsupported(`The network ${manifest.name} has no 8-bit form: set CUTOUT_PRECISION to auto or fp32.`);
 }
 

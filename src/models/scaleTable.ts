@@ -6,13 +6,16 @@ import type { CatalogueEntry } from './catalogue.ts';
 import { unsupported } from './error.ts';
 import { parseJson } from './json.ts';
 
-/** Reads a network's scale table. Rejects with ModelError `MODEL_UNSUPPORTED` if it has none, or none that can be read. */
-export async function readTable({ manifest, folder }: CatalogueEntry): Promise<{
-  readonly sha256: string;
-  /** Throws ModelError `MODEL_UNSUPPORTED` if it is invalid or was made for another file than the manifest's. */
-  readonly parse: () => QuantisationTable;
-}> {
-  if (manifest.int8 === undefined) throw unsupported(`The network ${manifest.name} has no 8-bit form.`);
+/** Reads a network's scale table; undefined without one. Rejects with ModelError `MODEL_UNSUPPORTED` if it cannot be read. */
+export async function readTable({ manifest, folder }: CatalogueEntry): Promise<
+  | {
+      readonly sha256: string;
+      /** Throws ModelError `MODEL_UNSUPPORTED` if it is invalid or was made for another file than the manifest's. */
+      readonly parse: () => QuantisationTable;
+    }
+  | undefined
+> {
+  if (manifest.int8 === undefined) return undefined;
   const file = path.join(folder, manifest.int8);
   const title = `The table of 8-bit scales ${file}`;
   const text = await readFile(file, 'utf8').catch((cause: unknown) => {

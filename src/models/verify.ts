@@ -36,7 +36,7 @@ async function isCurrent(record: PreparedRecord, entry: CatalogueEntry, form: Fo
     record.sourceSha256 === manifest.file.sha256 &&
     // A program for a GPU gives the matte alone; a network that cannot be one stays as it was published.
     (form === 'gpu' || (record.precision === precision && record.outputs[1] === manifest.features)) &&
-    (precision !== 'int8' || record.tableSha256 === (await readTable(entry)).sha256)
+    (precision !== 'int8' || record.tableSha256 === (await readTable(entry))?.sha256)
   );
 }
 

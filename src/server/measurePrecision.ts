@@ -11,6 +11,7 @@ import { resultSize, sizeLimits } from '../image/size.ts';
 import { contractLimits } from '../image/types.ts';
 import { fastest, type KeptChoice, textOf } from '../models/choice.ts';
 import { ensureNetwork } from '../models/ensure.ts';
+import { ModelError } from '../models/error.ts';
 import { networkFiles } from '../models/layout.ts';
 import type { Manifest } from '../models/manifest.ts';
 import { rememberRun } from '../models/measured.ts';
@@ -63,6 +64,8 @@ export async function measurePrecision(
       specs.set(choice, await prepare(choice));
     } catch (error) {
       signal.throwIfAborted();
+      // Not every network has every form.
+      if (error instanceof ModelError && error.code === 'MODEL_UNSUPPORTED') continue;
       const reason = error instanceof Error ? error.message : String(error);
       observer.notice(`${name} is not computed in ${textOf(choice)}: ${reason}`);
     }

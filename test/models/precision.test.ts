@@ -40,10 +40,13 @@ test('auto chooses between the operators of a network with a table, and without 
   t.deepEqual(choicesFor(both, { operators: sapphireRapids }), ['int8 amx_int8', 'int8']);
   t.deepEqual(choicesFor(both, { operators: zen3 }), ['int8 avx2', 'int8']);
   t.deepEqual(choicesFor(both, {}), ['int8', 'fp32']);
-  t.deepEqual(choicesFor(plain, { operators: zen3 }), ['fp32']);
+  t.deepEqual(choicesFor(plain, { operators: zen3 }), ['fp32', 'int8 avx2']);
+  t.deepEqual(choicesFor(plain, {}), ['fp32']);
 });
 
 test('CUTOUT_OPERATORS narrows what is chosen from', (t) => {
+  t.deepEqual(choicesFor(plain, { operators: zen4, requestedOperators: 'avx2' }), ['fp32', 'int8 avx2']);
+  t.deepEqual(choicesFor(plain, { operators: zen4, requested: 'int8' }), ['int8 avx512_vnni']);
   t.deepEqual(choicesFor(both, { operators: sapphireRapids, requestedOperators: 'avx2' }), ['int8 avx2']);
   t.deepEqual(choicesFor(both, { operators: sapphireRapids, requestedOperators: 'off' }), ['int8', 'fp32']);
   t.deepEqual(choicesFor(inBf16(0), { operators: zen4, requestedOperators: 'off' }), ['fp32']);
@@ -65,7 +68,7 @@ test('CUTOUT_OPERATORS narrows what is chosen from', (t) => {
 test('bf16 comes before floats where photos showed that it loses little, after them where none did', (t) => {
   t.deepEqual(choicesFor(inBf16(0.002), { operators: zen4 }), ['bf16 avx512_bf16', 'fp32']);
   t.deepEqual(choicesFor(inBf16(0.0021), { operators: zen4 }), ['fp32']);
-  t.deepEqual(choicesFor(plain, { operators: zen4 }), ['fp32', 'bf16 avx512_bf16']);
+  t.deepEqual(choicesFor(plain, { operators: zen4 }), ['fp32', 'bf16 avx512_bf16', 'int8 avx512_vnni']);
   t.deepEqual(choicesFor(inBf16(0), { operators: zen3 }), ['fp32']);
   const all = manifestSchema.parse({ ...both, bf16: 0 });
   t.deepEqual(choicesFor(all, { operators: zen4 }), ['int8 avx512_vnni', 'int8']);
@@ -94,7 +97,7 @@ test('an explicit setting is used as it is', (t) => {
 });
 
 test('a setting that cannot be satisfied is one sentence with the remedy', (t) => {
-  t.throws(() => precisionChoices(plain, ask({ requested: 'int8', operators: zen4 })), {
+  t.throws(() => precisionChoices(plain, ask({ requested: 'int8' })), {
     instanceOf: ModelError,
     code: 'MODEL_UNSUPPORTED',
     message: 'The network tiny has no 8-bit form: set CUTOUT_PRECISION to auto or fp32.',
