@@ -10,14 +10,15 @@ import { runtimeCommand } from '../../src/cli/runtime.ts';
 import { gpuProgram } from '../../src/compiler/lowPrecision/gpu.ts';
 import { floatReader, halfWidener } from '../../src/compiler/onnx/half.ts';
 import { ModelProtoSchema } from '../../src/compiler/onnx/onnx_pb.ts';
+import { defaultRuntimePath } from '../../src/engine/addon.ts';
 import { requirementsFile, runtimes } from '../../src/runtime/installed.ts';
 import { Networks } from '../fixtures/engineSetup.ts';
 import { sayLeftOut, unless } from '../fixtures/leftOut.ts';
 import { NetworkBuilder } from '../fixtures/lowPrecisionNetworks.ts';
 
 /**
- * What a GPU would be asked to do: the engine with the real GPU build of ONNX Runtime over a stand-in for CUDA (recorder/) that
- * counts every call, computes nothing, and makes single calls fail.
+ * What a GPU would be asked to do: the engine, where ONNX Runtime runs the network with its real build for GPUs, over a stand-in for
+ * CUDA (recorder/) that counts every call, computes nothing, and makes single calls fail.
  */
 
 /** native/core/status.h */
@@ -198,10 +199,8 @@ test.serial(
 );
 
 test.serial('a network by Cutout: the same, and one launch for each batch', async (t) => {
-  const runtime = await onnxRuntime(t);
-  if (runtime === undefined) return;
   for (const batch of [1, 8]) {
-    const counted = await count(t, runtime, { ...own, batch });
+    const counted = await count(t, defaultRuntimePath(), { ...own, batch });
     t.deepEqual(counted.log, []);
     isLean(t, counted, batch, byCutout);
     for (const { runs, counts } of counted.rounds) t.is(counts['graph'], runs);
@@ -247,14 +246,14 @@ function expected({ call, opening }: Fault): readonly number[] {
   return opening ? [CODES.model, CODES.internal] : [CODES.internal];
 }
 
-for (const [name, what] of [
-  ['ONNX Runtime', onnx],
-  ['Cutout', own],
+for (const [name, what, find] of [
+  ['ONNX Runtime', onnx, onnxRuntime],
+  ['Cutout', own, () => Promise.resolve(defaultRuntimePath())],
 ] as const) {
   test.serial(
     `${name}: a call of each kind that fails, or loses the device, is an error, and the next image is made`,
     async (t) => {
-      const runtime = await onnxRuntime(t);
+      const runtime = await find(t);
       if (runtime === undefined) return;
       const { status, out, log } = await play(runtime, 'faults', what);
       t.is(status, 0, log);
