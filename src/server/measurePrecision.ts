@@ -15,6 +15,7 @@ import { networkFiles } from '../models/layout.ts';
 import type { Manifest } from '../models/manifest.ts';
 import { rememberRun } from '../models/measured.ts';
 import { type Choices, formFor, type PrecisionChoice } from '../models/precision.ts';
+import { memoryLimit } from '../ops/memory.ts';
 import type { FetchOptions } from './openNetwork.ts';
 
 /** A network whose forms are measured. */
@@ -23,6 +24,9 @@ interface MeasuredNetwork {
   readonly choices: Choices;
   readonly kept: KeptChoice;
 }
+
+/** Another form may take so many times the memory of the usual one: floats that of 8 bits. */
+const MEMORY_RATIO = 4;
 
 /** Returns a function that makes the pixels of the drawn image, which a run takes. */
 async function drawnPixels() {
@@ -69,16 +73,22 @@ export async function measurePrecision(
   }
   const pixels = await drawnPixels();
   const runs = new Map<Form, number>();
+  let usualBytes = 0;
   const run = async (choice: PrecisionChoice) => {
     const spec = specs.get(choice);
     if (!spec) throw new Error('it is not prepared.');
     const { operators } = choice;
+    const { bytes, from } = memoryLimit('auto');
+    const held = process.memoryUsage.rss();
+    if (held + MEMORY_RATIO * usualBytes > bytes)
+      throw new Error(`${from} does not give enough memory to try it.`);
     await engine.load({ ...spec, ...(operators !== undefined && { operators }) });
     try {
       const image = await pixels();
       const before = process.cpuUsage();
       const { values, inferMs } = await networkOutput(engine, name, image);
       const { user, system } = process.cpuUsage(before);
+      if (choice === usual) usualBytes = process.memoryUsage.rss() - held;
       const form = formFor(choice);
       runs.set(form, Math.min(inferMs, runs.get(form) ?? inferMs));
       return { ms: (user + system) / 1000, output: values };
