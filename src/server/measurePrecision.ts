@@ -25,7 +25,7 @@ interface MeasuredNetwork {
   readonly kept: KeptChoice;
 }
 
-/** Another form may take so many times the memory of the usual one: floats that of 8 bits. */
+/** Floats take at most so many times the memory of 8 bits or bf16, which take less than floats. */
 const MEMORY_RATIO = 4;
 
 /** Returns a function that makes the pixels of the drawn image, which a run takes. */
@@ -73,6 +73,7 @@ export async function measurePrecision(
   }
   const pixels = await drawnPixels();
   const runs = new Map<Form, number>();
+  const ratio = usual.precision === 'fp32' ? 1 : MEMORY_RATIO;
   let usualBytes = 0;
   const run = async (choice: PrecisionChoice) => {
     const spec = specs.get(choice);
@@ -80,7 +81,7 @@ export async function measurePrecision(
     const { operators } = choice;
     const { bytes, from } = memoryLimit('auto');
     const held = process.memoryUsage.rss();
-    if (held + MEMORY_RATIO * usualBytes > bytes)
+    if (choice !== usual && held + ratio * usualBytes > bytes)
       throw new Error(`${from} does not give enough memory to try it.`);
     await engine.load({ ...spec, ...(operators !== undefined && { operators }) });
     try {
@@ -88,7 +89,7 @@ export async function measurePrecision(
       const before = process.cpuUsage();
       const { values, inferMs } = await networkOutput(engine, name, image);
       const { user, system } = process.cpuUsage(before);
-      if (choice === usual) usualBytes = process.memoryUsage.rss() - held;
+      usualBytes ||= process.memoryUsage.rss() - held;
       const form = formFor(choice);
       runs.set(form, Math.min(inferMs, runs.get(form) ?? inferMs));
       return { ms: (user + system) / 1000, output: values };
@@ -101,6 +102,8 @@ export async function measurePrecision(
     prepared.length === 0
       ? { ...usual, because: 'no other form can be prepared' }
       : await fastest([usual, ...prepared], run, { notice: observer.notice, signal });
+  // It could not be run: its opening says why.
+  if (chosen === usual) return usual;
   await kept.keep(chosen);
   const runMs = runs.get(formFor(chosen));
   if (runMs !== undefined)
