@@ -52,6 +52,7 @@ export async function fastest(
   { notice, signal }: { readonly notice: (text: string) => void; readonly signal: AbortSignal },
 ): Promise<PrecisionChoice> {
   const [usual] = choices;
+  // Those after floats.
   const compared = new Set(
     choices.slice(choices.findIndex(({ precision }) => precision === 'fp32') + 1 || choices.length),
   );

@@ -167,15 +167,3 @@ export function chooseSelectorPrecision(manifest: Manifest, question: PrecisionQ
   const requested = named ? question.requested : 'auto';
   return precisionChoices(manifest, { ...question, device: 'cpu', requested })[0];
 }
-
-/** Forms a network can be prepared in for a device, the default first. */
-export function formsOf(manifest: Manifest, device: Provider, operators: readonly string[]): readonly Form[] {
-  if (device !== 'cpu') return [floatFormFor(manifest, device)];
-  const has = (precision: Precision) => operatorsOf(precision, operators).length > 0;
-  return [
-    'fp32',
-    ...((manifest.bf16 ?? 1) <= BF16_DIFFERENCE && has('bf16') ? (['bf16'] as const) : []),
-    ...(manifest.int8 !== undefined && has('int8') ? (['int8-operators'] as const) : []),
-    ...(manifest.int8 === undefined ? [] : (['int8'] as const)),
-  ];
-}

@@ -16,6 +16,7 @@ import { networkFiles } from '../models/layout.ts';
 import type { Manifest } from '../models/manifest.ts';
 import { rememberRun } from '../models/measured.ts';
 import { type Choices, formFor, type PrecisionChoice } from '../models/precision.ts';
+import { memoryLimit } from '../ops/memory.ts';
 import type { FetchOptions } from './openNetwork.ts';
 
 /** A network whose forms are measured. */
@@ -24,6 +25,9 @@ interface MeasuredNetwork {
   readonly choices: Choices;
   readonly kept: KeptChoice;
 }
+
+/** Floats take at most so many times the memory of 8 bits or bf16, which take less than floats. */
+const MEMORY_RATIO = 4;
 
 /** Returns a function that makes the pixels of the drawn image, which a run takes. */
 async function drawnPixels() {
@@ -72,16 +76,23 @@ export async function measurePrecision(
   }
   const pixels = await drawnPixels();
   const runs = new Map<Form, number>();
+  const ratio = usual.precision === 'fp32' ? 1 : MEMORY_RATIO;
+  let usualBytes = 0;
   const run = async (choice: PrecisionChoice) => {
     const spec = specs.get(choice);
     if (!spec) throw new Error('it is not prepared.');
     const { operators } = choice;
+    const { bytes, from } = memoryLimit('auto');
+    const held = process.memoryUsage.rss();
+    if (choice !== usual && held + ratio * usualBytes > bytes)
+      throw new Error(`${from} does not give enough memory to try it.`);
     await engine.load({ ...spec, ...(operators !== undefined && { operators }) });
     try {
       const image = await pixels();
       const before = process.cpuUsage();
       const { values, inferMs } = await networkOutput(engine, name, image);
       const { user, system } = process.cpuUsage(before);
+      usualBytes ||= process.memoryUsage.rss() - held;
       const form = formFor(choice);
       runs.set(form, Math.min(inferMs, runs.get(form) ?? inferMs));
       return { ms: (user + system) / 1000, output: values };
@@ -94,6 +105,8 @@ export async function measurePrecision(
     prepared.length === 0
       ? { ...usual, because: 'no other form can be prepared' }
       : await fastest([usual, ...prepared], run, { notice: observer.notice, signal });
+  // It could not be run: its opening says why.
+  if (chosen === usual) return usual;
   await kept.keep(chosen);
   const runMs = runs.get(formFor(chosen));
   if (runMs !== undefined)

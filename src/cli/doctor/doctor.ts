@@ -176,7 +176,7 @@ class Doctor {
     if (state !== 'ok' || !measures) return [];
     const results: Measured[] = [];
     for (const trial of trialsOf(bench, entry.manifest, choice)) {
-      const result = await this.#try(() => measure(bench, entry.manifest, trial));
+      const result = await this.#try(() => measure(bench, entry.manifest, trial, trial === choice));
       // A network that Cutout's operators do not support is the same in both forms.
       if (result && !results.some((each) => nameOf(each) === nameOf(result))) results.push(result);
     }

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { type Form, precisionOfForm } from '../../compiler/form.ts';
+import { precisionOfForm } from '../../compiler/form.ts';
 import type { EngineConfig } from '../../config/engine.ts';
 import type { Engine } from '../../engine/engine.ts';
 import type { Gpu, NativeModule } from '../../engine/types.ts';
@@ -8,7 +8,7 @@ import { gpuSpecOf, preparedFacts } from '../../models/locate.ts';
 import type { Manifest } from '../../models/manifest.ts';
 import { rememberRun } from '../../models/measured.ts';
 import type { Observer } from '../../models/observer.ts';
-import { formFor, formsOf, operatorsOf, type PrecisionChoice } from '../../models/precision.ts';
+import { formFor, type PrecisionChoice, precisionChoices, questionOf } from '../../models/precision.ts';
 import { startEngine } from '../../server/openEngine.ts';
 import { type Output, progressOn, withProgress } from '../modelsProgress.ts';
 import { type Measured, runCount } from './report.ts';
@@ -24,14 +24,6 @@ export interface Bench {
   readonly onGpus: (gpus: readonly Gpu[]) => void;
 }
 
-/** A form of a network to be measured. */
-export interface Trial {
-  readonly form: Form;
-  /** Instruction set of Cutout's operators; undefined: ONNX Runtime's. */
-  readonly kernel: string | undefined;
-  readonly used: boolean;
-}
-
 const openEngine = ({ native, config }: Bench, observer: Observer): Promise<Engine> =>
   startEngine(native, { ...config, batchMax: 1 }, observer);
 
@@ -44,16 +36,18 @@ export async function findGpus(bench: Bench): Promise<void> {
   });
 }
 
-/** The forms of a network on this device, the one in use first, so that its errors are reported even if another fails. */
-export function trialsOf({ native, config }: Bench, manifest: Manifest, choice: PrecisionChoice): Trial[] {
-  const { operators } = native.versions();
-  const used = formFor(choice);
-  const others = formsOf(manifest, config.device, operators).filter((each) => each !== used);
-  return [used, ...others].map((form) => {
-    const known = operatorsOf(precisionOfForm(form), operators);
-    const kernel = known.find((name) => name === choice.operators) ?? known[0];
-    return { form, kernel, used: form === used };
-  });
+/** The one in use first, so that its errors are reported even if another fails; those that `auto` chooses from; floats. */
+export function trialsOf(
+  { native, config }: Bench,
+  manifest: Manifest,
+  used: PrecisionChoice,
+): PrecisionChoice[] {
+  const auto = { ...config, precision: 'auto', operators: 'auto' } as const;
+  const others = precisionChoices(manifest, questionOf(auto, native.versions()));
+  const floats = { precision: 'fp32', because: 'floats' } as const;
+  const trials = [used, ...others, ...(config.device === 'cpu' ? [floats] : [])];
+  const forms = trials.map(formFor);
+  return trials.filter((trial, at) => forms.indexOf(formFor(trial)) === at);
 }
 
 /** Milliseconds of the median run on a white image. */
@@ -71,9 +65,11 @@ async function medianRun(engine: Engine, network: string): Promise<number> {
 export async function measure(
   bench: Bench,
   manifest: Manifest,
-  { form, kernel, used }: Trial,
+  choice: PrecisionChoice,
+  used: boolean,
 ): Promise<Measured> {
   const { config, catalogueDir, err } = bench;
+  const form = formFor(choice);
   const { modelsDir, device } = config;
   const observer = progressOn(err, manifest.name);
   const place = { modelsDir, device, form, ...(catalogueDir !== undefined && { catalogueDir }) };
@@ -81,7 +77,7 @@ export async function measure(
     observer.done(),
   );
   const facts = await preparedFacts(manifest.name, place);
-  const operators = facts.operators && form !== 'gpu' ? kernel : undefined;
+  const operators = facts.operators ? choice.operators : undefined;
   const network = {
     ...(form === 'gpu' ? gpuSpecOf(found, facts) : found),
     ...(operators !== undefined && { operators }),
