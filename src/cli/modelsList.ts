@@ -1,9 +1,8 @@
-import { FORMS, type Form, type Precision } from '../compiler/form.ts';
+import { FORMS, type Form } from '../compiler/form.ts';
 import type { Provider } from '../engine/types.ts';
 import { exists } from '../files.ts';
 import { type Catalogue, type CatalogueEntry, isAdded, listCatalogue } from '../models/catalogue.ts';
 import { networkFiles } from '../models/layout.ts';
-import type { Manifest } from '../models/manifest.ts';
 import { measuredRun } from '../models/measured.ts';
 import { readRecord } from '../models/record.ts';
 import { table } from './output.ts';
@@ -18,31 +17,6 @@ export async function preparedIn(modelsDir: string, { manifest }: CatalogueEntry
   return found;
 }
 
-/** A network of `cutout models list --json`. */
-interface ListedNetwork {
-  readonly name: string;
-  readonly title: string;
-  readonly role: Manifest['role'];
-  readonly licence: Manifest['licence'];
-  readonly input: { readonly width: number; readonly height: number };
-  /** Length of the published file. */
-  readonly bytes: number;
-  /** Judged by the existence of files. */
-  readonly state: 'ready' | 'pulled' | 'absent';
-  readonly prepared: readonly Form[];
-  /** Whether it is CUTOUT_MODEL. */
-  readonly inUse: boolean;
-  /** Whether it looks at what leaves that one in doubt (CUTOUT_SECOND_MODEL). */
-  readonly second: boolean;
-  /** Whether `cutout models add` added it. */
-  readonly added: boolean;
-  /** Milliseconds of a run on this machine; null: not measured. */
-  readonly runMs: number | null;
-  /** Of that run. */
-  readonly runPrecision: Precision | null;
-  readonly quality: NonNullable<Manifest['quality']> | null;
-}
-
 interface ListOptions {
   readonly catalogue: Catalogue;
   readonly modelsDir: string;
@@ -52,10 +26,8 @@ interface ListOptions {
   readonly second?: string | undefined;
 }
 
-async function describe(
-  entry: CatalogueEntry,
-  { modelsDir, device, defaultNetwork, second }: ListOptions,
-): Promise<ListedNetwork> {
+/** A network of `cutout models list --json`. */
+async function describe(entry: CatalogueEntry, { modelsDir, device, defaultNetwork, second }: ListOptions) {
   const { name, title, role, licence, file, input, quality } = entry.manifest;
   const prepared = await preparedIn(modelsDir, entry);
   const isPulled = prepared.length === 0 && (await exists(networkFiles(modelsDir, entry.manifest).source));
@@ -66,12 +38,18 @@ async function describe(
     role,
     licence,
     input: { width: input.width, height: input.height },
+    /** Length of the published file. */
     bytes: file.bytes,
+    /** Judged by the existence of files. */
     state: prepared.length > 0 ? 'ready' : isPulled ? 'pulled' : 'absent',
     prepared,
+    /** Whether it is CUTOUT_MODEL. */
     inUse: name === defaultNetwork,
+    /** Whether it looks at what leaves that one in doubt (CUTOUT_SECOND_MODEL). */
     second: name === second,
+    /** Whether `cutout models add` added it. */
     added: isAdded(modelsDir, entry),
+    /** Milliseconds of a run on this machine, and its precision; null: not measured. */
     runMs: run?.runMs ?? null,
     runPrecision: run?.precision ?? null,
     quality: quality ?? null,
@@ -79,7 +57,7 @@ async function describe(
 }
 
 /** Every network, by name. Rejects with ModelError for an invalid manifest. */
-export async function listNetworks(options: ListOptions): Promise<ListedNetwork[]> {
+export async function listNetworks(options: ListOptions) {
   const entries = await listCatalogue(options.catalogue);
   return Promise.all(entries.map((entry) => describe(entry, options)));
 }
@@ -103,7 +81,7 @@ const notes = [
   'Best with hair: isnet. Apache-2.0, 0.39 of its time: u2net (models/README.md).',
 ];
 
-export function listTable(networks: readonly ListedNetwork[]): string {
+export function listTable(networks: Awaited<ReturnType<typeof listNetworks>>): string {
   const rows = networks.map((network) => {
     const { name, licence, bytes, runMs, runPrecision, quality, state, inUse, second, added } = network;
     const mark = inUse ? '*' : second ? '+' : added ? '#' : ' ';
