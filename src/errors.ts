@@ -281,7 +281,6 @@ export const invalidOption = (id: InvalidOption, expected: string, received: str
 const knownErrors: Readonly<Record<string, readonly [ErrorId, ErrorParts]>> = {
   ENGINE_BAD_INPUT: ['failed_to_read_image', {}],
   ENGINE_QUEUE_FULL: ['service_unavailable', { reason: 'queue' }],
-  ENGINE_DEADLINE: ['timeout', {}],
   ENGINE_CANCELLED: ['client_closed', {}],
   ENGINE_OUT_OF_MEMORY: ['service_unavailable', { reason: 'memory', reported: true }],
   ENGINE_DEVICE_MEMORY: ['service_unavailable', { reason: 'memory', reported: true }],
