@@ -15,7 +15,6 @@ interface BatchingOptions {
   readonly item: number;
   readonly largest: number;
   readonly delay: number;
-  readonly deadline: number;
   readonly devices: readonly number[];
   readonly runs: number;
 }
@@ -36,7 +35,6 @@ export const command: BenchCommand = {
       .option('--item <ms>', 'without a table: milliseconds more for each image', values.number, 1)
       .option('--largest <n>', 'without a table: largest batch; the others are its halves', values.whole, 8)
       .option('--delay <ms>', 'milliseconds that an idle device waits', values.number, 2)
-      .option('--deadline <ms>', 'of each run', values.number, 100)
       .option('--devices <list>', 'numbers of devices', values.wholes, [1, 2, 4, 8])
       .option('--runs <n>', 'runs at each load', values.whole, 20_000),
   all: { full: {}, quick: { runs: 4000 } },
@@ -46,9 +44,8 @@ export const command: BenchCommand = {
 export type LatencyTable = readonly (readonly [batch: number, ms: number])[];
 
 interface Simulated {
-  /** Latencies of the runs that were answered. */
+  /** Latencies of the runs. */
   readonly milliseconds: readonly number[];
-  readonly refused: number;
   readonly batches: readonly number[];
   readonly members: readonly number[];
   readonly seconds: number;
@@ -64,7 +61,6 @@ interface SchedAddon {
     readonly maxDelay: number;
     readonly runsPerSecond: number;
     readonly runs: number;
-    readonly deadline: number;
     readonly seed: number;
   }): Simulated;
 }
@@ -112,7 +108,6 @@ interface Point {
   readonly p50: number;
   readonly p99: number;
   readonly batch: number;
-  readonly refused: number;
 }
 
 export async function run(options: BatchingOptions, { progress }: Context): Promise<Outcome> {
@@ -133,7 +128,6 @@ export async function run(options: BatchingOptions, { progress }: Context): Prom
         maxDelay: nanoseconds(options.delay),
         runsPerSecond: load * devices * best,
         runs: options.runs,
-        deadline: nanoseconds(options.deadline),
         seed: 1,
       });
       return {
@@ -142,7 +136,6 @@ export async function run(options: BatchingOptions, { progress }: Context): Prom
         p50: quantile(found.milliseconds, 0.5),
         p99: quantile(found.milliseconds, 0.99),
         batch: sum(found.members) / sum(found.batches),
-        refused: found.refused / options.runs,
       };
     });
     return { devices, points };
@@ -210,18 +203,9 @@ export async function run(options: BatchingOptions, { progress }: Context): Prom
     {
       kind: 'table',
       title: 'Load and latency',
-      columns: [
-        'devices',
-        'load',
-        'throughput',
-        'p50 ms',
-        'p99 ms',
-        'p99 / p50',
-        'images a batch',
-        'refused',
-      ],
+      columns: ['devices', 'load', 'throughput', 'p50 ms', 'p99 ms', 'p99 / p50', 'images a batch'],
       rows: curves.flatMap(({ devices, points }) =>
-        points.map(({ load, throughput, p50, p99, batch, refused }) => [
+        points.map(({ load, throughput, p50, p99, batch }) => [
           devices,
           load,
           throughput,
@@ -229,15 +213,14 @@ export async function run(options: BatchingOptions, { progress }: Context): Prom
           p99,
           p99 / p50,
           batch,
-          refused,
         ]),
       ),
       note: `Latencies: ${source}. Shares of ${Math.round(best)} images per second and device.`,
     },
   ];
-  const { delay, deadline, runs } = options;
+  const { delay, runs } = options;
   return {
-    settings: { table: source, delay, deadline, runs, devices: options.devices.join(' ') },
+    settings: { table: source, delay, runs, devices: options.devices.join(' ') },
     figures,
     parts,
     notes: [

@@ -316,17 +316,6 @@ PngJob to_png_job(const Napi::CallbackInfo& info, Borrowed& borrowed) {
   return job;
 }
 
-Engine::Deadline to_deadline(const Napi::Value& value) {
-  const Napi::Value deadline = value.As<Napi::Object>().Get("deadlineMs");
-  if (deadline.IsUndefined()) return {};
-  const double given = number(deadline, "deadlineMs");
-  if (!(given >= 0 && given <= kMaxMilliseconds)) {
-    wrong_value(deadline, "a number from 0 to " + std::to_string(kMaxMilliseconds), "deadlineMs");
-  }
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                            std::chrono::duration<double, std::milli>(given));
-}
-
 std::uint64_t to_id(const Napi::Value& value) {
   return static_cast<std::uint64_t>(integer(value, "id", 0, kMaxSafeInteger));
 }

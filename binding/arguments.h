@@ -32,10 +32,6 @@ MatteOrder to_matte_order(const Napi::CallbackInfo& info, Borrowed& borrowed);
 ComposeJob to_compose_job(const Napi::CallbackInfo& info, Borrowed& borrowed);
 PngJob to_png_job(const Napi::CallbackInfo& info, Borrowed& borrowed);
 
-/// `deadlineMs` of a plan or of options that have been converted: from now on; none if it is
-/// undefined.
-Engine::Deadline to_deadline(const Napi::Value& value);
-
 std::uint64_t to_id(const Napi::Value& value);
 std::chrono::milliseconds to_grace(const Napi::Value& value);
 

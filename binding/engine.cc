@@ -34,7 +34,7 @@ Napi::Function EngineObject::define(Napi::Env env) {
   constexpr auto kLoadSelector =
       &Self::load<SelectorInfo, &to_selector_spec, &Engine::load_selector>;
   constexpr auto kEmbed = &Self::job<Embedding, &to_embed_job, &Engine::embed>;
-  constexpr auto kSelect = &Self::job<SelectResult, &to_select_job, &Engine::select, 1>;
+  constexpr auto kSelect = &Self::job<SelectResult, &to_select_job, &Engine::select>;
   constexpr auto kMatte = &Self::job<MatteResult, &to_matte_order, &Engine::matte>;
   constexpr auto kCompose = &Self::job<ComposeResult, &to_compose_job, &Engine::compose>;
   constexpr auto kEncode = &Self::job<std::vector<std::uint8_t>, &to_png_job, &Engine::encode_png>;
@@ -112,19 +112,18 @@ Napi::Value EngineObject::load(const Napi::CallbackInfo& info) {
       {Value()}, [] {}, [&](const auto& done) { (owner_->engine().*kLoad)(spec, done); });
 }
 
-template <typename Result, auto kRead, auto kStart, std::size_t kPlan>
+template <typename Result, auto kRead, auto kStart>
 Napi::Value EngineObject::job(const Napi::CallbackInfo& info) {
   const std::uint64_t id = to_id(info[0]);
   Borrowed borrowed;
   auto job = kRead(info, borrowed);
-  const Engine::Deadline deadline = to_deadline(info[kPlan]);
   std::vector<Napi::Object> pinned{Value()};
   for (const BufferAccess& use : borrowed) pinned.push_back(use.data);
   register_buffers(id, borrowed);
   try {
     return run<Result>(
         pinned, [this, id] { jobs_.erase(id); },
-        [&](const auto& done) { (owner_->engine().*kStart)(id, std::move(job), deadline, done); });
+        [&](const auto& done) { (owner_->engine().*kStart)(id, std::move(job), done); });
   } catch (...) {
     jobs_.erase(id);
     throw;

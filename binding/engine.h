@@ -38,9 +38,9 @@ class EngineObject : public Napi::ObjectWrap<EngineObject> {
   /// Loads what `kRead` makes of the argument, by a function of the engine.
   template <typename Info, auto kRead, auto kLoad>
   Napi::Value load(const Napi::CallbackInfo& info);
-  /// Starts a job by a function of the engine, of what `kRead` makes of the arguments. The first of
-  /// these is the job's id, argument kPlan has its deadline.
-  template <typename Result, auto kRead, auto kStart, std::size_t kPlan = 2>
+  /// Starts a job by a function of the engine, of what `kRead` makes of the arguments behind the
+  /// job's id.
+  template <typename Result, auto kRead, auto kStart>
   Napi::Value job(const Napi::CallbackInfo& info);
   Napi::Value unload(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);

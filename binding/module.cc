@@ -18,7 +18,7 @@ namespace cutout::binding {
 namespace {
 
 /// Must equal expectedAbi of src/engine/types.ts; raised with every change of that contract.
-constexpr int kAbi = 24;
+constexpr int kAbi = 25;
 
 Napi::Value versions(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();

@@ -54,10 +54,10 @@ Napi::Value device_stats(Napi::Env env, const Engine& engine, std::size_t device
 
 /// The names of the codes of core/status.h, in their order; making an error does not allocate.
 constexpr const char* kNames[] = {
-    "ENGINE_INTERNAL",      "ENGINE_BAD_INPUT", "ENGINE_QUEUE_FULL", "ENGINE_CANCELLED",
-    "ENGINE_DEADLINE",      "ENGINE_CLOSED",    "ENGINE_MODEL",      "ENGINE_RUNTIME",
-    "ENGINE_PROVIDER",      "ENGINE_DRIVER",    "ENGINE_DEVICE",     "ENGINE_DEVICE_MEMORY",
-    "ENGINE_OUT_OF_MEMORY", "ENGINE_INTERNAL"};
+    "ENGINE_INTERNAL", "ENGINE_BAD_INPUT", "ENGINE_QUEUE_FULL",    "ENGINE_CANCELLED",
+    "ENGINE_CLOSED",   "ENGINE_MODEL",     "ENGINE_RUNTIME",       "ENGINE_PROVIDER",
+    "ENGINE_DRIVER",   "ENGINE_DEVICE",    "ENGINE_DEVICE_MEMORY", "ENGINE_OUT_OF_MEMORY",
+    "ENGINE_INTERNAL"};
 static_assert(std::size(kNames) == static_cast<std::size_t>(Code::kInternal) + 1);
 
 }  // namespace

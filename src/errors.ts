@@ -297,7 +297,6 @@ const broken = (reason: Reason, parts: ErrorParts = {}) => busy(reason, { report
 const knownErrors: Readonly<Record<string, KnownError>> = {
   ENGINE_BAD_INPUT: ['failed_to_read_image', {}],
   ENGINE_QUEUE_FULL: busy('queue'),
-  ENGINE_DEADLINE: ['timeout', {}],
   ENGINE_CANCELLED: ['client_closed', {}],
   ENGINE_OUT_OF_MEMORY: broken('memory'),
   ENGINE_DEVICE_MEMORY: broken('memory'),

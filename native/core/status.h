@@ -13,7 +13,6 @@ enum class Code {
   kBadInput,
   kQueueFull,
   kCancelled,
-  kDeadline,
   kClosed,
   kModel,
   kRuntime,
@@ -47,8 +46,6 @@ class [[nodiscard]] Status {
     switch (code) {
       case Code::kCancelled:
         return "The job was cancelled.";
-      case Code::kDeadline:
-        return "The deadline passed before the job was finished.";
       case Code::kClosed:
         return "The engine was closed before the job was finished.";
       case Code::kOutOfMemory:

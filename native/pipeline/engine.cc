@@ -94,7 +94,7 @@ void Engine::trim_heap_if_alone() {
 }
 
 template <typename Result>
-void Engine::push(std::optional<std::uint64_t> id, Executor executor, Deadline deadline,
+void Engine::push(std::optional<std::uint64_t> id, Executor executor,
                   std::function<Status(int, const CancelToken&, Result&)> work, Done<Result> done) {
   // Written by the work and read by the callback after it; the scheduler orders the two.
   const auto result = std::make_shared<Result>();
@@ -103,7 +103,6 @@ void Engine::push(std::optional<std::uint64_t> id, Executor executor, Deadline d
   Job job;
   job.id = id;
   job.executor = executor;
-  job.deadline = deadline;
   job.work = [work = std::move(work), result, queued](int worker, const CancelToken& token) {
     if constexpr (std::is_base_of_v<JobTimes, Result>) {
       const Clock::time_point start = Clock::now();
@@ -245,7 +244,7 @@ void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
       if (Device* const memory = devices_.memory(device)) memory->release_kept();
       return open_network(spec, device, stop, network);
     };
-    options.limits = {std::chrono::milliseconds(options_.batch_delay_ms)};
+    options.batch_delay = std::chrono::milliseconds(options_.batch_delay_ms);
     std::shared_ptr<Replicas> loaded;
     CUTOUT_RETURN_IF_ERROR(Replicas::open(std::move(options), scheduler_.pool(), token, loaded));
     const Network& first = loaded->first();
@@ -257,7 +256,7 @@ void Engine::load(const NetworkSpec& spec, Done<NetworkInfo> done) {
     loaded_.networks[spec.name].swap(loaded);
     return {};
   };
-  push<NetworkInfo>({}, Executor::kPixels, {}, work, std::move(done));
+  push<NetworkInfo>({}, Executor::kPixels, work, std::move(done));
 }
 
 std::vector<DeviceWork> Engine::device_work() {
@@ -287,7 +286,7 @@ void Engine::load_subject_types(const SubjectTypesSpec& spec, Done<SubjectTypesI
     loaded_.subject_types = types;
     return {};
   };
-  push<SubjectTypesInfo>({}, Executor::kPixels, {}, work, std::move(done));
+  push<SubjectTypesInfo>({}, Executor::kPixels, work, std::move(done));
 }
 
 void Engine::load_selector(const SelectorSpec& spec, Done<SelectorInfo> done) {
@@ -302,7 +301,7 @@ void Engine::load_selector(const SelectorSpec& spec, Done<SelectorInfo> done) {
     loaded_.selector = opened;
     return {};
   };
-  push<SelectorInfo>({}, Executor::kPixels, {}, work, std::move(done));
+  push<SelectorInfo>({}, Executor::kPixels, work, std::move(done));
 }
 
 Engine::Loaded Engine::take_loaded() {
@@ -318,7 +317,7 @@ void Engine::unload(Done<std::monostate> done) {
     release_memory();
     return {};
   };
-  push<std::monostate>({}, Executor::kPixels, {}, work, std::move(done));
+  push<std::monostate>({}, Executor::kPixels, work, std::move(done));
 }
 
 std::shared_ptr<Replicas> Engine::find_network(const std::string& name) {
@@ -339,28 +338,27 @@ std::shared_ptr<Part> Engine::loaded(std::shared_ptr<Part> Loaded::*part, const 
   return found;
 }
 
-void Engine::embed(std::uint64_t id, ConstImageView pixels, Deadline deadline,
-                   Done<Embedding> done) {
+void Engine::embed(std::uint64_t id, ConstImageView pixels, Done<Embedding> done) {
   const auto networks = loaded(&Loaded::selector, done, kNoSelector);
   if (networks == nullptr) return;
   const auto work = [this, pixels, networks](int, const CancelToken& token, Embedding& result) {
     ThreadPool pool(scheduler_.pool(), token);
     return networks->embed(pixels, token, pool, result.values);
   };
-  push<Embedding>(id, Executor::kNetwork, deadline, work, std::move(done));
+  push<Embedding>(id, Executor::kNetwork, work, std::move(done));
 }
 
-void Engine::select(std::uint64_t id, SelectJob job, Deadline deadline, Done<SelectResult> done) {
+void Engine::select(std::uint64_t id, SelectJob job, Done<SelectResult> done) {
   const auto networks = loaded(&Loaded::selector, done, kNoSelector);
   if (networks == nullptr) return;
   const auto work = [job = std::move(job), networks](int, const CancelToken& token,
                                                      SelectResult& result) {
     return networks->select(job.embedding, job.points, token, result.selection);
   };
-  push<SelectResult>(id, Executor::kNetwork, deadline, work, std::move(done));
+  push<SelectResult>(id, Executor::kNetwork, work, std::move(done));
 }
 
-void Engine::matte(std::uint64_t id, MatteOrder order, Deadline deadline, Done<MatteResult> done) {
+void Engine::matte(std::uint64_t id, MatteOrder order, Done<MatteResult> done) {
   const auto missing = [&done](const std::string& name) {
     done({Code::kModel, "No network named '" + name + "' is loaded."}, {});
   };
@@ -381,28 +379,26 @@ void Engine::matte(std::uint64_t id, MatteOrder order, Deadline deadline, Done<M
     ThreadPool pool(scheduler_.pool(), token);
     return devices_.run(job, pool, token, result);
   };
-  push<MatteResult>(id, Executor::kNetwork, deadline, work, std::move(done));
+  push<MatteResult>(id, Executor::kNetwork, work, std::move(done));
 }
 
-void Engine::compose(std::uint64_t id, const ComposeJob& job, Deadline deadline,
-                     Done<ComposeResult> done) {
+void Engine::compose(std::uint64_t id, const ComposeJob& job, Done<ComposeResult> done) {
   const auto work = [this, job](int, const CancelToken& token, ComposeResult& result) {
     ThreadPool pool(scheduler_.pool(), token);
     result.summary = cutout::compose(job.buffer, job.width, job.plan, pool);
     return Status();
   };
-  push<ComposeResult>(id, Executor::kPixels, deadline, work, std::move(done));
+  push<ComposeResult>(id, Executor::kPixels, work, std::move(done));
 }
 
-void Engine::encode_png(std::uint64_t id, PngJob job, Deadline deadline,
-                        Done<std::vector<std::uint8_t>> done) {
+void Engine::encode_png(std::uint64_t id, PngJob job, Done<std::vector<std::uint8_t>> done) {
   const auto work = [this, job = std::move(job)](int, const CancelToken& token,
                                                  std::vector<std::uint8_t>& png) {
     ThreadPool pool(scheduler_.pool(), token);
     png = cutout::encode_png(job.pixels, job.options, pool);
     return token.check();
   };
-  push<std::vector<std::uint8_t>>(id, Executor::kPixels, deadline, work, std::move(done));
+  push<std::vector<std::uint8_t>>(id, Executor::kPixels, work, std::move(done));
 }
 
 void Engine::close(std::chrono::milliseconds grace) {

@@ -123,7 +123,6 @@ class Engine {
  public:
   template <typename Result>
   using Done = std::function<void(Status, Result)>;
-  using Deadline = std::optional<Clock::time_point>;
 
   /// kRuntime when the library cannot be opened or a thread cannot be started; kProvider, kDriver
   /// or kDevice when the GPU cannot be used; kOutOfMemory. The options have been checked. On a GPU
@@ -146,17 +145,15 @@ class Engine {
   /// queued before keep theirs until they are done.
   void unload(Done<std::monostate> done);
 
-  void embed(std::uint64_t id, ConstImageView pixels, Deadline deadline, Done<Embedding> done);
+  void embed(std::uint64_t id, ConstImageView pixels, Done<Embedding> done);
 
-  void select(std::uint64_t id, SelectJob job, Deadline deadline, Done<SelectResult> done);
+  void select(std::uint64_t id, SelectJob job, Done<SelectResult> done);
 
-  void matte(std::uint64_t id, MatteOrder order, Deadline deadline, Done<MatteResult> done);
+  void matte(std::uint64_t id, MatteOrder order, Done<MatteResult> done);
 
-  void compose(std::uint64_t id, const ComposeJob& job, Deadline deadline,
-               Done<ComposeResult> done);
+  void compose(std::uint64_t id, const ComposeJob& job, Done<ComposeResult> done);
 
-  void encode_png(std::uint64_t id, PngJob job, Deadline deadline,
-                  Done<std::vector<std::uint8_t>> done);
+  void encode_png(std::uint64_t id, PngJob job, Done<std::vector<std::uint8_t>> done);
 
   bool cancel(std::uint64_t id) { return scheduler_.cancel(id); }
   /// The GPUs and their libraries, in the order of the options; empty with the provider kCpu.
@@ -189,7 +186,7 @@ class Engine {
 
   /// Queues a job, whose work writes the result; sets the JobTimes of one that has them.
   template <typename Result>
-  void push(std::optional<std::uint64_t> id, Executor executor, Deadline deadline,
+  void push(std::optional<std::uint64_t> id, Executor executor,
             std::function<Status(int, const CancelToken&, Result&)> work, Done<Result> done);
   /// Memory of the host and of the GPU that is kept for the next jobs.
   void release_memory();

@@ -33,7 +33,7 @@ void Replicas::start_batcher(std::size_t device, ThreadPool& pool) {
     return on.network->run_batch(size, slots, stop, pool);
   };
   work.recover = [this, device](const CancelToken& stop) { return recover(device, stop); };
-  on.batcher.emplace(std::move(buckets), options_.limits, std::move(work));
+  on.batcher.emplace(std::move(buckets), options_.batch_delay, std::move(work));
 }
 
 std::shared_lock<std::shared_mutex> Replicas::use(std::size_t device) {

@@ -28,7 +28,7 @@ class Replicas {
     NetworkSpec spec;
     std::size_t devices = 1;
     Open open;
-    BatchLimits limits;
+    Clock::duration batch_delay{0};  // BatchQueue: max_delay
     Clock::duration first_check = BatchDevice{}.first_check;
   };
 

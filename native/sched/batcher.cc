@@ -31,8 +31,8 @@ struct Batcher::Waiter {
   std::optional<Status> status;
 };
 
-Batcher::Batcher(std::vector<BatchBucket> buckets, BatchLimits limits, BatchDevice device)
-    : device_(std::move(device)), queue_(std::move(buckets), limits) {
+Batcher::Batcher(std::vector<BatchBucket> buckets, Clock::duration max_delay, BatchDevice device)
+    : device_(std::move(device)), queue_(std::move(buckets), max_delay) {
   stats_.batches.resize(queue_.buckets().back().size + 1);
   thread_ = std::thread([this] { loop(); });
 }
@@ -58,7 +58,7 @@ Status Batcher::run(int slot, const CancelToken& token, Clock::duration& waited)
     id = next_id_++;
     const auto entry = waiters_.emplace(id, &waiter).first;
     try {
-      if (!queue_.push({id, waiter.arrival, token.deadline()})) {
+      if (!queue_.push({id, waiter.arrival})) {
         waiters_.erase(entry);
         return stats_.lost;
       }
@@ -150,9 +150,6 @@ void Batcher::step(std::unique_lock<std::mutex>& lock) {
   if (reported_) return lose(*reported_);
   if (queue_.is_lost()) return recover(lock);
   const BatchQueue::Step next = queue_.next(Clock::now());
-  for (const std::uint64_t id : next.refused) {
-    answer(id, {Code::kDeadline, "The job was not started: it would have missed its deadline."});
-  }
   if (!next.members.empty()) return execute(next, lock);
   if (next.wake) {
     changed_.wait_until(lock, *next.wake);

@@ -69,15 +69,14 @@ class Batcher {
  public:
   /// `buckets` as for BatchQueue, with estimates that are corrected by each run. Throws
   /// std::system_error when the thread cannot be started.
-  Batcher(std::vector<BatchBucket> buckets, BatchLimits limits, BatchDevice device);
+  Batcher(std::vector<BatchBucket> buckets, Clock::duration max_delay, BatchDevice device);
   /// No run() is in progress.
   ~Batcher();
   Batcher(const Batcher&) = delete;
   Batcher& operator=(const Batcher&) = delete;
 
   /// Runs the slot, which no other run uses meanwhile, and waits until that is done; `waited` is
-  /// the time until its (last) batch was started. kDeadline if it cannot be done by the token's
-  /// deadline: then it was not started. kDevice at once while the device is lost.
+  /// the time until its (last) batch was started. kDevice at once while the device is lost.
   Status run(int slot, const CancelToken& token, Clock::duration& waited);
 
   /// The device has stopped working, as was seen outside of a batch: it is lost as if its next one

@@ -20,11 +20,9 @@ namespace cutout {
 enum class Executor { kNetwork, kPixels };
 
 struct Job {
-  /// The number that cancel() takes; a job without one ends by itself, by its deadline or with
-  /// close().
+  /// The number that cancel() takes; a job without one ends by itself or with close().
   std::optional<std::uint64_t> id;
   Executor executor = Executor::kNetwork;
-  std::optional<Clock::time_point> deadline;
   /// The work; checks the token between its steps. `worker` is 0 .. workers - 1 on the network
   /// executor, never shared by two running jobs, and -1 on the pixel executor. Exceptions become
   /// the job's outcome (caught() of core/status.h).
@@ -38,7 +36,7 @@ struct SchedulerStats {
   std::int64_t queued = 0;
   std::int64_t running = 0;
   std::int64_t done = 0;
-  std::int64_t failed = 0;  // deadlines included
+  std::int64_t failed = 0;
   std::int64_t cancelled = 0;
 };
 
@@ -87,7 +85,7 @@ class Scheduler {
 
  private:
   struct Entry {
-    explicit Entry(Job given) : job(std::move(given)), token(job.deadline) {}
+    explicit Entry(Job given) : job(std::move(given)) {}
     Job job;
     CancelToken token;
   };

@@ -82,7 +82,7 @@ class NativeEngineAdapter {
 
   /** Reads `pixels.data`, which must not change until the promise settles. */
   async embed(pixels: Pixels, control: JobControl = {}): Promise<Embedding> {
-    return this.#run((id) => this.#native.embed(id, pixels, {}), control, new Error());
+    return this.#run((id) => this.#native.embed(id, pixels), control, new Error());
   }
 
   async select(plan: SelectPlan, control: JobControl = {}): Promise<Selection> {

@@ -5,7 +5,7 @@
  * Nothing here blocks the JavaScript thread. Caller errors (wrong type, wrong length) throw TypeError or
  * RangeError synchronously; everything else rejects with an Error whose `code` is an `EngineCode`.
  */
-export const expectedAbi = 24;
+export const expectedAbi = 25;
 
 export type Provider = 'cpu' | 'cuda' | 'tensorrt' | 'webgpu';
 
@@ -16,8 +16,6 @@ const engineCodes = [
   'ENGINE_QUEUE_FULL',
   /** Cancelled by `cancel`. */
   'ENGINE_CANCELLED',
-  /** `deadlineMs` has passed. */
-  'ENGINE_DEADLINE',
   /** `close` was called before the job was given, or its grace period ended before the job did. */
   'ENGINE_CLOSED',
   /** A network is missing, damaged, of another shape or not loaded, or its output has infinity or NaN. */
@@ -215,7 +213,7 @@ export interface SubjectBox {
   readonly y2: number;
 }
 
-export interface SelectPlan extends Deadline {
+export interface SelectPlan {
   /** `data` of an Embedding of the loaded selector. Borrowed until the promise settles. */
   readonly embedding: Uint8Array;
   /** The points, 1024 at most. There must be one that is included, or a box. */
@@ -240,12 +238,6 @@ interface Subject {
   readonly probabilities: readonly number[];
 }
 
-/** Time limit of a job. */
-interface Deadline {
-  /** Milliseconds from the call, checked between the steps of a job, which rejects with ENGINE_DEADLINE past it. */
-  readonly deadlineMs?: number;
-}
-
 /** Straight RGBA8, row-major without padding, `data.length === width * height * 4`. */
 export interface Pixels {
   readonly data: Uint8Array;
@@ -267,7 +259,7 @@ export interface SubjectMask {
   readonly height: number;
 }
 
-export interface MattePlan extends Deadline {
+export interface MattePlan {
   readonly network: string;
   /**
    * A second loaded network, which looks at the image, at its spec's size, where the first one is in doubt, and whose
@@ -364,7 +356,7 @@ export interface DropShadow {
 }
 
 /** Geometry and layers of a result, in whole pixels. */
-export interface ComposePlan extends Deadline {
+export interface ComposePlan {
   /** Size of the canvas, which is the result. */
   readonly width: number;
   readonly height: number;
@@ -388,7 +380,7 @@ export interface ComposeResult {
   readonly composeMs: number;
 }
 
-export interface PngOptions extends Deadline {
+export interface PngOptions {
   /** `rgba`: colour type 6. `alpha`: the alpha channel alone as 8-bit gray, colour type 0. */
   readonly channels: 'rgba' | 'alpha';
   /** Compression effort: 1 fastest, 9 smallest. */
@@ -442,7 +434,6 @@ export interface EngineStats {
   readonly queued: number;
   readonly running: number;
   readonly done: number;
-  /** Jobs past their deadline included. */
   readonly failed: number;
   /** Jobs that `cancel` and `close` have ended. */
   readonly cancelled: number;
@@ -490,7 +481,7 @@ export interface NativeEngine {
   /** Loads the selector as `load` does a network, without running it. Jobs that use an older one finish on it. */
   loadSelector(spec: SelectorSpec): Promise<SelectorInfo>;
   /** Encodes an image for `select`. Rejects with ENGINE_MODEL before loadSelector. */
-  embed(id: number, pixels: Pixels, options: Deadline): Promise<Embedding>;
+  embed(id: number, pixels: Pixels): Promise<Embedding>;
   /**
    * Finds what the points and the box show. Rejects with ENGINE_MODEL before loadSelector, with ENGINE_BAD_INPUT for an
    * embedding of another length than its own.

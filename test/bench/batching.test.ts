@@ -39,25 +39,19 @@ test('a table of a device is read from its file, in any order', (t) => {
     t.throws(() => parseTable(JSON.stringify(wrong)), { message: /needs/ });
 });
 
-test('the simulated devices keep both goals, and a load that they cannot carry is refused in part', async (t) => {
+test('the simulated devices keep both goals', async (t) => {
   const options = {
     fixed: 4,
     item: 1,
     largest: 8,
     delay: 2,
-    deadline: 100,
     devices: [1, 3],
     runs: 3000,
   };
-  const { figures, parts } = await run(options, { progress: () => {} });
+  const { figures } = await run(options, { progress: () => {} });
   t.is(figures.length, 4);
   for (const { name, median, goal } of figures) {
     if (goal && 'atMost' in goal) t.true(median >= 1 && median <= goal.atMost, `${name} ${median}`);
     if (goal && 'atLeast' in goal) t.true(median >= goal.atLeast && median <= 1.01, `${name} ${median}`);
   }
-  const [table] = parts.flatMap((part) => (part.kind === 'table' ? [part] : []));
-  const overloaded = table?.rows.filter(([, load]) => load === 3) ?? [];
-  t.is(overloaded.length, 2);
-  // Two of three runs, less those that the queue takes at first.
-  for (const row of overloaded) t.true(Number(row.at(-1)) > 0.5 && Number(row.at(-1)) < 0.68, String(row));
 });

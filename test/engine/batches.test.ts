@@ -130,20 +130,6 @@ test('an image that is cancelled in a batch or before it does not disturb the ot
   t.is(engine.stats().done, 10 * WORKERS - cancelled + 1);
 });
 
-test('an image that the device cannot finish in time is refused before its run', async (t) => {
-  const spec = networks.spec('late', { width: 256, height: 256, convolutions: 5, batch: true });
-  const engine = await open(t, spec, { maxBatch: 2, batchDelayMs: 0 });
-  const ran = () => imagesOf(engine.stats().devices[0]?.batches ?? []);
-  const pixels = image(1);
-  await engine.matte(pixels, planFor(spec.name, pixels));
-  t.is(ran(), 1);
-  const late = image(2);
-  await t.throwsAsync(engine.matte(late, planFor(spec.name, late, { deadlineMs: 10 })), {
-    code: 'ENGINE_DEADLINE',
-  });
-  t.is(ran(), 1);
-});
-
 test('the second runs of previews with ambiguous answers take part in batches', async (t) => {
   const spec = networks.spec('ambiguous', { width: 16, height: 16, batch: true, free: true });
   const engine = await open(t, spec, { maxBatch: 4, batchDelayMs: 5 });

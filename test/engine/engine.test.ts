@@ -136,7 +136,7 @@ test('a signal that aborts after the end has no effect, and no listener is left 
 });
 
 test('isEngineCode accepts the codes and nothing else', (t) => {
-  t.true(isEngineCode('ENGINE_DEADLINE'));
+  t.true(isEngineCode('ENGINE_CANCELLED'));
   t.false(isEngineCode('ENGINE_NOTHING'));
   t.false(isEngineCode(undefined));
 });

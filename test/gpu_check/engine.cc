@@ -193,7 +193,7 @@ class EngineCheck {
 
   Status make(const Size& size, Pixels& pixels, MatteResult& matte) {
     Answer<MatteResult> answer;
-    engine_->matte(next_id_++, {view(size, pixels), plan_of(size), "checked", {}}, {},
+    engine_->matte(next_id_++, {view(size, pixels), plan_of(size), "checked", {}},
                    answer.callback());
     return answer.wait(matte);
   }
@@ -289,8 +289,7 @@ class EngineCheck {
         --running;
         changed.notify_all();
       };
-      engine_->matte(next_id_++, {view(size, buffers[slot]), plan_of(size), "checked", {}}, {},
-                     done);
+      engine_->matte(next_id_++, {view(size, buffers[slot]), plan_of(size), "checked", {}}, done);
     }
     const double taken = milliseconds(start, Clock::now());
     CUTOUT_RETURN_IF_ERROR(failed);
@@ -316,7 +315,7 @@ class EngineCheck {
     const std::uint64_t first = next_id_;
     for (std::size_t i = 0; i < jobs; ++i)
       engine_->matte(next_id_++,
-                     {view(kSizes.front(), buffers[i]), plan_of(kSizes.front()), "checked", {}}, {},
+                     {view(kSizes.front(), buffers[i]), plan_of(kSizes.front()), "checked", {}},
                      answers[i].callback());
     for (std::size_t i = 0; i < jobs; i += 2) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -391,7 +390,7 @@ void check_lost_device(const Options& options, Report& report) {
                      plan_of(kSizes.front()),
                      "checked",
                      {}},
-                    {}, answer.callback());
+                    answer.callback());
       return answer.wait(matte);
     };
     MatteResult matte;

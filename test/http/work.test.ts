@@ -159,7 +159,6 @@ test('where the credits for auto were used while the image was decoded, the resu
 const engineErrors = [
   ['ENGINE_BAD_INPUT', 400, 'failed_to_read_image', false],
   ['ENGINE_QUEUE_FULL', 503, 'service_unavailable', false],
-  ['ENGINE_DEADLINE', 504, 'timeout', false],
   ['ENGINE_OUT_OF_MEMORY', 503, 'service_unavailable', true],
   ['ENGINE_DEVICE_MEMORY', 503, 'service_unavailable', true],
   ['ENGINE_DEVICE', 503, 'service_unavailable', true],

@@ -28,7 +28,7 @@ export interface MatteSummary {
 export const SCALAR = -1;
 
 /** As the engine's, but the background may have a stride. */
-export interface ComposePlan extends Omit<EnginePlan, 'background' | 'deadlineMs'> {
+export interface ComposePlan extends Omit<EnginePlan, 'background'> {
   readonly background?: Image;
 }
 

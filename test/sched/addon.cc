@@ -45,10 +45,9 @@ std::vector<BatchBucket> buckets_of(const Napi::Value& value) {
 
 class Queue : public Napi::ObjectWrap<Queue> {
  public:
-  /// (buckets, maxDelay, ageing)
+  /// (buckets, maxDelay)
   explicit Queue(const Napi::CallbackInfo& info)
-      : Napi::ObjectWrap<Queue>(info),
-        queue_(buckets_of(info[0]), {duration(info[1]), duration(info[2])}) {}
+      : Napi::ObjectWrap<Queue>(info), queue_(buckets_of(info[0]), duration(info[1])) {}
 
   static Napi::Function define(Napi::Env env) {
     return DefineClass(
@@ -60,11 +59,9 @@ class Queue : public Napi::ObjectWrap<Queue> {
   }
 
  private:
-  /// (id, arrival, deadline | undefined)
+  /// (id, arrival)
   Napi::Value push(const Napi::CallbackInfo& info) {
-    WaitingRun run{id_of(info[0]), time(info[1]), {}};
-    if (info[2].IsNumber()) run.deadline = time(info[2]);
-    return Napi::Boolean::New(info.Env(), queue_.push(run));
+    return Napi::Boolean::New(info.Env(), queue_.push({id_of(info[0]), time(info[1])}));
   }
 
   Napi::Value cancel(const Napi::CallbackInfo& info) {
@@ -87,7 +84,6 @@ class Queue : public Napi::ObjectWrap<Queue> {
     const Napi::Env env = info.Env();
     const BatchQueue::Step step = queue_.next(time(info[0]));
     Napi::Object result = Napi::Object::New(env);
-    result.Set("refused", array(env, step.refused));
     if (!step.members.empty()) {
       result.Set("bucket", static_cast<double>(step.bucket));
       result.Set("members", array(env, step.members));
@@ -126,15 +122,13 @@ Napi::Value run_simulation(const Napi::CallbackInfo& info) {
   Load load;
   load.devices = index(given.Get("devices"));
   load.buckets = buckets_of(given.Get("buckets"));
-  load.limits.max_delay = duration(given.Get("maxDelay"));
+  load.max_delay = duration(given.Get("maxDelay"));
   load.runs_per_second = number(given.Get("runsPerSecond"));
   load.runs = index(given.Get("runs"));
-  if (given.Has("deadline")) load.deadline = duration(given.Get("deadline"));
   load.seed = id_of(given.Get("seed"));
   const Outcome outcome = simulate(load);
   Napi::Object result = Napi::Object::New(env);
   result.Set("milliseconds", array(env, outcome.milliseconds));
-  result.Set("refused", static_cast<double>(outcome.refused));
   result.Set("batches", array(env, outcome.batches));
   result.Set("members", array(env, outcome.members));
   result.Set("seconds", outcome.seconds);

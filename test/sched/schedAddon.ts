@@ -6,7 +6,6 @@ import { root } from '../../bench/lib/paths.ts';
 export type Bucket = readonly [size: number, latency: number];
 
 export interface Step {
-  readonly refused: readonly number[];
   /** The batch that was started, if any: an index of the buckets, and its runs. */
   readonly bucket?: number;
   readonly members?: readonly number[];
@@ -20,7 +19,7 @@ export interface Ended {
 
 /** BatchQueue of native/sched/batch_queue.h. Times and durations are nanoseconds. */
 export interface BatchQueue {
-  push(id: number, arrival: number, deadline?: number): boolean;
+  push(id: number, arrival: number): boolean;
   cancel(id: number): 'unknown' | 'removed' | 'in batch' | 'batch abandoned';
   next(now: number): Step;
   finish(): Ended;
@@ -32,7 +31,7 @@ export interface BatchQueue {
 }
 
 interface SchedAddon {
-  readonly Queue: new (buckets: readonly Bucket[], maxDelay: number, ageing: number) => BatchQueue;
+  readonly Queue: new (buckets: readonly Bucket[], maxDelay: number) => BatchQueue;
 }
 
 const file = path.join(root, 'build', 'native', 'Release', 'cutout_sched_test.node');

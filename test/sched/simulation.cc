@@ -13,7 +13,7 @@ using Time = Clock::time_point;
 
 /// A device, what runs on it, and how many runs it was given that are not answered.
 struct Device {
-  explicit Device(const Load& load) : queue(load.buckets, load.limits) {}
+  explicit Device(const Load& load) : queue(load.buckets, load.max_delay) {}
 
   BatchQueue queue;
   std::optional<Time> end;  // of the batch in progress
@@ -54,11 +54,9 @@ Outcome simulate(const Load& load) {
       last_answer = now;
     }
     if (arrivals.size() < load.runs && next_arrival <= now) {
-      std::optional<Time> deadline;
-      if (load.deadline) deadline = now + *load.deadline;
       Device& least = *std::ranges::min_element(devices, {}, &Device::runs);
       // Devices are never lost here, so that push() takes everything.
-      if (least.queue.push({arrivals.size(), now, deadline})) ++least.runs;
+      if (least.queue.push({arrivals.size(), now})) ++least.runs;
       arrivals.push_back(now);
       const std::chrono::duration<double> seconds(gap(random));
       next_arrival = now + std::chrono::duration_cast<Clock::duration>(seconds);
@@ -67,8 +65,6 @@ Outcome simulate(const Load& load) {
       if (device.end) continue;
       const BatchQueue::Step step = device.queue.next(now);
       device.wake = step.wake;
-      outcome.refused += step.refused.size();
-      device.runs -= step.refused.size();
       if (step.members.empty()) continue;
       const Clock::duration latency = load.buckets[step.bucket].latency;
       ++outcome.batches[step.bucket];

@@ -12,16 +12,14 @@ namespace cutout::test {
 struct Load {
   std::size_t devices = 1;
   std::vector<BatchBucket> buckets;
-  BatchLimits limits;
+  Clock::duration max_delay{0};
   double runs_per_second = 0;  // a Poisson process
   std::size_t runs = 0;
-  std::optional<Clock::duration> deadline;  // from the arrival
   std::uint64_t seed = 1;
 };
 
 struct Outcome {
-  std::vector<double> milliseconds;  // from arrival to answer, of the runs that were answered
-  std::size_t refused = 0;
+  std::vector<double> milliseconds;  // from arrival to answer, of each run
   std::vector<std::size_t> batches;  // for each bucket, the number of batches
   std::vector<std::size_t> members;  // for each bucket, the members of all its batches
   double seconds = 0;                // from the first arrival to the last answer

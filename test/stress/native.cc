@@ -179,9 +179,6 @@ void scheduler_round(Random& random) {
       Job job;
       job.id = id;
       job.executor = between(own, 0, 2) == 0 ? Executor::kPixels : Executor::kNetwork;
-      if (between(own, 0, 9) == 0) {
-        job.deadline = Clock::now() + std::chrono::microseconds(between(own, 0, 500));
-      }
       const int turns = between(own, 0, 30);
       job.work = [&, turns](int worker, const CancelToken& token) -> Status {
         if (worker >= 0) expect(++busy[static_cast<std::size_t>(worker)] == 1, "a worker twice");
