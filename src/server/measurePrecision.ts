@@ -17,7 +17,7 @@ import type { Manifest } from '../models/manifest.ts';
 import { rememberRun } from '../models/measured.ts';
 import { type Choices, formFor, type PrecisionChoice } from '../models/precision.ts';
 import { memoryLimit } from '../ops/memory.ts';
-import type { FetchOptions } from './openNetwork.ts';
+import { type FetchOptions, loadWithNotices } from './openNetwork.ts';
 
 /** A network whose forms are measured. */
 interface MeasuredNetwork {
@@ -43,7 +43,7 @@ async function drawnPixels() {
  */
 export async function measurePrecision(
   { manifest, choices, kept }: MeasuredNetwork,
-  engine: Pick<Engine, 'load' | 'matte' | 'unload'>,
+  engine: Pick<Engine, 'load' | 'matte' | 'unload' | 'stats'>,
   { modelsDir }: Pick<EngineConfig, 'modelsDir'>,
   { pull, observer, signal }: FetchOptions,
 ): Promise<PrecisionChoice> {
@@ -59,7 +59,6 @@ export async function measurePrecision(
   );
   if (!writable || !(pull || (await exists(source)))) return there[0] ?? usual;
 
-  observer.progress({ phase: 'measure', network: name });
   const prepare = (choice: PrecisionChoice) =>
     ensureNetwork(name, { modelsDir, device: 'cpu', form: formFor(choice), pull, observer, signal });
   const specs = new Map([[usual, await prepare(usual)]]);
@@ -74,6 +73,8 @@ export async function measurePrecision(
       observer.notice(`${name} is not computed in ${textOf(choice)}: ${reason}`);
     }
   }
+  observer.progress({ phase: 'measure', network: name });
+  const load = loadWithNotices(engine, observer);
   const pixels = await drawnPixels();
   const runs = new Map<Form, number>();
   const ratio = usual.precision === 'fp32' ? 1 : MEMORY_RATIO;
@@ -86,7 +87,7 @@ export async function measurePrecision(
     const held = process.memoryUsage.rss();
     if (choice !== usual && held + ratio * usualBytes > bytes)
       throw new Error(`${from} does not give enough memory to try it.`);
-    await engine.load({ ...spec, ...(operators !== undefined && { operators }) });
+    await load({ ...spec, ...(operators !== undefined && { operators }) });
     try {
       const image = await pixels();
       const before = process.cpuUsage();
