@@ -2,7 +2,6 @@
 
 #include <napi.h>
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <type_traits>
@@ -42,9 +41,9 @@ class Completion {
   Pending<Result> begin(Napi::Env env, const std::vector<Napi::Object>& pinned,
                         std::function<void()> on_settle) {
     static_assert(std::is_nothrow_move_assignable_v<Result>);
-    auto outcome = std::make_unique<OutcomeOf<Result>>();
+    auto outcome = std::make_unique<OutcomeOf<Result>>(env, std::move(on_settle));
     OutcomeOf<Result>* const slot = outcome.get();
-    const Napi::Promise promise = enter(env, pinned, std::move(on_settle), std::move(outcome));
+    const Napi::Promise promise = enter(env, pinned, std::move(outcome));
     return {promise, [this, slot](Status status, Result result) {
               slot->status = std::move(status);
               slot->result = std::move(result);
@@ -57,35 +56,33 @@ class Completion {
   void shut_down();
 
  private:
-  /// The outcome of a job; owned by its entry in pending_.
+  /// A job's promise and outcome; owned by pending_.
   struct Outcome {
+    Outcome(Napi::Env env, std::function<void()> settling)
+        : deferred(Napi::Promise::Deferred::New(env)), on_settle(std::move(settling)) {}
     virtual ~Outcome() = default;
     virtual Napi::Value make(Napi::Env env) = 0;
-    std::uint64_t number = 0;
+    Napi::Promise::Deferred deferred;
+    std::vector<Napi::ObjectReference> pinned;
+    std::function<void()> on_settle;
     Status status;
   };
   template <typename Result>
   struct OutcomeOf final : Outcome {
+    using Outcome::Outcome;
     Napi::Value make(Napi::Env env) override { return to_js(env, result); }
     Result result{};
-  };
-  struct PendingPromise {
-    Napi::Promise::Deferred deferred;
-    std::vector<Napi::ObjectReference> pinned;
-    std::function<void()> on_settle;
-    std::unique_ptr<Outcome> outcome;
   };
   static void call_js(Napi::Env env, Napi::Function, Completion* self, Outcome* outcome);
   using Channel = Napi::TypedThreadSafeFunction<Completion, Outcome, &Completion::call_js>;
 
   Napi::Promise enter(Napi::Env env, const std::vector<Napi::Object>& pinned,
-                      std::function<void()> on_settle, std::unique_ptr<Outcome> outcome);
+                      std::unique_ptr<Outcome> outcome);
   void post(Outcome& outcome);
-  void settle(Napi::Env env, std::uint64_t number);
+  void settle(Napi::Env env, Outcome* settled);
 
   Channel channel_;
-  std::unordered_map<std::uint64_t, PendingPromise> pending_;
-  std::uint64_t next_ = 1;
+  std::unordered_map<Outcome*, std::unique_ptr<Outcome>> pending_;
 };
 
 }  // namespace cutout::binding

@@ -34,9 +34,9 @@ Napi::Function EngineObject::define(Napi::Env env) {
   constexpr auto kLoadSelector =
       &Self::load<SelectorInfo, &to_selector_spec, &Engine::load_selector>;
   constexpr auto kEmbed = &Self::job<Embedding, &to_embed_job, &Engine::embed>;
-  constexpr auto kSelect = &Self::job<SelectResult, &to_select_job, &Engine::select>;
+  constexpr auto kSelect = &Self::job<Selection, &to_select_job, &Engine::select>;
   constexpr auto kMatte = &Self::job<MatteResult, &to_matte_order, &Engine::matte>;
-  constexpr auto kCompose = &Self::job<ComposeResult, &to_compose_job, &Engine::compose>;
+  constexpr auto kCompose = &Self::job<ComposeSummary, &to_compose_job, &Engine::compose>;
   constexpr auto kEncode = &Self::job<std::vector<std::uint8_t>, &to_png_job, &Engine::encode_png>;
   return DefineClass(
       env, "Engine",

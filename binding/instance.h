@@ -41,13 +41,12 @@ class EngineOwner {
   /// Stops all jobs and joins all threads. JS thread only.
   void shut_down() {
     engine_->close(std::chrono::milliseconds(0));
-    for (std::thread& closer : closers_) closer.join();
-    closers_.clear();
+    closers_.clear();  // joins them
   }
 
  private:
   std::unique_ptr<Engine> engine_;
-  std::vector<std::thread> closers_;
+  std::vector<std::jthread> closers_;
 };
 
 /// State of one environment: the main thread's or a worker thread's.

@@ -85,16 +85,13 @@ Napi::Value to_js(Napi::Env env, const SelectorInfo& info) {
 }
 
 Napi::Value to_js(Napi::Env env, Embedding& embedding) {
-  return object_of(env, "data", buffer(env, embedding.values), "queueMs", embedding.queue_ms,
-                   "embedMs", embedding.work_ms);
+  return object_of(env, "data", buffer(env, embedding.values));
 }
 
-Napi::Value to_js(Napi::Env env, SelectResult& result) {
-  Selection& selection = result.selection;
+Napi::Value to_js(Napi::Env env, Selection& selection) {
   const Napi::Object mask = object_of(env, "data", buffer(env, selection.mask), "width",
                                       selection.side, "height", selection.side);
-  return object_of(env, "mask", mask, "score", selection.score, "queueMs", result.queue_ms,
-                   "selectMs", result.work_ms);
+  return object_of(env, "mask", mask, "score", selection.score);
 }
 
 Napi::Value to_js(Napi::Env env, MatteResult& result) {
@@ -114,9 +111,8 @@ Napi::Value to_js(Napi::Env env, MatteResult& result) {
                    "output", output);
 }
 
-Napi::Value to_js(Napi::Env env, const ComposeResult& result) {
-  return object_of(env, "box", result.summary.box, "opaque", result.summary.opaque, "queueMs",
-                   result.queue_ms, "composeMs", result.work_ms);
+Napi::Value to_js(Napi::Env env, const ComposeSummary& summary) {
+  return object_of(env, "box", summary.box, "opaque", summary.opaque);
 }
 
 Napi::Value to_js(Napi::Env env, std::vector<std::uint8_t>& bytes) { return buffer(env, bytes); }

@@ -40,9 +40,9 @@ Napi::Value to_js(Napi::Env env, const NetworkInfo& info);
 Napi::Value to_js(Napi::Env env, const SubjectTypesInfo& info);
 Napi::Value to_js(Napi::Env env, const SelectorInfo& info);
 Napi::Value to_js(Napi::Env env, Embedding& embedding);
-Napi::Value to_js(Napi::Env env, SelectResult& result);
+Napi::Value to_js(Napi::Env env, Selection& selection);
 Napi::Value to_js(Napi::Env env, MatteResult& result);
-Napi::Value to_js(Napi::Env env, const ComposeResult& result);
+Napi::Value to_js(Napi::Env env, const ComposeSummary& summary);
 /// A Buffer that owns the bytes, or a copy where the environment does not allow external memory.
 Napi::Value to_js(Napi::Env env, std::vector<std::uint8_t>& bytes);
 Napi::Value to_js(Napi::Env env, const ort::GpuRuntime& gpu);

@@ -18,25 +18,19 @@ using Byte = std::uint8_t;
 typedef float F32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float F32x4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef std::int32_t I32x8 __attribute__((vector_size(32)));
-typedef Byte U8x64 __attribute__((vector_size(64), aligned(1), may_alias));
 
 /// True if the `pixels` have alpha 255.
 CUTOUT_SIMD bool opaque(const Byte* rgba, int pixels) {
-  U8x64 all = {};
-  all = ~all;
-  int i = 0;
-  for (; i + 16 <= pixels; i += 16) all &= *reinterpret_cast<const U8x64*>(rgba + i * 4);
-  Byte alpha = 255;
-  for (int lane = 3; lane < 64; lane += 4) alpha &= all[lane];
-  for (; i < pixels; ++i) alpha &= rgba[i * 4 + 3];
-  return alpha == 255;
+  std::uint32_t all = ~0U;
+  for (int i = 0; i < pixels; ++i) {
+    std::uint32_t pixel;
+    std::memcpy(&pixel, rgba + i * 4, sizeof pixel);
+    all &= pixel;
+  }
+  return all >> 24 == 255;
 }
 
-/// sums = or += weight * row, one or four rows in a pass.
-CUTOUT_SIMD void set_row(float* __restrict sums, const Byte* __restrict row, float weight, int n) {
-  for (int i = 0; i < n; ++i) sums[i] = weight * static_cast<float>(row[i]);
-}
-
+/// sums += weight * row, one or four rows in a pass.
 CUTOUT_SIMD void add_row(float* __restrict sums, const Byte* __restrict row, float weight, int n) {
   for (int i = 0; i < n; ++i) sums[i] += weight * static_cast<float>(row[i]);
 }
@@ -102,12 +96,8 @@ void filter_tile(const Byte* top, std::ptrdiff_t stride, const float* weights, i
                  int pixels, float* sums) {
   bool all_opaque = true;
   for (int k = 0; k < count && all_opaque; ++k) all_opaque = opaque(top + k * stride, pixels);
+  std::fill_n(sums, pixels * 4, 0.0F);
   int k = 0;
-  if (all_opaque && count < 4) {
-    set_row(sums, top, weights[k++], pixels * 4);
-  } else {
-    std::fill_n(sums, pixels * 4, 0.0F);
-  }
   for (; k + 4 <= count; k += 4) {
     const Byte* row = top + k * stride;
     if (all_opaque) {

@@ -4,47 +4,28 @@
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <utility>
 
 namespace cutout {
 
 namespace {
 
-/// Collects taps output by output, then lays them out with a common stride.
-class TapsBuilder {
- public:
-  explicit TapsBuilder(int outputs) {
-    taps_.first.reserve(static_cast<std::size_t>(outputs));
-    taps_.count.reserve(static_cast<std::size_t>(outputs));
+/// The filter of these weights, laid out with a common stride.
+Taps taps_of(std::vector<int> first, const std::vector<std::vector<float>>& weights) {
+  Taps taps{0, std::move(first), {}, {}};
+  for (const std::vector<float>& of_output : weights) {
+    taps.count.push_back(static_cast<int>(of_output.size()));
+    taps.stride = std::max(taps.stride, (taps.count.back() + 3) / 4 * 4);
   }
-
-  void begin(int first) {
-    taps_.first.push_back(first);
-    taps_.count.push_back(0);
+  const auto stride = static_cast<std::ptrdiff_t>(taps.stride);
+  taps.weights.assign(weights.size() * static_cast<std::size_t>(stride), 0.0F);
+  auto to = taps.weights.begin();
+  for (const std::vector<float>& of_output : weights) {
+    std::ranges::copy(of_output, to);
+    to += stride;
   }
-
-  void add(double weight) {
-    packed_.push_back(static_cast<float>(weight));
-    ++taps_.count.back();
-  }
-
-  Taps finish() {
-    const int longest = *std::max_element(taps_.count.begin(), taps_.count.end());
-    taps_.stride = (longest + 3) / 4 * 4;
-    const auto stride = static_cast<std::size_t>(taps_.stride);
-    taps_.weights.assign(taps_.first.size() * stride, 0.0F);
-    auto from = packed_.begin();
-    for (std::size_t i = 0; i < taps_.first.size(); ++i) {
-      const auto to = from + taps_.count[i];
-      std::copy(from, to, taps_.weights.begin() + static_cast<std::ptrdiff_t>(i * stride));
-      from = to;
-    }
-    return std::move(taps_);
-  }
-
- private:
-  Taps taps_;
-  std::vector<float> packed_;
-};
+  return taps;
+}
 
 double lanczos3(double x) {
   if (x == 0) return 1;
@@ -56,44 +37,47 @@ double lanczos3(double x) {
 }  // namespace
 
 Taps area_taps(int in, int out) {
-  TapsBuilder taps(out);
+  std::vector<int> first;
+  std::vector<std::vector<float>> weights(static_cast<std::size_t>(out));
   for (int i = 0; i < out; ++i) {
+    std::vector<float>& to = weights[static_cast<std::size_t>(i)];
     if (out <= in) {
       // In units of 1 / out of a pixel all positions are whole numbers.
       const std::int64_t begin = static_cast<std::int64_t>(i) * in;
       const std::int64_t end = begin + in;
-      const auto first = static_cast<int>(begin / out);
-      taps.begin(first);
-      for (std::int64_t j = first; j * out < end; ++j) {
+      first.push_back(static_cast<int>(begin / out));
+      for (std::int64_t j = first.back(); j * out < end; ++j) {
         const std::int64_t covered = std::min(end, (j + 1) * out) - std::max(begin, j * out);
-        taps.add(static_cast<double>(covered) / in);
+        to.push_back(static_cast<float>(static_cast<double>(covered) / in));
       }
     } else {
       const double centre = std::clamp((i + 0.5) * in / out - 0.5, 0.0, in - 1.0);
-      const auto first = static_cast<int>(centre);
-      const double fraction = centre - first;
-      taps.begin(first);
-      taps.add(1 - fraction);
-      if (fraction > 0) taps.add(fraction);
+      first.push_back(static_cast<int>(centre));
+      const double fraction = centre - first.back();
+      to.push_back(static_cast<float>(1 - fraction));
+      if (fraction > 0) to.push_back(static_cast<float>(fraction));
     }
   }
-  return taps.finish();
+  return taps_of(std::move(first), weights);
 }
 
 Taps lanczos3_taps(int in, int out) {
   if (in == out) return area_taps(in, out);
-  TapsBuilder taps(out);
+  std::vector<int> first;
+  std::vector<std::vector<float>> weights(static_cast<std::size_t>(out));
   const double scale = static_cast<double>(in) / out;
   for (int i = 0; i < out; ++i) {
     const double centre = (i + 0.5) * scale - 0.5;
-    const int first = std::max(0, static_cast<int>(std::floor(centre - 3 * scale)) + 1);
+    first.push_back(std::max(0, static_cast<int>(std::floor(centre - 3 * scale)) + 1));
     const int last = std::min(in - 1, static_cast<int>(std::ceil(centre + 3 * scale)) - 1);
     double sum = 0;
-    for (int j = first; j <= last; ++j) sum += lanczos3((j - centre) / scale);
-    taps.begin(first);
-    for (int j = first; j <= last; ++j) taps.add(lanczos3((j - centre) / scale) / sum);
+    for (int j = first.back(); j <= last; ++j) sum += lanczos3((j - centre) / scale);
+    for (int j = first.back(); j <= last; ++j) {
+      weights[static_cast<std::size_t>(i)].push_back(
+          static_cast<float>(lanczos3((j - centre) / scale) / sum));
+    }
   }
-  return taps.finish();
+  return taps_of(std::move(first), weights);
 }
 
 }  // namespace cutout

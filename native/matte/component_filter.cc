@@ -6,7 +6,6 @@
 #include <limits>
 #include <vector>
 
-#include "core/simd.h"
 #include "matte/connected_components.h"
 #include "matte/math/components.h"
 #include "matte/math/probability.h"
@@ -41,19 +40,6 @@ int radius_of(Kind kind, const Box& area) {
   return -1;
 }
 
-/// Updates the distances of a row from those of a row beside it; both have a value more at either
-/// end.
-CUTOUT_SIMD void spread_from(const std::uint16_t* __restrict neighbour, int n,
-                             std::uint16_t* __restrict row) {
-  for (int x = 0; x < n; ++x) {
-    const std::uint16_t two =
-        neighbour[x - 1] < neighbour[x + 1] ? neighbour[x - 1] : neighbour[x + 1];
-    const std::uint16_t least = two < neighbour[x] ? two : neighbour[x];
-    const auto next = static_cast<std::uint16_t>(least + 1);
-    row[x] = next < row[x] ? next : row[x];
-  }
-}
-
 /// Chebyshev distance of every block to the nearest block that a subject touches.
 class BlockDistance {
  public:
@@ -69,14 +55,8 @@ class BlockDistance {
       if (kinds[static_cast<std::size_t>(run.component)] != Kind::kSubject) continue;
       std::fill(first(run), last(run) + 1, std::uint16_t{0});
     }
-    for (int y = 0; y < rows_; ++y) {
-      spread_from(at(0, y - 1), columns_, at(0, y));
-      for (int x = 0; x < columns_; ++x) spread(x - 1, y, at(x, y));
-    }
-    for (int y = rows_ - 1; y >= 0; --y) {
-      spread_from(at(0, y + 1), columns_, at(0, y));
-      for (int x = columns_ - 1; x >= 0; --x) spread(x + 1, y, at(x, y));
-    }
+    for (int y = 0; y < rows_; ++y) spread(y, -1);
+    for (int y = rows_ - 1; y >= 0; --y) spread(y, 1);
   }
 
   /// Minimum distance of the run's blocks.
@@ -93,9 +73,14 @@ class BlockDistance {
     return at((run.end - 1 - left_) / side_, (run.y - top_) / side_);
   }
 
-  /// Updates a block from its neighbour in the row.
-  void spread(int x, int y, std::uint16_t* block) {
-    *block = std::min(*block, static_cast<std::uint16_t>(*at(x, y) + 1));
+  /// Updates a row of blocks from the neighbours on one side: -1, above and left, or 1.
+  void spread(int y, int side) {
+    for (int i = 0; i < columns_; ++i) {
+      const int x = side < 0 ? i : columns_ - 1 - i;
+      const std::uint16_t* beside = at(x - 1, y + side);
+      const std::uint16_t least = std::min({*at(x + side, y), beside[0], beside[1], beside[2]});
+      *at(x, y) = std::min(*at(x, y), static_cast<std::uint16_t>(least + 1));
+    }
   }
 
   /// One block more on each side is far from everything.

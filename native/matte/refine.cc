@@ -134,10 +134,9 @@ CUTOUT_SIMD void interpolate_alpha_row(const float* __restrict alpha, const int*
   }
 }
 
-CUTOUT_SIMD AlphaRun refine_pixels(std::uint8_t* __restrict rgba, int n,
-                                   const float* __restrict upper, const float* __restrict lower,
-                                   float t, const float* const* alpha, const float* weights,
-                                   std::uint32_t hidden_mask) {
+CUTOUT_SIMD void refine_pixels(std::uint8_t* __restrict rgba, int n, const float* __restrict upper,
+                               const float* __restrict lower, float t, const float* const* alpha,
+                               const float* weights, std::uint32_t hidden_mask) {
   const float* __restrict a = alpha[0];
   const float* __restrict b = alpha[1];
   const float* __restrict c = alpha[2];
@@ -146,7 +145,6 @@ CUTOUT_SIMD AlphaRun refine_pixels(std::uint8_t* __restrict rgba, int n,
   const float w1 = weights[1];
   const float w2 = weights[2];
   const float w3 = weights[3];
-  AlphaRun run;
   for (int i = 0; i < n; ++i) {
     const float q = between(a[i], b[i], c[i], d[i], w0, w1, w2, w3);
     std::uint32_t pixel;
@@ -156,12 +154,7 @@ CUTOUT_SIMD AlphaRun refine_pixels(std::uint8_t* __restrict rgba, int n,
         [&](int k) { return blend(upper[k * kTileWidth + i], lower[k * kTileWidth + i], t); },
         hidden_mask);
     std::memcpy(rgba + i * 4, &pixel, sizeof pixel);
-    const std::uint32_t result_alpha = pixel >> 24;
-    run.any |= result_alpha;
-    run.all &= result_alpha;
-    run.foreground += result_alpha >> 7;
   }
-  return run;
 }
 
 CUTOUT_SIMD void clear_hidden(std::uint8_t* rgba, int n) {
@@ -297,39 +290,10 @@ Treatments treatments_of(const SolvedEdges& edges, const GuideAxis& columns, con
   return treatments;
 }
 
-/// Columns of `part` from its first to behind its last segment that is refined in any row.
-struct Columns {
-  int left = INT_MAX;
-  int right = 0;
-};
-
-Columns refined_columns(const SolvedEdges& edges, const GuideAxis& rows, const GuideAxis& columns,
-                        const Box& part) {
-  const auto base = [&rows](int y) { return rows.base[static_cast<std::size_t>(y)]; };
-  const int first = base(part.top);
-  const int last = std::min(base(part.top + part.height - 1) + 1, edges.guide.height - 1);
-  Columns refined;
-  for (int x = 0; x < part.width; x += kSegment) {
-    const int end = std::min(x + kSegment, part.width);
-    const auto left = static_cast<std::size_t>(part.left + x);
-    const auto right = static_cast<std::size_t>(part.left + end - 1);
-    const int behind = std::min(columns.base[right] + 1, edges.guide.width - 1);
-    bool any = false;
-    for (int y = first; y <= last && !any; ++y) {
-      any = any_uncertain(edges, columns.base[left], behind, y, y);
-    }
-    if (!any) continue;
-    refined.left = std::min(refined.left, x);
-    refined.right = end;
-  }
-  return refined;
-}
-
 /// Refines one tile of the image; `part` lies inside the region of interest and is not empty.
 void refine_tile(ImageView rgba, const SolvedEdges& edges, const GuideAxis& rows,
                  const GuideAxis& columns, const Box& part, HiddenColour hidden, Summary& summary) {
   const std::uint32_t hidden_mask = hidden == HiddenColour::kClear ? 0 : 0x00FFFFFFU;
-  const Columns refined = refined_columns(edges, rows, columns, part);
   std::optional<TileRows> tile;  // only where a segment is refined
   Treatments treatments{};
   int known = -1;  // upper row of network pixels that `treatments` is for
@@ -352,24 +316,21 @@ void refine_tile(ImageView rgba, const SolvedEdges& edges, const GuideAxis& rows
         summary.opaque = false;
         continue;
       }
-      AlphaRun run;
       if (treatment == Treatment::kRefine) {
-        if (!tile) {
-          tile.emplace(edges, columns, part.left + refined.left, refined.right - refined.left);
-        }
-        const int at = x - refined.left;
+        if (!tile) tile.emplace(edges, columns, part.left, part.width);
         std::array<const float*, 4> alpha{};
         std::array<float, 4> weights{};
         for (int k = 0; k < 4; ++k) {
           const int sample = std::clamp(upper - 1 + k, 0, edges.guide.height - 1);
-          alpha[static_cast<std::size_t>(k)] = tile->alpha(sample) + at;
+          alpha[static_cast<std::size_t>(k)] = tile->alpha(sample) + x;
           weights[static_cast<std::size_t>(k)] = rows.spline[static_cast<std::size_t>(k)][row];
         }
-        run = refine_pixels(bytes, n, tile->channels(upper) + at, tile->channels(lower) + at,
-                            rows.t[row], alpha.data(), weights.data(), hidden_mask);
-      } else {
-        run = scan_alpha(bytes, n);
-        if (run.all != 255 && hidden == HiddenColour::kClear) clear_hidden(bytes, n);
+        refine_pixels(bytes, n, tile->channels(upper) + x, tile->channels(lower) + x, rows.t[row],
+                      alpha.data(), weights.data(), hidden_mask);
+      }
+      const AlphaRun run = scan_alpha(bytes, n);
+      if (treatment == Treatment::kKeep && run.all != 255 && hidden == HiddenColour::kClear) {
+        clear_hidden(bytes, n);
       }
       summary.add(run, bytes, part.left + x, n, y);
     }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <system_error>
-#include <type_traits>
 #include <utility>
 
 #include "cuda/library.h"
@@ -99,20 +98,11 @@ void Engine::push(std::optional<std::uint64_t> id, Executor executor,
   // Written by the work and read by the callback after it; the scheduler orders the two.
   const auto result = std::make_shared<Result>();
   const auto finish = std::make_shared<Done<Result>>(std::move(done));
-  const Clock::time_point queued = Clock::now();
   Job job;
   job.id = id;
   job.executor = executor;
-  job.work = [work = std::move(work), result, queued](int worker, const CancelToken& token) {
-    if constexpr (std::is_base_of_v<JobTimes, Result>) {
-      const Clock::time_point start = Clock::now();
-      result->queue_ms = milliseconds(queued, start);
-      Status status = work(worker, token, *result);
-      result->work_ms = milliseconds(start, Clock::now());
-      return status;
-    } else {
-      return work(worker, token, *result);
-    }
+  job.work = [work = std::move(work), result](int worker, const CancelToken& token) {
+    return work(worker, token, *result);
   };
   job.done = [finish, result](Status status) { (*finish)(std::move(status), std::move(*result)); };
   if (Status status = scheduler_.push(std::move(job)); !status.ok()) {
@@ -348,14 +338,14 @@ void Engine::embed(std::uint64_t id, ConstImageView pixels, Done<Embedding> done
   push<Embedding>(id, Executor::kNetwork, work, std::move(done));
 }
 
-void Engine::select(std::uint64_t id, SelectJob job, Done<SelectResult> done) {
+void Engine::select(std::uint64_t id, SelectJob job, Done<Selection> done) {
   const auto networks = loaded(&Loaded::selector, done, kNoSelector);
   if (networks == nullptr) return;
   const auto work = [job = std::move(job), networks](int, const CancelToken& token,
-                                                     SelectResult& result) {
-    return networks->select(job.embedding, job.points, token, result.selection);
+                                                     Selection& result) {
+    return networks->select(job.embedding, job.points, token, result);
   };
-  push<SelectResult>(id, Executor::kNetwork, work, std::move(done));
+  push<Selection>(id, Executor::kNetwork, work, std::move(done));
 }
 
 void Engine::matte(std::uint64_t id, MatteOrder order, Done<MatteResult> done) {
@@ -371,8 +361,9 @@ void Engine::matte(std::uint64_t id, MatteOrder order, Done<MatteResult> done) {
     types = loaded(&Loaded::subject_types, done, "No subject classifier is loaded.");
     if (types == nullptr) return;
   }
-  const auto work = [this, order = std::move(order), first, second, types](
+  const auto work = [this, order = std::move(order), first, second, types, queued = Clock::now()](
                         int worker, const CancelToken& token, MatteResult& result) {
+    result.queue_ms = milliseconds(queued, Clock::now());
     MatteRequest job{order.pixels, order.plan, *first, {}, {}, worker};
     if (second != nullptr) job.second = *second;
     if (types != nullptr) job.classifier = *types;
@@ -382,13 +373,13 @@ void Engine::matte(std::uint64_t id, MatteOrder order, Done<MatteResult> done) {
   push<MatteResult>(id, Executor::kNetwork, work, std::move(done));
 }
 
-void Engine::compose(std::uint64_t id, const ComposeJob& job, Done<ComposeResult> done) {
-  const auto work = [this, job](int, const CancelToken& token, ComposeResult& result) {
+void Engine::compose(std::uint64_t id, const ComposeJob& job, Done<ComposeSummary> done) {
+  const auto work = [this, job](int, const CancelToken& token, ComposeSummary& result) {
     ThreadPool pool(scheduler_.pool(), token);
-    result.summary = cutout::compose(job.buffer, job.width, job.plan, pool);
+    result = cutout::compose(job.buffer, job.width, job.plan, pool);
     return Status();
   };
-  push<ComposeResult>(id, Executor::kPixels, work, std::move(done));
+  push<ComposeSummary>(id, Executor::kPixels, work, std::move(done));
 }
 
 void Engine::encode_png(std::uint64_t id, PngJob job, Done<std::vector<std::uint8_t>> done) {

@@ -78,17 +78,13 @@ struct SelectorInfo {
   double load_ms = 0;
 };
 
-struct Embedding : JobTimes {
+struct Embedding {
   std::vector<float> values;
 };
 
 struct SelectJob {
   std::span<const float> embedding;
   std::vector<SelectorPoint> points;
-};
-
-struct SelectResult : JobTimes {
-  Selection selection;
 };
 
 /// A matte by the loaded network of a name; with a name in `second`, that one looks where the first
@@ -104,10 +100,6 @@ struct ComposeJob {
   std::span<std::uint8_t> buffer;  // the image at its front; large enough for the canvas
   int width = 0;                   // of the image
   ComposePlan plan;
-};
-
-struct ComposeResult : JobTimes {
-  ComposeSummary summary;
 };
 
 struct PngJob {
@@ -147,11 +139,11 @@ class Engine {
 
   void embed(std::uint64_t id, ConstImageView pixels, Done<Embedding> done);
 
-  void select(std::uint64_t id, SelectJob job, Done<SelectResult> done);
+  void select(std::uint64_t id, SelectJob job, Done<Selection> done);
 
   void matte(std::uint64_t id, MatteOrder order, Done<MatteResult> done);
 
-  void compose(std::uint64_t id, const ComposeJob& job, Done<ComposeResult> done);
+  void compose(std::uint64_t id, const ComposeJob& job, Done<ComposeSummary> done);
 
   void encode_png(std::uint64_t id, PngJob job, Done<std::vector<std::uint8_t>> done);
 
@@ -184,7 +176,7 @@ class Engine {
   Engine(const EngineOptions& options, std::vector<ort::GpuRuntime> gpus,
          const cuda::Table* kernels);
 
-  /// Queues a job, whose work writes the result; sets the JobTimes of one that has them.
+  /// Queues a job, whose work writes the result.
   template <typename Result>
   void push(std::optional<std::uint64_t> id, Executor executor,
             std::function<Status(int, const CancelToken&, Result&)> work, Done<Result> done);

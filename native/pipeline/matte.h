@@ -11,13 +11,7 @@
 
 namespace cutout {
 
-/// Times of a job, in milliseconds.
-struct JobTimes {
-  double queue_ms = 0;
-  double work_ms = 0;
-};
-
-struct MatteResult : JobTimes {
+struct MatteResult {
   int width = 0;
   int height = 0;
   MatteSummary summary;
@@ -32,6 +26,7 @@ struct MatteResult : JobTimes {
   int output_width = 0;
   int output_height = 0;
   Box output_view;
+  double queue_ms = 0;
   double prepare_ms = 0;
   double infer_ms = 0;    // of all networks
   double subject_ms = 0;  // for the subject's type after the network's run, waiting included

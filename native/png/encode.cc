@@ -256,42 +256,27 @@ void encode_strip(ConstImageView rgba, const PngOptions& options, const Strips& 
   strip.crc = png::crc32(std::span<const Byte>(strip.chunk).subspan(4), 0);
 }
 
-/// Reuses scratch memory: as many as strips are encoded at the same time.
-class ScratchStore {
- public:
-  std::unique_ptr<Scratch> take() {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!free_.empty()) {
-        auto scratch = std::move(free_.back());
-        free_.pop_back();
-        return scratch;
-      }
-    }
-    return std::make_unique<Scratch>();
-  }
-
-  void give(std::unique_ptr<Scratch> scratch) {
-    const std::lock_guard lock(mutex_);
-    free_.push_back(std::move(scratch));
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Scratch>> free_;
-};
-
 }  // namespace
 
 std::vector<std::uint8_t> encode_png(ConstImageView rgba, const PngOptions& options,
                                      ThreadPool& pool) {
   const Strips plan = plan_strips(rgba.width, rgba.height, options.alpha_only);
   std::vector<Strip> strips(plan.count);
-  ScratchStore store;
-  pool.parallel_for(plan.count, 1, [&](std::size_t index, std::size_t) {
-    auto scratch = store.take();
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Scratch>> idle;  // guarded by the mutex
+  pool.for_each(plan.count, 1, [&](std::size_t index) {
+    auto scratch = std::unique_ptr<Scratch>();
+    {
+      const std::lock_guard lock(mutex);
+      if (!idle.empty()) {
+        scratch = std::move(idle.back());
+        idle.pop_back();
+      }
+    }
+    if (scratch == nullptr) scratch = std::make_unique<Scratch>();
     encode_strip(rgba, options, plan, index, *scratch, strips[index]);
-    store.give(std::move(scratch));
+    const std::lock_guard lock(mutex);
+    idle.push_back(std::move(scratch));
   });
 
   std::uint32_t adler = 1;

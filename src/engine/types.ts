@@ -194,8 +194,6 @@ export interface SelectorInfo {
 /** What the selector's encoder gives for an image: all that its decoder needs for any number of prompts. */
 export interface Embedding {
   readonly data: Uint8Array;
-  readonly queueMs: number;
-  readonly embedMs: number;
 }
 
 /** Positions are fractions of the image's sides, 0 to 1. */
@@ -226,8 +224,6 @@ export interface Selection {
   readonly mask: SubjectMask;
   /** The network's estimate of how well the mask covers what was meant, about 0 to 1. */
   readonly score: number;
-  readonly queueMs: number;
-  readonly selectMs: number;
 }
 
 /** Result of the classification. */
@@ -376,8 +372,6 @@ export interface ComposeResult {
   readonly box: Box;
   /** True if every pixel of the result has alpha 255. */
   readonly opaque: boolean;
-  readonly queueMs: number;
-  readonly composeMs: number;
 }
 
 export interface PngOptions {

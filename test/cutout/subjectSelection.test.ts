@@ -18,11 +18,11 @@ function selector() {
     ready: async () => {},
     embed: async () => {
       calls.embedded++;
-      return { data: new Uint8Array(10_000), queueMs: 0, embedMs: 0 };
+      return { data: new Uint8Array(10_000) };
     },
     select: async (plan) => {
       calls.selected++;
-      return { mask: maskOf(plan), score: 1, queueMs: 0, selectMs: 0 };
+      return { mask: maskOf(plan), score: 1 };
     },
   };
   return { calls, made };
@@ -68,7 +68,7 @@ test('a call whose pixels are read for another one ends when they are not read a
       ...made,
       embed: async () => {
         await embedding;
-        return { data: new Uint8Array(10), queueMs: 0, embedMs: 0 };
+        return { data: new Uint8Array(10) };
       },
     },
     { ttlSeconds: 60, maxBytes: 1e6 },

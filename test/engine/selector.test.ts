@@ -39,8 +39,7 @@ test('the mask is that of the candidate with the best predicted overlap', async 
   t.is(info.embeddingBytes, EMBEDDING_BYTES);
   const image = colours(100, 80);
   const before = Buffer.from(image.data);
-  const { data: embedding, embedMs } = await engine.embed(image);
-  t.true(embedMs > 0);
+  const { data: embedding } = await engine.embed(image);
   t.is(embedding.length, EMBEDDING_BYTES);
   t.deepEqual(Buffer.from(image.data), before, 'the image is only read');
   const masked = async (plan: Omit<SelectPlan, 'embedding'>) => {

@@ -44,7 +44,7 @@ test('the encoder is opened in bf16 with the operators of the processor, and the
       opened.push(spec);
       return { embeddingBytes: 4, loadMs: 1 };
     },
-    embed: async () => ({ data: new Uint8Array(4), queueMs: 0, embedMs: 0 }),
+    embed: async () => ({ data: new Uint8Array(4) }),
     select: () => Promise.reject(new Error('not asked')),
   };
   const selectorFor = (processor: typeof zen4, precision: 'fp32' | 'bf16' | 'int8') =>
