@@ -97,7 +97,7 @@ Status make_images(Engine& engine, const Size& size, int images) {
     pixels[i].assign(bytes, 255);
     const ImageView view{pixels[i].data(), size.width, size.height,
                          static_cast<std::ptrdiff_t>(size.width) * 4};
-    engine.matte(next_id++, {view, plan, "net", {}}, {}, answers[i].callback());
+    engine.matte(next_id++, {view, plan, "net", {}}, answers[i].callback());
   }
   Status first;
   for (auto& answer : answers) {
