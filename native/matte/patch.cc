@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "core/image_view.h"
 #include "core/simd.h"
@@ -24,22 +23,6 @@ CUTOUT_INLINE void two_passes(const Extent& extent, int inset, int radius, const
   for (int j = inset; j < extent.down - inset; ++j) {
 #pragma GCC ivdep
     for (int i = inset; i < right; ++i) out[j * kPatchStride + i] = down(j * kPatchStride + i);
-  }
-}
-
-/// Rows of `n` values, `stride` apart in `from`. Copies of constant size are inlined; a call for
-/// each row takes longer than the copy. The last one repeats a part of the one before.
-CUTOUT_SIMD void copy_rows(const float* __restrict from, std::ptrdiff_t stride, int n, int rows,
-                           float* __restrict out) {
-  constexpr std::size_t kBytes = kPatchVector * sizeof(float);
-  const int last = n - kPatchVector;
-  for (int j = 0; j < rows; ++j, from += stride, out += kPatchStride) {
-    if (last < 0) {
-      std::memcpy(out, from, static_cast<std::size_t>(n) * sizeof(float));
-      continue;
-    }
-    for (int i = 0; i < last; i += kPatchVector) std::memcpy(out + i, from + i, kBytes);
-    std::memcpy(out + last, from + last, kBytes);
   }
 }
 
@@ -79,10 +62,6 @@ BlurWeights blur_weights(float sigma) {
 void load_patch(const Guide& guide, const float* plane, const Tile& tile, int inset, Patch& patch) {
   const Box box = loaded(tile, inset);
   float* out = first_of(patch, inset);
-  if (inside(guide, box)) {
-    copy_rows(plane + guide.at(box.left, box.top), guide.width, box.width, box.height, out);
-    return;
-  }
   for (int j = 0; j < box.height; ++j) {
     const int y = std::clamp(box.top + j, 0, guide.height - 1);
     copy_padded(plane + guide.at(0, y), guide.width, box.left, box.width, out + j * kPatchStride);
