@@ -253,7 +253,7 @@ Status Convolution::run(ConvKernel kernel, const Image& image, std::span<std::ui
           } else {
             sample(image, map, first, count, rows.values());
           }
-          rows.finish(count);
+          rows.round(count);
           const int columns = matrix_.outputs();
           matrix_.multiply(kernel, rows, {made, columns, count, columns}, nullptr);
           separate(made, columns, count, outputs, image.output + first, area);

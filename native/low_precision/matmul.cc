@@ -68,7 +68,7 @@ Status MatMul::run(ConvKernel kernel, std::span<const float> input, std::size_t 
       round_rows(
           {input.data() + first * static_cast<std::size_t>(inputs_), inputs_, count, inputs_},
           rounded.values());
-      rounded.finish(count);
+      rounded.round(count);
       for (std::size_t i = 0; i < matrices_.size(); ++i) {
         const int columns = columns_[i];
         const OutputRows made{outputs[i] + first * static_cast<std::size_t>(columns), columns,

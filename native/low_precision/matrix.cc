@@ -47,7 +47,7 @@ ProductRows::ProductRows(bool bf16, int columns, std::size_t rows, std::uint8_t*
   if (!bf16) std::fill_n(quantised_, quantised_bytes(columns, rows), std::uint8_t{0});
 }
 
-void ProductRows::finish(int count) const {
+void ProductRows::round(int count) const {
   if (bf16_) return;
   quantise_rows({values_, padded_columns(columns_), count, columns_}, quantised_,
                 padded_bytes(columns_), steps_);

@@ -24,8 +24,8 @@ class ProductRows {
   /// The rows in bf16, `padded_columns` values apart, to be written by the caller; what is behind
   /// their columns is 0.
   [[nodiscard]] Bf16* values() const { return values_; }
-  /// Makes the first `count` rows, which the caller has written, what matrices read.
-  void finish(int count) const;
+  /// Rounds the first `count` rows, which the caller has written, to 8 bits if they are to be.
+  void round(int count) const;
 
  private:
   friend class Matrix;
@@ -38,15 +38,16 @@ class ProductRows {
 };
 
 /// A constant matrix that rows are multiplied with, and a bias, in bf16 or in 8 bits. In bf16 rows
-/// and matrix are rounded to the nearest, to even. In 8 bits a row is rounded to 256 steps between
-/// its own least and largest value, and a column of the matrix to -64 to 64 times a scale. Sums of
-/// floats or of 32 bits, which do not overflow.
+/// and matrix are rounded to the nearest, to even. In 8 bits a row is rounded to 256 values from
+/// its own least to its largest one, and a column of the matrix to -64 to 64 times a scale. Sums
+/// are floats, or in 8 bits integers of 32, which do not overflow.
 class Matrix {
  public:
   /// Takes the matrix off the front of `weights`, as src/compiler/lowPrecision/pack.ts packs them
   /// (packMatrix), and its biases, or in 8 bits scales, sums of columns and biases, off the front
   /// of `constants`; all in whole groups of kLanes. They are borrowed for as long as the matrix
-  /// lives. kModel where they do not suffice, and for sides above 2^20 in bf16, 2^16 in 8 bits.
+  /// lives. kModel where they do not suffice, and for more than 2^20 columns or inputs, or in 8
+  /// bits 2^16 inputs.
   static Status take(bool bf16, std::int64_t inputs, std::int64_t columns,
                      std::span<const float>& constants, std::span<const std::int8_t>& weights,
                      Matrix& taken);
@@ -55,13 +56,13 @@ class Matrix {
   /// Columns in whole groups.
   [[nodiscard]] int outputs() const { return conv_.outputs; }
   [[nodiscard]] bool bf16() const { return conv_.bf16; }
-  /// Makes negative results 0.
+  /// Whether negative results become 0.
   void set_relu(bool relu) {
     relu_ = relu;
     conv_.relu = relu && bf16();
   }
 
-  /// Writes the product of `rows`, which are finished; `wide` has room for `outputs` columns of
+  /// Writes the product of `rows`, which are rounded; `wide` has room for `outputs` columns of
   /// them where `to` has fewer.
   void multiply(ConvKernel kernel, const ProductRows& rows, const OutputRows& to,
                 float* wide) const;

@@ -107,7 +107,8 @@ CUTOUT_SIMD RowSteps quantise_row(const Bf16* from, int columns, std::uint8_t* t
     const float rounded = (float_of(from[i]) - low) * factor + kRounder;
     to[i] = static_cast<std::uint8_t>(std::bit_cast<std::uint32_t>(rounded));
   }
-  return {low, high > low ? (high - low) / kSteps : 0};
+  // Not a number, or infinite, where a value is.
+  return {low, (high - low) / kSteps};
 }
 
 CUTOUT_SIMD void unround_row(float* values, int columns, RowSteps steps, const float* sums,

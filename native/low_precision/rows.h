@@ -31,13 +31,13 @@ struct RowSteps {
   float step = 0;
 };
 
-/// Rounds rows of bf16 to 256 steps between their least and their largest value; rows of the
-/// results lie `stride` apart.
+/// Rounds rows of bf16 to 256 values from their least to their largest one, halves to even; results
+/// lie `stride` apart.
 void quantise_rows(const Rows<const Bf16>& from, std::uint8_t* to, std::ptrdiff_t stride,
                    RowSteps* steps);
 
-/// Makes products of such rows those of what the rows stand for: values * step + low * sums +
-/// biases, negative ones 0 with `relu`. `sums` are those of the columns of the matrix.
+/// Turns products of such rows into those of the values that they stand for: product * step + low *
+/// sums + biases, where `sums` are those of the matrix's columns; negative ones 0 with `relu`.
 void unround_rows(const OutputRows& rows, const RowSteps* steps, const float* sums,
                   const float* biases, bool relu);
 

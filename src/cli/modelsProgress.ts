@@ -1,5 +1,5 @@
 import type { SingleBar } from 'cli-progress';
-import { openingText } from '../engine/opening.ts';
+import { openingText } from '../engine/openingText.ts';
 import type { Observer, Phase } from '../models/observer.ts';
 import { newProgressBar } from './output.ts';
 

@@ -2,7 +2,7 @@ import { credits, formatCredits } from '../billing/price.ts';
 import type { DeliveryOutcome, ResultHandle } from '../idempotency/sharedResult.ts';
 import type { RateLimit, RateState } from '../limits/rate.ts';
 import type { RequestTelemetry } from '../ops/telemetry.ts';
-import { type CachedResult, resultAttributes } from './cachedResult.ts';
+import { type CachedResult, resultAttributes } from './result.ts';
 
 export interface CutoutResult
   extends Omit<CachedResult, 'charge'>,

@@ -1,6 +1,5 @@
 import type { ContentNames, Idempotency } from '../idempotency/idempotency.ts';
 import { answer, type CutoutResult } from './answer.ts';
-import type { CachedResult } from './cachedResult.ts';
 import type { DownloadsFor } from './imageDownloads.ts';
 import { load } from './load.ts';
 import { createMakeResult, type ResultCall, type ResultParts } from './makeResult.ts';
@@ -8,6 +7,7 @@ import { Permit, type PermitParts } from './permit.ts';
 import type { Precheck } from './precheck.ts';
 import { publicError } from './publicError.ts';
 import type { CutoutRequest } from './request.ts';
+import type { CachedResult } from './result.ts';
 
 export interface CutoutParts extends ResultParts, PermitParts {
   readonly idempotency: Idempotency<CachedResult>;

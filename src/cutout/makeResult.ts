@@ -5,7 +5,6 @@ import type { Charged } from '../idempotency/sharedResult.ts';
 import { assertFits } from '../image/encode.ts';
 import type { ProbeLimits } from '../image/types.ts';
 import type { Admission, AdmissionCall, Admitted } from './admission.ts';
-import type { CachedResult } from './cachedResult.ts';
 import {
   type Decoded,
   Pipeline,
@@ -16,6 +15,7 @@ import {
 import { makePlans, type Plan, type Plans, tierToReserve } from './plan.ts';
 import { type Loaded, probeInputs } from './probeInputs.ts';
 import type { CutoutRequest } from './request.ts';
+import type { CachedResult } from './result.ts';
 
 export interface ResultParts extends PipelineParts {
   readonly admission: Admission;

@@ -11,10 +11,10 @@ import { fromSrgb } from '../image/profileConversion.ts';
 import type { Dimensions, JobLimits, Raster } from '../image/types.ts';
 import type { JobWatch } from '../limits/pixelJobs.ts';
 import type { RequestTelemetry, Stages } from '../ops/telemetry.ts';
-import { type CachedResult, resultAttributes } from './cachedResult.ts';
 import { isEmptyForeground, type NetworkProfile, type Plan, typeLabel } from './plan.ts';
 import { withMaskErrors } from './publicError.ts';
 import type { NetworkSize } from './qualityProfile.ts';
+import { type CachedResult, resultAttributes } from './result.ts';
 import { outputKey, type SubjectSelection } from './subjectSelection.ts';
 import { type UncertaintyCurve, uncertaintyScore } from './uncertaintyScore.ts';
 

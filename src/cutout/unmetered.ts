@@ -8,9 +8,9 @@ import { FairScheduler } from '../limits/fairScheduler.ts';
 import { InMemoryRateLimit } from '../limits/inMemoryRate.ts';
 import { MemoryBudget } from '../limits/memoryBudget.ts';
 import { Admission } from './admission.ts';
-import type { CachedResult } from './cachedResult.ts';
 import type { CutoutParts } from './cutout.ts';
 import { noDownloads } from './imageDownloads.ts';
+import type { CachedResult } from './result.ts';
 
 const nothing = credits(0);
 

@@ -18,7 +18,7 @@ interface MeasuredRun {
 /** Every form runs as often, the last times alternating with the others; its fastest run counts. */
 const ROUNDS = 3;
 
-/** Milliseconds of a run below which no other form is looked for. */
+/** Milliseconds of processor time of a run below which no other form is looked for. */
 const QUICK_MS = 50;
 
 /** A form that takes so many times as long as the fastest one is not run again. */
@@ -43,19 +43,16 @@ function meanDifference(a: Float32Array, b: Float32Array): number {
 
 /**
  * Returns the fastest of `choices` (`precisionChoices`), with the times as its reason. One that fails, or comes after floats and
- * does not agree with them, is left out with a notice; where the first one fails, it is returned without being measured.
+ * does not agree with them, is left out with a notice; where the first one fails at once, nothing is returned.
  * @param run opens, runs and closes a form
  */
 export async function fastest(
   choices: Choices,
   run: (choice: PrecisionChoice) => Promise<MeasuredRun>,
   { notice, signal }: { readonly notice: (text: string) => void; readonly signal: AbortSignal },
-): Promise<PrecisionChoice> {
+): Promise<PrecisionChoice | undefined> {
   const [usual] = choices;
-  // Those after floats.
-  const compared = new Set(
-    choices.slice(choices.findIndex(({ precision }) => precision === 'fp32') + 1 || choices.length),
-  );
+  const precisions = choices.map(({ precision }) => precision);
   const best = new Map<PrecisionChoice, number>();
   let floats: Float32Array | undefined;
   let left: readonly PrecisionChoice[] = choices;
@@ -64,16 +61,17 @@ export async function fastest(
       try {
         const { ms, output } = await run(choice);
         if (choice.precision === 'fp32') floats = output;
-        const difference = floats && compared.has(choice) ? meanDifference(output, floats) : 0;
+        const after = choices.indexOf(choice) > precisions.indexOf('fp32');
+        const difference = floats && after ? meanDifference(output, floats) : 0;
         // Infinity and NaN do not agree either.
         if (!(difference <= LARGEST_DIFFERENCE))
           throw new Error(`it differs from floats by ${difference.toFixed(4)} on average.`);
         best.set(choice, Math.min(ms, best.get(choice) ?? ms));
-        if (choice === usual && ms < QUICK_MS)
+        if (choice === usual && round === 0 && ms < QUICK_MS)
           return { ...usual, because: `measured: ${msText(ms)} of processor time` };
       } catch (error) {
         signal.throwIfAborted();
-        if (choice === usual) return usual;
+        if (choice === usual && round === 0) return undefined;
         best.delete(choice);
         const reason = error instanceof Error ? error.message : String(error);
         notice(`The network is not computed in ${textOf(choice)}: ${reason}`);
@@ -82,7 +80,8 @@ export async function fastest(
     const least = Math.min(...best.values());
     left = left.filter((choice) => (best.get(choice) ?? Number.POSITIVE_INFINITY) <= TOO_SLOW * least);
   }
-  const [first = [usual, 0], ...others] = [...best].sort(([, a], [, b]) => a - b);
+  const [first, ...others] = [...best].sort(([, a], [, b]) => a - b);
+  if (!first) return undefined;
   const slower = others.map(([choice, ms]) => `${textOf(choice)} ${msText(ms)}`);
   const times = [`${msText(first[1])} of processor time`, ...slower].join('; ');
   return { ...first[0], because: `measured: ${times}` };

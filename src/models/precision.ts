@@ -120,6 +120,8 @@ function admissible({ int8, bf16 }: Manifest, question: PrecisionQuestion): Choi
     return first.operators === undefined ? [first, { precision: 'fp32', because }] : [first, ...others];
   }
   const floats = { precision: 'fp32', because } as const;
+  // Operators that this processor does not have are refused.
+  if (!['auto', 'off', ...operators].includes(requestedOperators)) chooseOperators(question, 'int8');
   const only = { ...floats, because: 'the only one of this network here' };
   const own = (precision: 'bf16' | 'int8') =>
     operatorsOf(precision, operators)
@@ -133,7 +135,8 @@ function admissible({ int8, bf16 }: Manifest, question: PrecisionQuestion): Choi
 
 /**
  * Returns the number formats that a network may be computed in on a device, of which the fastest is used (choice.ts); the first
- * where none was measured. One that comes after floats must agree with them. GPU: float16 where published, else float32. Throws ModelError `MODEL_UNSUPPORTED` for a setting that cannot be met.
+ * where none was measured. One that comes after floats must agree with them. GPU: float16 where published, else float32. Throws
+ * ModelError `MODEL_UNSUPPORTED` for a setting that cannot be met.
  */
 export function precisionChoices(manifest: Manifest, question: PrecisionQuestion): Choices {
   const { device, requested } = question;
@@ -153,7 +156,9 @@ export function precisionChoices(manifest: Manifest, question: PrecisionQuestion
   if (manifest.int8 !== undefined) return inEightBits(question, because);
   const operators = chooseOperators(question, 'int8');
   if (operators !== undefined) return [{ precision: requested, because, operators }];
-  throw unsupported(`The network ${manifest.name} has no 8-bit form: set CUTOUT_PRECISION to auto or fp32.`);
+  throw unsupported(
+    `The network ${manifest.name} has no table of 8-bit scales, and without Cutout's operators no 8-bit form: set CUTOUT_PRECISION to auto or fp32.`,
+  );
 }
 
 /**

@@ -3,7 +3,7 @@ import { serveStores } from '../billing/stores.ts';
 import { bookPurchase } from '../commands/credits.ts';
 import type { Config } from '../config/readConfig.ts';
 import type { Cutout } from '../cutout/cutout.ts';
-import { openingSince } from '../engine/opening.ts';
+import { openingSince } from '../engine/openingText.ts';
 import type { EngineStats, OpeningStep } from '../engine/types.ts';
 import { createApp } from '../http/app.ts';
 import { type Devices, type ReadinessParts, whyNotReady } from '../http/route/health/route.ts';

@@ -16,7 +16,7 @@ import { networkFiles } from '../models/layout.ts';
 import type { Manifest } from '../models/manifest.ts';
 import { rememberRun } from '../models/measured.ts';
 import { type Choices, formFor, type PrecisionChoice } from '../models/precision.ts';
-import { memoryLimit } from '../ops/memory.ts';
+import { countedShare, memoryLimit } from '../ops/memory.ts';
 import { type FetchOptions, loadWithNotices } from './openNetwork.ts';
 
 /** A network whose forms are measured. */
@@ -26,7 +26,7 @@ interface MeasuredNetwork {
   readonly kept: KeptChoice;
 }
 
-/** Floats take at most so many times the memory of 8 bits or bf16, which take less than floats. */
+/** Floats take at most so many times the memory of 8 bits or bf16. */
 const MEMORY_RATIO = 4;
 
 /** Returns a function that makes the pixels of the drawn image, which a run takes. */
@@ -38,14 +38,14 @@ async function drawnPixels() {
 
 /**
  * Prepares the forms that a network may be computed in, measures them on the CPU and keeps the choice of the fastest; the others'
- * files that were not there before are deleted. Unmeasured is a network that is not there, or whose folder cannot be written; there
- * the form that is prepared is taken. `engine` has no network before and after.
+ * files that were not there before are deleted. A network that is not there, or whose folder cannot be written, is not measured: the
+ * form that is prepared is taken. `engine` has no network before and after. `memory`: CUTOUT_MEMORY_LIMIT.
  */
 export async function measurePrecision(
   { manifest, choices, kept }: MeasuredNetwork,
   engine: Pick<Engine, 'load' | 'matte' | 'unload' | 'stats'>,
   { modelsDir }: Pick<EngineConfig, 'modelsDir'>,
-  { pull, observer, signal }: FetchOptions,
+  { pull, observer, signal, memory = 'auto' }: FetchOptions & { readonly memory?: number | 'auto' },
 ): Promise<PrecisionChoice> {
   const { name } = manifest;
   const filesOf = (choice: PrecisionChoice) => networkFiles(modelsDir, manifest, formFor(choice));
@@ -59,6 +59,10 @@ export async function measurePrecision(
   );
   if (!writable || !(pull || (await exists(source)))) return there[0] ?? usual;
 
+  const remove = async (unused: readonly PrecisionChoice[]) => {
+    for (const { prepared, record } of unused.filter((each) => !there.includes(each)).map(filesOf))
+      for (const file of [record, prepared]) await rm(file, { force: true });
+  };
   const prepare = (choice: PrecisionChoice) =>
     ensureNetwork(name, { modelsDir, device: 'cpu', form: formFor(choice), pull, observer, signal });
   const specs = new Map([[usual, await prepare(usual)]]);
@@ -83,9 +87,9 @@ export async function measurePrecision(
     const spec = specs.get(choice);
     if (!spec) throw new Error('it is not prepared.');
     const { operators } = choice;
-    const { bytes, from } = memoryLimit('auto');
+    const { bytes, from } = memoryLimit(memory);
     const held = process.memoryUsage.rss();
-    if (choice !== usual && held + ratio * usualBytes > bytes)
+    if (choice !== usual && held + ratio * usualBytes > countedShare * bytes)
       throw new Error(`${from} does not give enough memory to try it.`);
     await load({ ...spec, ...(operators !== undefined && { operators }) });
     try {
@@ -93,7 +97,7 @@ export async function measurePrecision(
       const before = process.cpuUsage();
       const { values, inferMs } = await networkOutput(engine, name, image);
       const { user, system } = process.cpuUsage(before);
-      usualBytes ||= process.memoryUsage.rss() - held;
+      if (choice === usual) usualBytes = Math.max(usualBytes, process.memoryUsage.rss() - held);
       const form = formFor(choice);
       runs.set(form, Math.min(inferMs, runs.get(form) ?? inferMs));
       return { ms: (user + system) / 1000, output: values };
@@ -101,23 +105,23 @@ export async function measurePrecision(
       await engine.unload();
     }
   };
-  const prepared = others.filter((choice) => specs.has(choice));
-  const chosen =
-    prepared.length === 0
-      ? { ...usual, because: 'no other form can be prepared' }
-      : await fastest([usual, ...prepared], run, { notice: observer.notice, signal });
-  // It could not be run: its opening says why.
-  if (chosen === usual) return usual;
+  let chosen: PrecisionChoice | undefined;
+  try {
+    const prepared = others.filter((choice) => specs.has(choice));
+    chosen =
+      prepared.length === 0
+        ? { ...usual, because: 'no other form can be prepared' }
+        : await fastest([usual, ...prepared], run, { notice: observer.notice, signal });
+  } finally {
+    const used = formFor(chosen ?? usual);
+    await remove(choices.filter((choice) => formFor(choice) !== used));
+  }
+  // The usual one could not be run: its opening says why.
+  if (!chosen) return usual;
   await kept.keep(chosen);
   const runMs = runs.get(formFor(chosen));
   if (runMs !== undefined)
     await rememberRun(modelsDir, manifest, { device: 'cpu', file: filesOf(chosen).prepared, runMs });
   observer.notice(`${name} is computed in ${textOf(chosen)} (${chosen.because}).`);
-  const inUse = [...there, chosen].map(formFor);
-  for (const choice of choices) {
-    const { prepared, record } = filesOf(choice);
-    if (!inUse.includes(formFor(choice)))
-      for (const file of [record, prepared]) await rm(file, { force: true });
-  }
   return chosen;
 }

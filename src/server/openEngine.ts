@@ -156,6 +156,8 @@ const relayTo =
     observer.notice(`ONNX Runtime, ${levels[level] ?? level}: ${text}`);
 
 interface StartOptions extends FetchOptions {
+  /** CUTOUT_MEMORY_LIMIT, which measuring other forms of a network keeps to. */
+  readonly memory?: number | 'auto';
   /** Receives the engine before its networks are opened. */
   readonly onEngine?: (engine: Pick<Engine, 'stats'>) => void;
 }

@@ -1,7 +1,7 @@
 import type { Form } from '../compiler/form.ts';
 import type { EngineConfig } from '../config/engine.ts';
 import type { Engine } from '../engine/engine.ts';
-import { openingSince } from '../engine/opening.ts';
+import { openingSince } from '../engine/openingText.ts';
 import {
   EngineError,
   type EngineStats,

@@ -33,6 +33,7 @@ export async function openServer(
         pull: start.pull,
         observer,
         signal,
+        memory: config.limits.memory,
         onEngine: (started) => {
           engine = started;
         },

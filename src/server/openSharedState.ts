@@ -2,7 +2,7 @@ import { Keyv } from 'keyv';
 import type { Session } from '../accounts/sessions.ts';
 import type { Stores } from '../billing/stores.ts';
 import type { Config } from '../config/readConfig.ts';
-import type { CachedResult } from '../cutout/cachedResult.ts';
+import type { CachedResult } from '../cutout/result.ts';
 import { BoundedStore } from '../idempotency/boundedStore.ts';
 import { cachedResultBytes, cachedResultCodec } from '../idempotency/codec.ts';
 import { Idempotency } from '../idempotency/idempotency.ts';

@@ -1,6 +1,6 @@
 import { Keyv, KeyvBridgeAdapter } from 'keyv';
 import type { Session } from '../accounts/sessions.ts';
-import type { CachedResult } from '../cutout/cachedResult.ts';
+import type { CachedResult } from '../cutout/result.ts';
 import { Idempotency } from '../idempotency/idempotency.ts';
 import { RedisResultStore, type RedisStoreOptions } from '../idempotency/redisStore.ts';
 import type { ResultStoreOptions } from '../idempotency/resultStore.ts';

@@ -3,7 +3,7 @@ import { Ledger } from '../../src/billing/ledger.ts';
 import { credits, quarters, standardBilling } from '../../src/billing/price.ts';
 import { openStores } from '../../src/billing/stores.ts';
 import type { Reservation, ReserveRequest } from '../../src/billing/types.ts';
-import type { CachedResult } from '../../src/cutout/cachedResult.ts';
+import type { CachedResult } from '../../src/cutout/result.ts';
 import { cachedResultCodec } from '../../src/idempotency/codec.ts';
 import { textHash } from '../../src/idempotency/hash.ts';
 import { contentKey } from '../../src/idempotency/resultStore.ts';

@@ -58,10 +58,11 @@ test('CUTOUT_OPERATORS narrows what is chosen from', (t) => {
     ['avx_vnni', 'another processor: here it can be auto, off, avx512_vnni, avx512, avx2.'],
     ['avx512_bf16', 'another precision than int8: here it can be auto, off, avx512_vnni, avx512, avx2.'],
   ] as const)
-    t.throws(() => choicesFor(both, { operators: zen4, requestedOperators }), {
-      code: 'MODEL_UNSUPPORTED',
-      message: `CUTOUT_OPERATORS=${requestedOperators} is for ${message}`,
-    });
+    for (const manifest of requestedOperators === 'avx_vnni' ? [both, plain] : [both])
+      t.throws(() => choicesFor(manifest, { operators: zen4, requestedOperators }), {
+        code: 'MODEL_UNSUPPORTED',
+        message: `CUTOUT_OPERATORS=${requestedOperators} is for ${message}`,
+      });
 });
 
 test('bf16 comes before floats where photos showed that it loses little, after them where none did', (t) => {
@@ -97,7 +98,8 @@ test('a setting that cannot be satisfied is one sentence with the remedy', (t) =
   t.throws(() => precisionChoices(plain, ask({ requested: 'int8' })), {
     instanceOf: ModelError,
     code: 'MODEL_UNSUPPORTED',
-    message: 'The network tiny has no 8-bit form: set CUTOUT_PRECISION to auto or fp32.',
+    message:
+      "The network tiny has no table of 8-bit scales, and without Cutout's operators no 8-bit form: set CUTOUT_PRECISION to auto or fp32.",
   });
   for (const requested of ['int8', 'fp32', 'bf16'] as const) {
     t.throws(() => precisionChoices(both, ask({ device: 'cuda', requested })), {

@@ -135,6 +135,17 @@ test('inputs and weights are rounded to the nearest bf16, sums and biases are no
   }
 });
 
+test('what is not a number, or infinite, is not one in the product either', (t) => {
+  const matrix = matrixOf(40, 16);
+  for (const { kernel, format } of products)
+    for (const odd of [Number.NaN, -Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) {
+      const row = numbers(40);
+      row[7] = odd;
+      const [found] = runMatMul(matMulOf(40, [matrix], false, format), row, kernel, 0, false);
+      t.false(found?.some(Number.isFinite), `${kernel}, ${odd}`);
+    }
+});
+
 test('GELU is right from far below 0 to far above, and of values that are not finite', (t) => {
   if (!present(t)) return;
   const columns = 16;

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Reservations } from '../../src/billing/types.ts';
-import type { CachedResult } from '../../src/cutout/cachedResult.ts';
+import type { CachedResult } from '../../src/cutout/result.ts';
 import { cachedResultCodec } from '../../src/idempotency/codec.ts';
 import { createContentIdentifier, textHash } from '../../src/idempotency/hash.ts';
 import type { Acquired, KeyedHandle, ResultStore } from '../../src/idempotency/resultStore.ts';
