@@ -34,12 +34,7 @@ struct Avx2 {
 };
 
 /// Products of 16 bits where every weight is small enough for two of them.
-struct Avx2Int7 {
-  using Inputs = __m256i;
-  using Weights = __m256i;
-
-  CUTOUT_TARGET static CUTOUT_INLINE Inputs inputs(__m256i four) { return four; }
-  CUTOUT_TARGET static CUTOUT_INLINE Weights weights(__m256i packed) { return packed; }
+struct Avx2Int7 : PlainBytes {
   CUTOUT_TARGET static CUTOUT_INLINE __m256i dot(__m256i sums, Inputs inputs, Weights weights) {
     const __m256i pairs = _mm256_maddubs_epi16(inputs, weights);
     return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));

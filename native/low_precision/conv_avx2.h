@@ -20,6 +20,14 @@ namespace {
 
 constexpr int kRowPixels = 6;
 
+/// An Arithmetic that multiplies bytes as they are, but for its `dot`.
+struct PlainBytes {
+  using Inputs = __m256i;
+  using Weights = __m256i;
+  CUTOUT_TARGET static CUTOUT_INLINE Inputs inputs(__m256i four) { return four; }
+  CUTOUT_TARGET static CUTOUT_INLINE Weights weights(__m256i packed) { return packed; }
+};
+
 /// Sums of kRowPixels neighbouring pixels for one panel, in registers.
 template <typename Arithmetic>
 CUTOUT_TARGET CUTOUT_INLINE void multiply(const ConvTask& task, const std::uint8_t* window,

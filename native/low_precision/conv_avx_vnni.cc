@@ -9,12 +9,7 @@ namespace cutout::low_precision {
 
 namespace {
 
-struct AvxVnni {
-  using Inputs = __m256i;
-  using Weights = __m256i;
-
-  CUTOUT_TARGET static CUTOUT_INLINE Inputs inputs(__m256i four) { return four; }
-  CUTOUT_TARGET static CUTOUT_INLINE Weights weights(__m256i packed) { return packed; }
+struct AvxVnni : PlainBytes {
   CUTOUT_TARGET static CUTOUT_INLINE __m256i dot(__m256i sums, Inputs inputs, Weights weights) {
     return _mm256_dpbusd_avx_epi32(sums, inputs, weights);
   }

@@ -143,11 +143,10 @@ Status Convolution::make(bool bf16, const Geometry& geometry, std::span<const fl
   made.geometry_ = geometry;
   const std::int64_t inputs = height * width * geometry.channels;
   const Status status =
-      Matrix::take(bf16, inputs, geometry.outputs, constants, weights, made.matrix_);
+      Matrix::take(bf16, inputs, geometry.outputs, geometry.relu, constants, weights, made.matrix_);
   if (!status.ok()) return status;
   made.inputs_ = static_cast<int>(inputs);
   if (!constants.empty() || !weights.empty()) return refused("its number of weights or biases.");
-  made.matrix_.set_relu(geometry.relu);
   made.block_pixels_ =
       std::clamp(kBlockValues / padded_columns(made.inputs_) / kLeastPixels * kLeastPixels,
                  kLeastPixels, kMostPixels);

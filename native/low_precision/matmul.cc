@@ -26,12 +26,11 @@ Status MatMul::make(bool bf16, std::int64_t inputs, std::span<const std::int64_t
   matmul = {};
   matmul.gelu_ = gelu;
   for (const std::int64_t each : columns) {
-    const Status status =
-        Matrix::take(bf16, inputs, each, constants, weights, matmul.matrices_.emplace_back());
+    const Status status = Matrix::take(bf16, inputs, each, false, constants, weights,
+                                       matmul.matrices_.emplace_back());
     if (!status.ok()) return status;
-    matmul.inputs_ = static_cast<int>(inputs);
-    matmul.columns_.push_back(static_cast<int>(each));
   }
+  matmul.inputs_ = static_cast<int>(inputs);
   if (columns.empty() || !constants.empty() || !weights.empty()) {
     return {Code::kModel, "A matmul of the network has other weights or constants than matrices."};
   }
@@ -70,7 +69,7 @@ Status MatMul::run(ConvKernel kernel, std::span<const float> input, std::size_t 
           rounded.values());
       rounded.round(count);
       for (std::size_t i = 0; i < matrices_.size(); ++i) {
-        const int columns = columns_[i];
+        const int columns = matrices_[i].columns();
         const OutputRows made{outputs[i] + first * static_cast<std::size_t>(columns), columns,
                               count, columns};
         matrices_[i].multiply(kernel, rounded, made, wide);

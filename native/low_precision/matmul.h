@@ -23,8 +23,7 @@ class MatMul {
                      std::span<const std::int8_t> weights, MatMul& matmul);
 
   [[nodiscard]] int inputs() const { return inputs_; }
-  /// Columns of each matrix.
-  [[nodiscard]] const std::vector<int>& columns() const { return columns_; }
+  [[nodiscard]] const std::vector<Matrix>& matrices() const { return matrices_; }
 
   /// Memory of a run with so many rows, to be aligned to Plan::kAlignment.
   [[nodiscard]] std::size_t bytes_of_run(std::size_t rows) const;
@@ -41,7 +40,6 @@ class MatMul {
 
   int inputs_ = 0;
   bool gelu_ = false;
-  std::vector<int> columns_;
   std::vector<Matrix> matrices_;
 };
 

@@ -53,7 +53,7 @@ void ProductRows::round(int count) const {
                 padded_bytes(columns_), steps_);
 }
 
-Status Matrix::take(bool bf16, std::int64_t inputs, std::int64_t columns,
+Status Matrix::take(bool bf16, std::int64_t inputs, std::int64_t columns, bool relu,
                     std::span<const float>& constants, std::span<const std::int8_t>& weights,
                     Matrix& taken) {
   if (inputs < 1 || inputs > (bf16 ? kMaxSide : kMaxInputs8)) {
@@ -66,6 +66,7 @@ Status Matrix::take(bool bf16, std::int64_t inputs, std::int64_t columns,
   const int read = (static_cast<int>(inputs) + together - 1) / together * together;
   taken = {};
   taken.columns_ = static_cast<int>(columns);
+  taken.relu_ = relu;
   taken.conv_ = matmul_conv(bf16, read, static_cast<int>(outputs));
   const std::size_t bytes =
       static_cast<std::size_t>(taken.conv_.groups()) * taken.conv_.chunks.size() * kChunkBytes;
@@ -80,6 +81,7 @@ Status Matrix::take(bool bf16, std::int64_t inputs, std::int64_t columns,
     return front;
   };
   if (bf16) {
+    taken.conv_.relu = relu;
     taken.conv_.float_bias = take_constants();
     return {};
   }

@@ -46,9 +46,9 @@ class Matrix {
   /// Takes the matrix off the front of `weights`, as src/compiler/lowPrecision/pack.ts packs them
   /// (packMatrix), and its biases, or in 8 bits scales, sums of columns and biases, off the front
   /// of `constants`; all in whole groups of kLanes. They are borrowed for as long as the matrix
-  /// lives. kModel where they do not suffice, and for more than 2^20 columns or inputs, or in 8
-  /// bits 2^16 inputs.
-  static Status take(bool bf16, std::int64_t inputs, std::int64_t columns,
+  /// lives. With `relu` negative results become 0. kModel where they do not suffice, and for more
+  /// than 2^20 columns or inputs, or in 8 bits 2^16 inputs.
+  static Status take(bool bf16, std::int64_t inputs, std::int64_t columns, bool relu,
                      std::span<const float>& constants, std::span<const std::int8_t>& weights,
                      Matrix& taken);
 
@@ -56,11 +56,6 @@ class Matrix {
   /// Columns in whole groups.
   [[nodiscard]] int outputs() const { return conv_.outputs; }
   [[nodiscard]] bool bf16() const { return conv_.bf16; }
-  /// Whether negative results become 0.
-  void set_relu(bool relu) {
-    relu_ = relu;
-    conv_.relu = relu && bf16();
-  }
 
   /// Writes the product of `rows`, which are rounded; `wide` has room for `outputs` columns of
   /// them where `to` has fewer.

@@ -218,8 +218,8 @@ class ProductNode {
     const std::size_t rows = elements(shape);
     shape.emplace_back();
     std::vector<float*> outputs;
-    for (const int columns : matmul_.columns()) {
-      shape.back() = columns;
+    for (const low_precision::Matrix& matrix : matmul_.matrices()) {
+      shape.back() = matrix.columns();
       outputs.push_back(context.GetOutput(outputs.size(), shape.data(), shape.size())
                             .GetTensorMutableData<float>());
     }

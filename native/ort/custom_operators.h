@@ -43,28 +43,15 @@ class RunToken {
 /// More compute in bf16 or in 8 bits, for networks that are no program of convolutions.
 ///
 /// `Bf16Product`, `Int8Product`: matmuls of the same rows with constant matrices
-/// (low_precision::MatMul).
+/// (low_precision::MatMul). Inputs: rows, float32 [.., inputs]; packed weights, int8 [n], used
+/// where they lie, and biases and more (low_precision::Matrix), float32 [n], both constant.
+/// Attributes: inputs; columns, a list with those of each matrix; and gelu, 1 for GELU of the
+/// outputs. Outputs: float32 [.., columns] each.
 ///
-/// | input, attribute | type    | shape             | what                                        |
-/// |------------------|---------|-------------------|---------------------------------------------|
-/// | 0                | float32 | [.., inputs]      | the rows                                    |
-/// | 1                | int8    | [n], constant     | packed weights, used where they lie         |
-/// | 2                | float32 | [n], constant     | biases and more (low_precision::Matrix)     |
-/// | inputs           | int     |                   | rows of each matrix                         |
-/// | columns          | ints    |                   | columns of each matrix, one for each output |
-/// | gelu             | int     |                   | 1: GELU of the outputs                      |
-///
-/// Outputs: float32 [.., columns] each.
-///
-/// `Bf16Attention`: softmax(scale * queries · keysᵀ) · values (low_precision::Attention).
-///
-/// | input, attribute | type    | shape                      | what                               |
-/// |------------------|---------|----------------------------|------------------------------------|
-/// | 0, 1, 2          | float32 | [batch, rows, channels]    | queries, keys, values              |
-/// | heads            | int     |                            | which share the channels           |
-/// | scale            | float   |                            | 0: 1 / sqrt(channels of a head)    |
-///
-/// Output: float32 [batch, rows of the queries, channels of the values].
+/// `Bf16Attention`: softmax(scale * queries · keysᵀ) · values (low_precision::Attention). Inputs:
+/// queries, keys and values, float32 [batch, rows, channels]. Attributes: heads, which share the
+/// channels; and scale, a float, 0 for 1 / sqrt(channels of a head). Output: float32 [batch, rows
+/// of the queries, channels of the values].
 ///
 /// `Bf16Conv`, `Int8Conv`, `Bf16DeformConv` and `Int8DeformConv`: one convolution
 /// (low_precision::Convolution). Inputs: planes, float32 [batch, channels, height, width]; weights

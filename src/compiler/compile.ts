@@ -104,7 +104,8 @@ export function useMatrices(network: Network, format: MatrixFormat): void {
     replaceConvolutions(graph, floats, format);
     whereSupported(() => replaceMatMuls(graph, floats, format));
   } else if (isMostlyMatMuls(graph)) replaceMatMuls(graph, floats, format);
-  else if (format === 'int8') throw new RangeError('without a table of scales only a transformer has 8 bits');
+  else if (format === 'int8')
+    throw new RangeError('it has no 8-bit form: set CUTOUT_PRECISION to auto or fp32');
   else makeSixteenBitNetwork(graph, floats, format);
   network.useOperators();
   dropUnused(graph);

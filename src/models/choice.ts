@@ -2,6 +2,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import { preparerOf } from '../compiler/form.ts';
 import { writeAtomically } from '../files.ts';
+import { ModelError } from './error.ts';
 import { readKept } from './json.ts';
 import { networkFiles, UNFINISHED } from './layout.ts';
 import type { Manifest } from './manifest.ts';
@@ -74,7 +75,9 @@ export async function fastest(
         if (choice === usual && round === 0) return undefined;
         best.delete(choice);
         const reason = error instanceof Error ? error.message : String(error);
-        notice(`The network is not computed in ${textOf(choice)}: ${reason}`);
+        // Not every network has every form.
+        if (!(error instanceof ModelError && error.code === 'MODEL_UNSUPPORTED'))
+          notice(`The network is not computed in ${textOf(choice)}: ${reason}`);
       }
     }
     const least = Math.min(...best.values());

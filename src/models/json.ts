@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { z } from 'zod';
 import { ModelError } from './error.ts';
 
@@ -24,9 +24,14 @@ export function parseJson<T>(
   throw new ModelError(code, `${title} is not valid:\n${z.prettifyError(parsed.error)}`);
 }
 
-/** Reads a JSON file that Cutout wrote; undefined without one that can be read. */
+const maxKeptBytes = 64 * 1024;
+
+/** Reads a JSON file that Cutout wrote; undefined without one of its kind. */
 export async function readKept<T>(schema: z.ZodType<T>, file: string): Promise<T | undefined> {
   try {
+    const found = await stat(file);
+    // A pipe would never end.
+    if (!found.isFile() || found.size > maxKeptBytes) return undefined;
     return schema.parse(JSON.parse(await readFile(file, 'utf8')));
   } catch {
     return undefined;

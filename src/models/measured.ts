@@ -19,21 +19,14 @@ const measuredSchema = z.strictObject({
   sha256: z.string(),
 });
 
-interface MeasuredRun {
-  readonly device: Provider;
-  /** The prepared file that was run. */
-  readonly file: string;
-  readonly runMs: number;
-}
-
 const fileOf = (modelsDir: string, manifest: Manifest) =>
   path.join(networkFiles(modelsDir, manifest).folder, 'measured.json');
 
-/** Keeps the time of a run for `measuredRun`. Where the folder cannot be written, nothing is kept. */
+/** Keeps the time of a run of `file`, a prepared one, for `measuredRun`. Where the folder cannot be written, nothing is kept. */
 export async function rememberRun(
   modelsDir: string,
   manifest: Manifest,
-  { device, file, runMs }: MeasuredRun,
+  { device, file, runMs }: { readonly device: Provider; readonly file: string; readonly runMs: number },
 ): Promise<void> {
   const prepared = FORMS.map((form) => networkFiles(modelsDir, manifest, form)).find(
     (files) => files.prepared === file,

@@ -11,7 +11,6 @@ import { resultSize, sizeLimits } from '../image/size.ts';
 import { contractLimits } from '../image/types.ts';
 import { fastest, type KeptChoice, textOf } from '../models/choice.ts';
 import { ensureNetwork } from '../models/ensure.ts';
-import { ModelError } from '../models/error.ts';
 import { networkFiles } from '../models/layout.ts';
 import type { Manifest } from '../models/manifest.ts';
 import { rememberRun } from '../models/measured.ts';
@@ -49,7 +48,7 @@ export async function measurePrecision(
 ): Promise<PrecisionChoice> {
   const { name } = manifest;
   const filesOf = (choice: PrecisionChoice) => networkFiles(modelsDir, manifest, formFor(choice));
-  const [usual, ...others] = choices;
+  const [usual] = choices;
   const there: PrecisionChoice[] = [];
   for (const choice of choices) if (await exists(filesOf(choice).prepared)) there.push(choice);
   const { source, folder } = filesOf(usual);
@@ -59,38 +58,20 @@ export async function measurePrecision(
   );
   if (!writable || !(pull || (await exists(source)))) return there[0] ?? usual;
 
-  const remove = async (unused: readonly PrecisionChoice[]) => {
-    for (const { prepared, record } of unused.filter((each) => !there.includes(each)).map(filesOf))
-      for (const file of [record, prepared]) await rm(file, { force: true });
-  };
-  const prepare = (choice: PrecisionChoice) =>
-    ensureNetwork(name, { modelsDir, device: 'cpu', form: formFor(choice), pull, observer, signal });
-  const specs = new Map([[usual, await prepare(usual)]]);
-  for (const choice of others) {
-    try {
-      specs.set(choice, await prepare(choice));
-    } catch (error) {
-      signal.throwIfAborted();
-      // Not every network has every form.
-      if (error instanceof ModelError && error.code === 'MODEL_UNSUPPORTED') continue;
-      const reason = error instanceof Error ? error.message : String(error);
-      observer.notice(`${name} is not computed in ${textOf(choice)}: ${reason}`);
-    }
-  }
-  observer.progress({ phase: 'measure', network: name });
   const load = loadWithNotices(engine, observer);
   const pixels = await drawnPixels();
   const runs = new Map<Form, number>();
   const ratio = usual.precision === 'fp32' ? 1 : MEMORY_RATIO;
   let usualBytes = 0;
   const run = async (choice: PrecisionChoice) => {
-    const spec = specs.get(choice);
-    if (!spec) throw new Error('it is not prepared.');
     const { operators } = choice;
     const { bytes, from } = memoryLimit(memory);
     const held = process.memoryUsage.rss();
     if (choice !== usual && held + ratio * usualBytes > countedShare * bytes)
       throw new Error(`${from} does not give enough memory to try it.`);
+    const place = { modelsDir, device: 'cpu', form: formFor(choice), pull } as const;
+    const spec = await ensureNetwork(name, { ...place, observer, signal });
+    observer.progress({ phase: 'measure', network: name });
     await load({ ...spec, ...(operators !== undefined && { operators }) });
     try {
       const image = await pixels();
@@ -107,14 +88,11 @@ export async function measurePrecision(
   };
   let chosen: PrecisionChoice | undefined;
   try {
-    const prepared = others.filter((choice) => specs.has(choice));
-    chosen =
-      prepared.length === 0
-        ? { ...usual, because: 'no other form can be prepared' }
-        : await fastest([usual, ...prepared], run, { notice: observer.notice, signal });
+    chosen = await fastest(choices, run, { notice: observer.notice, signal });
   } finally {
     const used = formFor(chosen ?? usual);
-    await remove(choices.filter((choice) => formFor(choice) !== used));
+    for (const choice of choices.filter((each) => formFor(each) !== used && !there.includes(each)))
+      for (const file of [filesOf(choice).record, filesOf(choice).prepared]) await rm(file, { force: true });
   }
   // The usual one could not be run: its opening says why.
   if (!chosen) return usual;

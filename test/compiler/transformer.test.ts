@@ -1,10 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { fromBinary, toBinary } from '@bufbuild/protobuf';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
 import { compileOnnx } from '../../src/compiler/compile.ts';
+import { floatTensor } from '../../src/compiler/onnx/build.ts';
 import { attribute } from '../../src/compiler/onnx/graph.ts';
-import { ModelProtoSchema, type NodeProto } from '../../src/compiler/onnx/onnx_pb.ts';
+import { GraphProtoSchema, ModelProtoSchema, type NodeProto } from '../../src/compiler/onnx/onnx_pb.ts';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine } from '../../src/engine/engine.ts';
 import { networkOutput } from '../../src/engine/networkOutput.ts';
@@ -12,6 +13,7 @@ import { operatorsOf } from '../../src/models/precision.ts';
 import { engineOptions, Networks } from '../fixtures/engineSetup.ts';
 import { sayLeftOut } from '../fixtures/leftOut.ts';
 import { BF16_KERNELS, leaveOutKernels } from '../fixtures/lowPrecisionKernels.ts';
+import { FLOAT, int64s, node, value } from '../fixtures/onnx.ts';
 import { type GeluForm, TRANSFORMER_SIDE, transformerNetwork } from '../fixtures/transformer.ts';
 
 const native = loadAddon();
@@ -95,6 +97,46 @@ test('GELU is found however exporters write it, and what only looks like it is l
   t.is(found('halvedShare'), 1);
   t.is(found('wrongDivisor'), 0);
   t.true(nodesOf(transformerNetwork('wrongDivisor')).some(({ opType }) => opType === 'Erf'));
+});
+
+test('a bias that is no constant row is left to ONNX Runtime', (t) => {
+  const model = fromBinary(ModelProtoSchema, transformerNetwork());
+  const nodes = model.graph?.node ?? [];
+  const conv = nodes.find(({ opType, input }) => opType === 'Conv' && (input[2] ?? '') !== '');
+  if (!conv) throw new Error('no convolution has a bias');
+  nodes.unshift(node('Add', [conv.input[2] ?? '', conv.input[2] ?? ''], ['twice']));
+  conv.input[2] = 'twice';
+  const left = nodesOf(Buffer.from(toBinary(ModelProtoSchema, model))).filter(
+    ({ opType }) => opType === 'Conv',
+  );
+  t.true(left.some(({ input }) => input[2] === 'twice'));
+
+  const gemm = (biasSides: readonly number[]) => {
+    const graph = create(GraphProtoSchema, {
+      name: 'gemm',
+      input: [value('image', FLOAT, [1, 3, 32, 32])],
+      output: [value('alpha', FLOAT, [1, 1, 32, 32])],
+      initializer: [
+        int64s('rows', [32, 96]),
+        int64s('plane', [1, 1, 32, 32]),
+        floatTensor('weights', [96, 32], new Float32Array(96 * 32).fill(0.1)),
+        floatTensor(
+          'bias',
+          biasSides,
+          Float32Array.from({ length: 32 }, (_, at) => at),
+        ),
+      ],
+      node: [
+        node('Reshape', ['image', 'rows'], ['flat']),
+        node('Gemm', ['flat', 'weights', 'bias'], ['sums']),
+        node('Reshape', ['sums', 'plane'], ['alpha']),
+      ],
+    });
+    const opsetImport = [{ domain: '', version: 17n }];
+    return toBinary(ModelProtoSchema, create(ModelProtoSchema, { irVersion: 8n, opsetImport, graph }));
+  };
+  t.is(nodesOf(gemm([1, 32]))[1]?.opType, 'Bf16Product');
+  t.throws(() => bytesOf(gemm([32, 1]), 'bf16'), { message: /no matrix products/ });
 });
 
 test('a damaged node is an error of the model', async (t) => {

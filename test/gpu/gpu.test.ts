@@ -10,14 +10,14 @@ import { Networks } from '../fixtures/engineSetup.ts';
 /** native/core/status.h */
 const CODES = {
   ok: 0,
-  model: 6,
-  runtime: 7,
-  provider: 8,
-  driver: 9,
-  device: 10,
-  deviceMemory: 11,
-  outOfMemory: 12,
-  internal: 13,
+  model: 5,
+  runtime: 6,
+  provider: 7,
+  driver: 8,
+  device: 9,
+  deviceMemory: 10,
+  outOfMemory: 11,
+  internal: 12,
 } as const;
 
 interface Status {

@@ -15,8 +15,8 @@ import { NetworkBuilder } from '../fixtures/lowPrecisionNetworks.ts';
 import { random } from '../fixtures/random.ts';
 
 /** native/core/status.h */
-const MODEL = 6;
-const DEVICE = 10;
+const MODEL = 5;
+const DEVICE = 9;
 
 interface GpuTestAddon {
   run(

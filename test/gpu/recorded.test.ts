@@ -22,7 +22,7 @@ import { NetworkBuilder } from '../fixtures/lowPrecisionNetworks.ts';
  */
 
 /** native/core/status.h */
-const CODES = { ok: 0, model: 6, provider: 8, device: 10, deviceMemory: 11, outOfMemory: 12, internal: 13 };
+const CODES = { ok: 0, model: 5, provider: 7, device: 9, deviceMemory: 10, outOfMemory: 11, internal: 12 };
 
 const native = path.join(root, 'build', 'native');
 const recorder = path.join(native, 'Release', 'libcutout_recorder.so');

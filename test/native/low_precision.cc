@@ -210,8 +210,8 @@ Napi::Value run_matmul_js(const Napi::CallbackInfo& info) {
   const std::size_t rows = input.span().size() / static_cast<std::size_t>(product.inputs());
   std::vector<std::vector<float>> values;
   std::vector<float*> outputs;
-  for (const int each : product.columns()) {
-    outputs.push_back(values.emplace_back(rows * static_cast<std::size_t>(each)).data());
+  for (const low_precision::Matrix& each : product.matrices()) {
+    outputs.push_back(values.emplace_back(rows * static_cast<std::size_t>(each.columns())).data());
   }
   const std::size_t bytes = product.bytes_of_run(rows);
   const GuardedBytes memory(bytes, low_precision::Plan::kAlignment);

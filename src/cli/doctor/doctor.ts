@@ -90,7 +90,6 @@ class Doctor {
     const bench = native && libraries && this.#bench(native);
     const measured = bench && entry && choice ? await this.#measure(bench, entry, choice, measures) : [];
     const inUse = measured.find(({ used }) => used);
-    this.#compare(inUse, measured);
     if (bench && hasRuntime && !measures && config.device !== 'cpu') await this.#try(() => findGpus(bench));
     const second = entry && (await this.#try(() => this.#lookForSecond()));
     const install = await checkInstall(this.#config);
@@ -181,18 +180,6 @@ class Doctor {
       if (result && !results.some((each) => nameOf(each) === nameOf(result))) results.push(result);
     }
     return results;
-  }
-
-  #compare(used: Measured | undefined, measured: readonly Measured[]): void {
-    const fastest = [...measured].sort((a, b) => a.runMs - b.runMs)[0];
-    if (!used || !fastest || fastest.runMs > 0.8 * used.runMs) return;
-    const settings = [
-      ...(fastest.precision === used.precision ? [] : [`CUTOUT_PRECISION=${fastest.precision}`]),
-      ...(fastest.precision === 'fp32' ? [] : [`CUTOUT_OPERATORS=${fastest.operators ?? 'off'}`]),
-    ];
-    this.warnings.push(
-      `${nameOf(fastest)} takes ${(fastest.runMs / used.runMs).toFixed(2)} of the time of ${nameOf(used)} on this machine; ${settings.join(' ')} selects it.`,
-    );
   }
 }
 

@@ -36,14 +36,16 @@ export async function findGpus(bench: Bench): Promise<void> {
   });
 }
 
-/** The one in use first, so that its errors are reported even if another fails; those that `auto` chooses from; floats. */
+/** The one in use first, so that its errors are reported even if another fails; those in 8 bits by a table or bf16 that `auto` chooses from; floats. */
 export function trialsOf(
   { native, config }: Bench,
   manifest: Manifest,
   used: PrecisionChoice,
 ): PrecisionChoice[] {
   const auto = { ...config, precision: 'auto', operators: 'auto' } as const;
-  const others = precisionChoices(manifest, questionOf(auto, native.versions()));
+  const others = precisionChoices(manifest, questionOf(auto, native.versions())).filter(
+    ({ precision }) => precision !== 'int8' || manifest.int8 !== undefined,
+  );
   const floats = { precision: 'fp32', because: 'floats' } as const;
   const trials = [used, ...others, ...(config.device === 'cpu' ? [floats] : [])];
   const forms = trials.map(formFor);

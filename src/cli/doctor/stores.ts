@@ -115,10 +115,12 @@ const harmful = 10_000;
 export async function compareClocks(whose: string, ask: () => Promise<number>): Promise<Finding> {
   const before = Date.now();
   const theirs = await ask();
+  const wait = (Date.now() - before) / 2;
+  const off = theirs - before - wait;
   // The clock was read at some time between question and answer.
-  const off = theirs - (before + Date.now()) / 2;
+  const sure = Math.abs(off) - wait;
   const said = `This machine's clock is ${Math.abs(off / 1000).toFixed(1)} s ${off > 0 ? 'behind' : 'ahead of'} that of ${whose}.`;
   const todo = 'Synchronise the clocks of both machines (chrony, systemd-timesyncd).';
-  if (Math.abs(off) < noticeable) return ok('clock', `Synchronised with ${whose}.`);
-  return Math.abs(off) < harmful ? note('clock', said, todo) : problem('clock', said, todo);
+  if (sure < noticeable) return ok('clock', `Synchronised with ${whose}.`);
+  return sure < harmful ? note('clock', said, todo) : problem('clock', said, todo);
 }

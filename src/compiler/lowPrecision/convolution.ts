@@ -67,7 +67,8 @@ class ConvolutionsConverter {
     if (!deformable && (node.opType !== 'Conv' || node.domain !== '')) return undefined;
     const dims = this.#constants.get(node.input[1] ?? '')?.dims;
     const shared = (attribute(node, 'offset_group')?.i ?? 1n) === 1n && (node.input[4] ?? '') !== '';
-    if (!dims || (deformable && !shared)) return undefined;
+    const bias = node.input[deformable ? 3 : 2] ?? '';
+    if (!dims || (deformable && !shared) || (bias !== '' && !this.#constants.has(bias))) return undefined;
     const geometry = whereSupported(() => convGeometry(node, dims));
     const inputs = geometry ? geometry.channels * geometry.kernel[0] * geometry.kernel[1] : 0;
     return geometry && inputs >= LEAST_INPUTS && geometry.outputs >= LEAST_OUTPUTS ? geometry : undefined;

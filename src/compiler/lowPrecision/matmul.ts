@@ -137,7 +137,9 @@ class MatMulsConverter {
     let bias: Float32Array | undefined;
     if (offset !== '') {
       bias = this.#values(offset);
-      if (bias?.length !== columns) return undefined;
+      // A column has a number for each row.
+      if (bias?.length !== columns || this.#constant(offset)?.dims.at(-1) !== BigInt(columns))
+        return undefined;
     }
     const values = this.#floatsOf(tensor);
     const plain: MatMul = {
