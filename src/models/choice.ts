@@ -9,13 +9,6 @@ import type { Manifest } from './manifest.ts';
 import { processorKey } from './optimised.ts';
 import { type Choices, formFor, operatorsText, type PrecisionChoice } from './precision.ts';
 
-/** A run of a network on the drawn image. */
-interface MeasuredRun {
-  /** Milliseconds of processor time, which other processes of the machine change less than the time that passes. */
-  readonly ms: number;
-  readonly output: Float32Array;
-}
-
 /** Every form runs as often, the last times alternating with the others; its fastest run counts. */
 const ROUNDS = 3;
 
@@ -45,11 +38,11 @@ function meanDifference(a: Float32Array, b: Float32Array): number {
 /**
  * Returns the fastest of `choices` (`precisionChoices`), with the times as its reason. One that fails, or comes after floats and
  * does not agree with them, is left out with a notice; where the first one fails at once, nothing is returned.
- * @param run opens, runs and closes a form
+ * @param run opens, runs and closes a form; `ms` is processor time, which other processes change less than the time that passes
  */
 export async function fastest(
   choices: Choices,
-  run: (choice: PrecisionChoice) => Promise<MeasuredRun>,
+  run: (choice: PrecisionChoice) => Promise<{ readonly ms: number; readonly output: Float32Array }>,
   { notice, signal }: { readonly notice: (text: string) => void; readonly signal: AbortSignal },
 ): Promise<PrecisionChoice | undefined> {
   const [usual] = choices;

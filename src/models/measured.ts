@@ -33,11 +33,9 @@ export async function rememberRun(
   );
   const sha256 = prepared && (await readRecord(prepared))?.sha256;
   if (sha256 === undefined) return;
-  const processor = (await processorKey()) ?? '';
-  const content = `${JSON.stringify({ runMs, device, processor, sha256 })}\n`;
-  await writeAtomically(fileOf(modelsDir, manifest), content, 'replace', { prefix: UNFINISHED }).catch(
-    () => {},
-  );
+  const kept = { runMs, device, processor: (await processorKey()) ?? '', sha256 };
+  const [to, content] = [fileOf(modelsDir, manifest), `${JSON.stringify(kept)}\n`];
+  await writeAtomically(to, content, 'replace', { prefix: UNFINISHED }).catch(() => {});
 }
 
 /**

@@ -19,11 +19,7 @@ import { countedShare, memoryLimit } from '../ops/memory.ts';
 import { type FetchOptions, loadWithNotices } from './openNetwork.ts';
 
 /** A network whose forms are measured. */
-interface MeasuredNetwork {
-  readonly manifest: Manifest;
-  readonly choices: Choices;
-  readonly kept: KeptChoice;
-}
+type MeasuredNetwork = Readonly<{ manifest: Manifest; choices: Choices; kept: KeptChoice }>;
 
 /** Floats take at most so many times the memory of 8 bits or bf16. */
 const MEMORY_RATIO = 4;

@@ -16,6 +16,7 @@ import {
 } from '../engine/types.ts';
 import { UserError } from '../errors.ts';
 import { KeptChoice } from '../models/choice.ts';
+import { ModelError } from '../models/error.ts';
 import { networkFiles } from '../models/layout.ts';
 import { findFor, preparedFacts, secondModelOf, specOf } from '../models/locate.ts';
 import type { Manifest } from '../models/manifest.ts';
@@ -185,7 +186,7 @@ async function openSecond(
   } catch (error) {
     signal.throwIfAborted();
     const absent = isAbsent(error);
-    if (named || !(absent || error instanceof EngineError)) throw error;
+    if (named || !(error instanceof ModelError || error instanceof EngineError)) throw error;
     if (!absent || !pull) {
       observer.notice(
         `${model} runs alone: ${error.message} Set CUTOUT_SECOND_MODEL=off if this is intended.`,
@@ -197,6 +198,7 @@ async function openSecond(
   return new SecondNetworkLoader({
     name,
     loaded,
+    named,
     open: (fetch, signal) => open(second, fetch, signal),
     observer,
   });

@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { appendFileSync, cpSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create, toBinary } from '@bufbuild/protobuf';
@@ -126,14 +126,16 @@ test.serial(
   },
 );
 
-for (const [what, tiny, why] of [
-  ['is missing', undefined, 'u2net is not in '],
-  ['cannot be opened', { secondInput: true }, 'has 2 inputs'],
+for (const [what, tiny, why, damaged] of [
+  ['is missing', undefined, 'u2net is not in ', false],
+  ['cannot be opened', { secondInput: true }, 'has 2 inputs', false],
+  ['is damaged', {}, 'is damaged', true],
 ] as const)
   test.serial(`where that of auto ${what}, the first one runs alone, with a notice`, async (t) => {
     const data = temporaryFolder(t);
     const models = modelsFolder(path.join(data, 'models'), {}, 'isnet');
     if (tiny) modelsFolder(models, tiny, 'u2net');
+    if (damaged) appendFileSync(path.join(models, 'u2net', 'prepared.onnx'), 'x');
     const env = { CUTOUT_MODEL: 'isnet', CUTOUT_SECOND_MODEL: 'auto', CUTOUT_PRECISION: 'fp32' };
     const { second, notices, curve } = await open(t, configOf(t, { ...env, CUTOUT_DATA_DIR: data }));
     t.is(second, undefined);
