@@ -278,9 +278,9 @@ export class Redis {
     return redis;
   }
 
-  /** Whether small commands are answered and written. */
+  /** Whether commands are answered and written, small ones and values. */
   get isReachable(): boolean {
-    return this.commands.isReachable;
+    return this.commands.isReachable && this.values.isReachable;
   }
 
   close(): void {
