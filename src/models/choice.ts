@@ -83,10 +83,10 @@ export async function fastest(
   return { ...first[0], because: `measured: ${times}` };
 }
 
-/** What a choice was made from and on. */
+/** A choice holds for these forms, and for this processor. */
 export interface ChoiceKey {
   readonly choices: readonly PrecisionChoice[];
-  /** Of one run. */
+  /** A run has so many. */
   readonly threads: number;
   /** Version of Cutout. */
   readonly version: string;
@@ -96,7 +96,7 @@ export interface ChoiceKey {
 
 const keptSchema = z.strictObject({
   key: z.string(),
-  /** Which of the choices. */
+  /** The chosen one is at this place of the choices. */
   at: z.number().int().nonnegative(),
   because: z.string(),
 });
@@ -116,7 +116,7 @@ export class KeptChoice {
     );
   }
 
-  /** Undefined without one for this key that can be read. */
+  /** Returns the choice; undefined without one for this key that can be read. */
   async read(): Promise<PrecisionChoice | undefined> {
     const kept = await readKept(keptSchema, this.file);
     if (kept?.key !== (await this.#key)) return undefined;
@@ -124,7 +124,7 @@ export class KeptChoice {
     return choice && { ...choice, because: kept.because };
   }
 
-  /** Where the folder cannot be written, nothing is kept. */
+  /** Writes the choice; nothing is written where the folder cannot be. */
   async keep(chosen: PrecisionChoice): Promise<void> {
     const same = (each: PrecisionChoice) =>
       formFor(each) === formFor(chosen) && each.operators === chosen.operators;

@@ -5,7 +5,7 @@ const shareOfMachine = 0.75;
 /** Fraction of the limit that is budgeted; the rest is for garbage on the heap, fragmentation and cached files. */
 export const countedShare = 0.9;
 
-/** As configured, else that of the control group, else a fraction of the machine's. `from`: what sets it, in words. */
+/** Returns the limit that is configured, else that of the control group, else a fraction of the machine's. `from`: what sets it, in words. */
 export function memoryLimit(
   requested: number | 'auto',
   group: number = process.constrainedMemory(),

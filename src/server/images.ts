@@ -4,7 +4,7 @@ import { NoThreadError } from '../image/errors.ts';
 import { configureLibvips, tryLibvips } from '../image/libvips.ts';
 import { contractLimits, optionalFormats, type ProbeLimits } from '../image/types.ts';
 
-/** The contract's formats and those that the operator enables. Blocks all other loaders of libvips. */
+/** Returns the limits of images with the contract's formats and those that the operator enables. Blocks all other loaders of libvips. */
 export function configureImages({ inputFormats }: Pick<CutoutConfig, 'inputFormats'>): ProbeLimits {
   const formats = [...contractLimits.formats, ...inputFormats];
   configureLibvips({ formats });

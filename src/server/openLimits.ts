@@ -54,7 +54,7 @@ function roomForSecond({ second }: Pick<OpenedEngine, 'second'>, room: number, l
   return 0;
 }
 
-/** The limit of the process minus what it uses now. Throws UserError if that is too little for any request. */
+/** Sets the memory budget to the limit of the process minus what it uses now. Throws UserError if that is too little for any request. */
 export function sizeMemoryBudget(
   config: Pick<Config, 'limits' | 'cutout' | 'redis'>,
   memory: MemoryBudget,

@@ -5,7 +5,7 @@ import type { ImproveConfig } from '../config/improve.ts';
 import type { OpenImproveOptions } from '../improve/improve.ts';
 import type { Sql } from '../store/database.ts';
 
-/** As configured. A reservation outlives every request, which takes at most `timeout` seconds. */
+/** Returns prices and free previews as configured. A reservation outlives every request, which takes at most `timeout` seconds. */
 export const billingOf = (billing: BillingConfig, timeout: number): BillingOptions => ({
   prices: { preview: billing.pricePreview, full: billing.priceFull },
   freePreviews: { perMonth: billing.freePreviewsMonth, perDay: billing.freePreviewsDay },
