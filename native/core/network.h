@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "core/thread_pool.h"
 
 namespace cutout {
+
+class DeviceCall;
 
 /// A number of images in one run, and how long that took when the network was opened.
 struct BatchTiming {
@@ -56,6 +59,10 @@ class Network {
   /// have no other run meanwhile. kDeviceMemory for a size that is not one of timings().
   virtual Status run_batch(std::size_t size, std::span<const int> slots, const CancelToken& token,
                            ThreadPool& pool) = 0;
+  /// Has `work` queued behind each run of the slot at the usual size, on the stream of the run,
+  /// which is waited for with it; an empty one ends that. False, and nothing is, where the network
+  /// does not run on such a stream.
+  virtual bool queue_behind(int, std::function<void(DeviceCall&)>) { return false; }
   /// Runs the network once on zeros, in sizes of batches from the smallest to the largest. No slot
   /// is in use meanwhile.
   virtual Status check(const CancelToken& token) = 0;

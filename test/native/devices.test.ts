@@ -89,8 +89,8 @@ for (const fault of ['once', 'lost'] as const) {
     const network = networks.spec(`fails-${fault}`, small);
     const found = addon.failEachCall(defaultRuntimePath(), network, image, plan, fault, false);
     t.is(found.wrong, '');
-    t.true(found.moved > 50, `${found.moved} jobs were moved`);
-    // An image of one piece is written once all of it has come back.
+    t.true(found.moved > 40, `${found.moved} jobs were moved`);
+    // The image is written once all of it has come back.
     t.is(found.givenUp, 0, 'jobs were given up');
   });
 }
@@ -101,6 +101,6 @@ test.serial(
     const network = networks.spec('none', small);
     const found = addon.failEachCall(defaultRuntimePath(), network, image, plan, 'lost', true);
     t.is(found.wrong, '');
-    t.true(found.givenUp > 50, `${found.givenUp} jobs were given up`);
+    t.true(found.givenUp > 40, `${found.givenUp} jobs were given up`);
   },
 );
