@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -13,6 +14,7 @@
 namespace cutout {
 
 class DeviceCall;
+using WorkOnDevice = std::function<void(DeviceCall&)>;
 
 /// A number of images in one run, and how long that took when the network was opened.
 struct BatchTiming {
@@ -59,10 +61,9 @@ class Network {
   /// have no other run meanwhile. kDeviceMemory for a size that is not one of timings().
   virtual Status run_batch(std::size_t size, std::span<const int> slots, const CancelToken& token,
                            ThreadPool& pool) = 0;
-  /// Has `work` queued behind each run of the slot at the usual size, on the stream of the run,
-  /// which is waited for with it; an empty one ends that. False, and nothing is, where the network
-  /// does not run on such a stream.
-  virtual bool queue_behind(int, std::function<void(DeviceCall&)>) { return false; }
+  /// Has `work`, as long as it exists, queued behind each run of the slot at the usual size, on the
+  /// stream of the run, which is waited for with it. False where runs have no such stream.
+  virtual bool queue_behind(int, std::weak_ptr<const WorkOnDevice> /*work*/) { return false; }
   /// Runs the network once on zeros, in sizes of batches from the smallest to the largest. No slot
   /// is in use meanwhile.
   virtual Status check(const CancelToken& token) = 0;

@@ -121,8 +121,8 @@ class Backend {
 
   // infer
 
-  /// Has the network do what to_probability() of the slot's output will ask for with its next run,
-  /// where it can. To be called before the run, and Network::queue_behind() without work after it.
+  /// Has the network do with its next run of the slot what to_probability() of its output will ask
+  /// for, where it can.
   virtual void expect_answer(Network&, int /*slot*/, NetworkOutput, const Box& /*area*/) {}
   /// A network's output as a probability of 0..1, in place: sigmoid for logits, then clamped; and
   /// how uncertain it is in an area (matte/uncertainty.h). kModel when a value is infinite or NaN.

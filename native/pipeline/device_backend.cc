@@ -309,14 +309,16 @@ class DeviceBackend final : public Backend {
 
   void expect_answer(Network& network, int slot, NetworkOutput output, const Box& area) override {
     const TensorView values = network.output_plane(slot);
-    answer_expected_ = network.queue_behind(slot, [this, values, output, area](DeviceCall& call) {
-      queue_answer(call, values, output, area);
-    });
+    answer_work_ =
+        std::make_shared<const WorkOnDevice>([this, values, output, area](DeviceCall& call) {
+          queue_answer(call, values, output, area);
+        });
+    if (!network.queue_behind(slot, answer_work_)) answer_work_.reset();
   }
 
   Status to_probability(const TensorView& values, NetworkOutput output, const Box& area,
                         Uncertainty& uncertainty) override {
-    if (!std::exchange(answer_expected_, false)) {
+    if (!std::exchange(answer_work_, nullptr)) {
       if (answer_.host == nullptr) answer_ = call_.mirrored(sizeof(Answer));
       queue_answer(call_, values, output, area);
       CUTOUT_RETURN_IF_ERROR(call_.finish());
@@ -396,7 +398,7 @@ class DeviceBackend final : public Backend {
   DeviceCall call_;
   ThreadPool& pool_;
   Mirrored answer_;
-  bool answer_expected_ = false;  // with the run of a network
+  std::shared_ptr<const WorkOnDevice> answer_work_;  // that a network has behind its run
 };
 
 }  // namespace

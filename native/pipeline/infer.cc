@@ -28,12 +28,10 @@ Status run_network(LoadedNetwork& loaded, bool usual_size, const StageContext& c
                                   prediction_area(prepared, answer.probability));
   }
   Clock::duration for_batch{0};
-  const Status ran = loaded.batcher && usual_size
-                         ? loaded.batcher->run(slot, context.token, for_batch)
-                         : network.run(slot, answer.spec.width, answer.spec.height, context.token,
-                                       answer.probability);
-  network.queue_behind(slot, {});
-  CUTOUT_RETURN_IF_ERROR(Status(ran));
+  CUTOUT_RETURN_IF_ERROR(loaded.batcher && usual_size
+                             ? loaded.batcher->run(slot, context.token, for_batch)
+                             : network.run(slot, answer.spec.width, answer.spec.height,
+                                           context.token, answer.probability));
   waited += for_batch;
   return read_answer(context, prepared, loaded.spec.output, answer, uncertainty);
 }
