@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::size_t kSmallest = 4096;  // bytes of a block
 constexpr int kOutOfMemory = 2;          // cudaErrorMemoryAllocation
-/// Room for the taps and constants of an image, in bytes.
-constexpr std::size_t kForConstants = 1U << 20U;
 
 /// The size of a block for so many bytes: four sizes between two powers of two.
 std::size_t block_size(std::size_t bytes) {
@@ -194,7 +192,7 @@ Mirrored DeviceCall::mirrored(std::size_t bytes) {
   mirror_used_ = (mirror_used_ + kAlignment - 1) / kAlignment * kAlignment;
   if (mirror_used_ + bytes > mirror_bytes_) {
     copy_mirrored();
-    mirror_bytes_ = bytes + kForConstants;
+    mirror_bytes_ = bytes + device_.for_constants_;
     mirror_used_ = mirror_copied_ = 0;
     std::array<std::shared_ptr<void>, 2> blocks;
     for (const Device::Kind kind : {Device::kOnDevice, Device::kPageLocked}) {

@@ -38,10 +38,14 @@ struct DeviceStats {
 /// | lifetime| outlives its memory and its calls                                                        |
 class Device final : public DeviceMemory {
  public:
+  /// Room for the taps and constants of an image, in bytes.
+  static constexpr std::size_t kForConstants = 1U << 20U;
+
   /// Memory is counted against the budget; without one it is not counted.
   explicit Device(const cuda::Table& table, int number,
-                  std::shared_ptr<ort::DeviceMemoryBudget> budget = nullptr)
-      : table_(table), number_(number), budget_(std::move(budget)) {}
+                  std::shared_ptr<ort::DeviceMemoryBudget> budget = nullptr,
+                  std::size_t for_constants = kForConstants)
+      : table_(table), number_(number), budget_(std::move(budget)), for_constants_(for_constants) {}
   ~Device() override;
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -77,6 +81,7 @@ class Device final : public DeviceMemory {
   const cuda::Table& table_;
   const int number_;
   const std::shared_ptr<ort::DeviceMemoryBudget> budget_;
+  const std::size_t for_constants_;
   mutable std::mutex mutex_;
   std::array<std::map<std::size_t, std::vector<void*>>, 2> kept_;  // by kind and size; these four
   std::vector<void*> idle_streams_;                                // are guarded by mutex_

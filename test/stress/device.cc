@@ -23,6 +23,8 @@ using namespace cutout::test;
 
 namespace {
 
+constexpr std::size_t kForFew = 1000;  // so that constants of small images do not fit one block
+
 void fail(const char* what, unsigned seed, const char* message) {
   std::fprintf(stderr, "%s, job %u: %s\n", what, seed, message);
   std::exit(1);
@@ -59,7 +61,7 @@ void like_the_cpu(Device& device, unsigned jobs) {
 
 /// The host as a device.
 struct Host {
-  Device device{host_device(), 0};
+  Device device{host_device(), 0, nullptr, kForFew};
 
   /// Nothing is held any longer.
   void expect_idle(unsigned seed) const {
