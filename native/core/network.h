@@ -14,6 +14,7 @@
 namespace cutout {
 
 class DeviceCall;
+/// Queues work on the stream of a call (pipeline/device.h).
 using WorkOnDevice = std::function<void(DeviceCall&)>;
 
 /// A number of images in one run, and how long that took when the network was opened.

@@ -59,7 +59,7 @@ class Device final : public DeviceMemory {
   [[nodiscard]] const cuda::Table& table() const { return table_; }
   /// Destroys a graph that cuda::NetworkTable::end_graph made on the device.
   void destroy_graph(void* graph) noexcept;
-  /// Returns the memory that is kept to the device.
+  /// Returns the memory that is kept to the device and the host.
   void release_kept() noexcept;
   [[nodiscard]] DeviceStats stats() const;
 
