@@ -83,53 +83,23 @@ cuda::GuideTaps on_device(DeviceCall& call, const GuideAxis& axis, int outputs) 
           outputs};
 }
 
-/// Where the network pixels of both axes lie in a mask.
-struct MaskAxes {
-  struct Axis {
-    std::vector<LinearTap> mask;
-    std::vector<LinearTap> blocks;
+/// Says where the network pixels of one axis lie in a mask and between blocks.
+cuda::MaskTaps on_device(DeviceCall& call, const std::vector<LinearTap>& mask,
+                         const std::vector<LinearTap>& blocks) {
+  return {call.constant(mask), call.constant(blocks), static_cast<int>(mask.size())};
+}
 
-    [[nodiscard]] cuda::MaskTaps on_device(DeviceCall& call) const {
-      return {call.constant(mask), call.constant(blocks), static_cast<int>(mask.size())};
-    }
-  };
-
-  MaskAxes(const PlacedMask& mask, int width, int height) {
-    const BlockGrid grid(width, height);
-    const Box& view = mask.view;
-    rows = {mask_taps(view.top, view.height, mask.height, mask.mask.height, height),
-            block_taps(height, grid.side, grid.rows)};
-    columns = {mask_taps(view.left, view.width, mask.width, mask.mask.width, width),
-               block_taps(width, grid.side, grid.columns)};
-  }
-
-  Axis rows;
-  Axis columns;
-};
-
-/// Taps of both axes.
-struct BothTaps {
-  Taps rows;
-  Taps columns;
-};
-
-void fill_planes(DeviceCall& call, const cuda::Pixels& image, const BothTaps& taps,
-                 const NetworkInput& spec, float* out) {
+void fill_planes(DeviceCall& call, const cuda::Pixels& image, const NetworkInput& spec,
+                 float* out) {
   cuda::Normalisation how{};
   for (std::size_t c = 0; c < 3; ++c) {
     how.mean[c] = spec.mean[c];
     how.scale[c] = 1.0F / spec.std[c];
   }
-  const cuda::FilterTaps rows = on_device(call, taps.rows);
-  const cuda::FilterTaps columns = on_device(call, taps.columns);
+  const cuda::FilterTaps rows = on_device(call, area_taps(image.height, spec.height));
+  const cuda::FilterTaps columns = on_device(call, area_taps(image.width, spec.width));
   float* const scratch = call.scratch<float>(4 * area(image.width, spec.height));
   call.run<&Table::network_input>(image, rows, columns, how, scratch, out);
-}
-
-/// `From`, `To`: what has a width and a height.
-template <typename From, typename To>
-BothTaps area_taps_between(const From& from, const To& to) {
-  return {area_taps(from.height, to.height), area_taps(from.width, to.width)};
 }
 
 /// Edges at the guide's size, on the device: alpha, its confidence, models and colours of the
@@ -146,12 +116,10 @@ class DeviceMatte final : public SolvedMatte {
     const std::size_t size = guide.size();
     const NetworkInput spec{guide.width, guide.height, {0, 0, 0}, {255, 255, 255}};
     const bool guided_by_input = input_is_guide(prediction.spec, p.width, p.height, part_);
-    const BothTaps taps = guided_by_input ? BothTaps{} : area_taps_between(part_, spec);
     const bool resized = guide.width != p.width || guide.height != p.height;
-    const BothTaps output_taps = resized ? area_taps_between(p, guide) : BothTaps{};
     // All together, with what write() needs.
-    const cuda::FilterTaps output_rows = on_device(call_, output_taps.rows);
-    const cuda::FilterTaps output_columns = on_device(call_, output_taps.columns);
+    const cuda::FilterTaps output_rows = on_device(call_, area_taps(p.height, guide.height));
+    const cuda::FilterTaps output_columns = on_device(call_, area_taps(p.width, guide.width));
     rows_ = on_device(call_, GuideAxis(guide.height, part_.height), part_.height);
     columns_ = on_device(call_, GuideAxis(guide.width, part_.width), part_.width);
     const float* const blurs = call_.constant(blurs_by_slope());
@@ -174,7 +142,7 @@ class DeviceMatte final : public SolvedMatte {
     models_ = confidence_ + size;
     colours_ = models_ + kPlaneChannels * size;
     if (!guided_by_input) {
-      fill_planes(call_, part_of(image_.device, part_), taps, spec, values);
+      fill_planes(call_, part_of(image_.device, part_), spec, values);
     }
     set_guide(values, guide);
     const float* output = floats(p);
@@ -300,9 +268,8 @@ class DeviceBackend final : public Backend {
 
   Status fill_input(const JobImage& image, const Box& part, const NetworkInput& spec,
                     const TensorView& input) override {
-    const BothTaps taps = area_taps_between(part, spec);
     call_.end_step();
-    fill_planes(call_, part_of(static_cast<const DeviceImage&>(image).device, part), taps, spec,
+    fill_planes(call_, part_of(static_cast<const DeviceImage&>(image).device, part), spec,
                 floats(input));
     return call_.finish();
   }
@@ -339,16 +306,23 @@ class DeviceBackend final : public Backend {
       return call_.status();
     };
     if (!mask) return filter(call_.scratch<std::byte>(bytes));
-    const MaskAxes axes(*mask, probability.width, probability.height);
-    const std::uint8_t* const values = call_.constant(mask->mask.values);
+    const SubjectMask& given = mask->mask;
+    const Box& view = mask->view;
+    const BlockGrid grid(probability.width, probability.height);
+    const std::uint8_t* const values = call_.constant(given.values);
+    const cuda::MaskTaps rows = on_device(
+        call_, mask_taps(view.top, view.height, mask->height, given.height, probability.height),
+        block_taps(probability.height, grid.side, grid.rows));
+    const cuda::MaskTaps columns = on_device(
+        call_, mask_taps(view.left, view.width, mask->width, given.width, probability.width),
+        block_taps(probability.width, grid.side, grid.columns));
     // One block, since filtering begins when constraining has ended.
     bytes = std::max(bytes, cuda::constraint_scratch(probability.width, probability.height));
     auto* const scratch = call_.scratch<std::byte>(bytes);
     auto* const marked =
         call_.scratch<std::uint8_t>(cuda::block_count(probability.width, probability.height));
     float* const constrained = call_.scratch<float>(probability.size());
-    call_.run<&Table::constrain>(p, values, mask->mask.width, axes.rows.on_device(call_),
-                                 axes.columns.on_device(call_), scratch, marked);
+    call_.run<&Table::constrain>(p, values, given.width, rows, columns, scratch, marked);
     call_.run<&Table::copy_on_device>(constrained, p, probability.bytes());
     CUTOUT_RETURN_IF_ERROR(filter(scratch));
     call_.run<&Table::restore_marked>(p, constrained, probability.width, probability.height,
@@ -360,14 +334,12 @@ class DeviceBackend final : public Backend {
     auto& from = static_cast<DeviceImage&>(image);
     from.pixels = {from.pixels.data, width, height, static_cast<std::ptrdiff_t>(width) * 4};
     if (from.bounds() == Box{0, 0, width, height}) return {};
-    const BothTaps taps{lanczos3_taps(from.device.height, height),
-                        lanczos3_taps(from.device.width, width)};
     call_.end_step();
     const cuda::Pixels whole = from.device;
     from.device = {nullptr, width, height, width};
     from.place(call_.allocate<std::byte>(from.bytes(), from.memory));
-    const cuda::FilterTaps rows = on_device(call_, taps.rows);
-    const cuda::FilterTaps columns = on_device(call_, taps.columns);
+    const cuda::FilterTaps rows = on_device(call_, lanczos3_taps(whole.height, height));
+    const cuda::FilterTaps columns = on_device(call_, lanczos3_taps(whole.width, width));
     float* const scratch = call_.scratch<float>(4 * area(whole.width, height));
     call_.run<&Table::reduce>(whole, rows, columns, scratch, from.device);
     return call_.status();
