@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -10,6 +12,10 @@
 #include "core/thread_pool.h"
 
 namespace cutout {
+
+class DeviceCall;
+/// Queues work on the stream of a call (pipeline/device.h).
+using WorkOnDevice = std::function<void(DeviceCall&)>;
 
 /// A number of images in one run, and how long that took when the network was opened.
 struct BatchTiming {
@@ -56,6 +62,9 @@ class Network {
   /// have no other run meanwhile. kDeviceMemory for a size that is not one of timings().
   virtual Status run_batch(std::size_t size, std::span<const int> slots, const CancelToken& token,
                            ThreadPool& pool) = 0;
+  /// Has `work`, as long as it exists, queued behind each run of the slot at the usual size, on the
+  /// stream of the run, which is waited for with it. False where runs have no such stream.
+  virtual bool queue_behind(int, std::weak_ptr<const WorkOnDevice> /*work*/) { return false; }
   /// Runs the network once on zeros, in sizes of batches from the smallest to the largest. No slot
   /// is in use meanwhile.
   virtual Status check(const CancelToken& token) = 0;

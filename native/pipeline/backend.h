@@ -6,6 +6,7 @@
 #include <span>
 
 #include "core/image_view.h"
+#include "core/network.h"
 #include "core/status.h"
 #include "core/tensor.h"
 #include "image/network_input.h"
@@ -66,8 +67,7 @@ struct JobImage {
   explicit JobImage(ImageView given) : pixels(given) {}
   virtual ~JobImage() = default;
 
-  ImageView pixels;      // the caller's, where the image comes back to; fewer after reduce()
-  bool changed = false;  // whether the caller's pixels may have been changed
+  ImageView pixels;  // the caller's, where the image comes back to; fewer after reduce()
 };
 
 /// A matte at the network's size that the image's pixels can be computed from; the seam between
@@ -92,10 +92,12 @@ class SolvedMatte {
 /// (cpu_backend.h) it has those bytes, on a device (device_backend.h) the limits of
 /// test/native/backend_contract.h.
 ///
-/// A call returns when its result can be used. Calls from several threads may run at the same time
-/// on different images and tensors. Throws std::bad_alloc when there is no memory on the host;
-/// kDeviceMemory when there is none on the device, kDevice when that has stopped working. After an
-/// error the next job can be run.
+/// A backend is one job's: its calls come one after the other, and tensors, images and mattes are
+/// gone before it is. What upload() and fill_input() write can be used by others, such as a
+/// network, when they return; what the other calls make, by the calls after them. Throws
+/// std::bad_alloc when there is no memory on the host; kDeviceMemory when there is none on the
+/// device, kDevice when that has stopped working. After an error no call of the same backend need
+/// work.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -119,12 +121,13 @@ class Backend {
 
   // infer
 
-  /// A network's output as a probability of 0..1, in place: sigmoid for logits, then clamped.
-  /// kModel when a value is infinite or NaN.
-  virtual Status to_probability(const TensorView& values, NetworkOutput output) = 0;
-  /// matte/uncertainty.h
-  virtual Status uncertainty(const TensorView& probability, const Box& area,
-                             Uncertainty& value) = 0;
+  /// Has the network do with its next run of the slot what to_probability() of its output will ask
+  /// for, where it can.
+  virtual void expect_answer(Network&, int /*slot*/, NetworkOutput, const Box& /*area*/) {}
+  /// A network's output as a probability of 0..1, in place: sigmoid for logits, then clamped; and
+  /// how uncertain it is in an area (matte/uncertainty.h). kModel when a value is infinite or NaN.
+  virtual Status to_probability(const TensorView& values, NetworkOutput output, const Box& area,
+                                Uncertainty& uncertainty) = 0;
 
   // solve
 

@@ -82,7 +82,6 @@ class CpuBackend final : public Backend {
   }
   Status open_image(ImageView pixels, std::unique_ptr<JobImage>& image) override {
     image = std::make_unique<JobImage>(pixels);
-    image->changed = true;  // at any time from now on
     return {};
   }
   Status fill_input(const JobImage& image, const Box& part, const NetworkInput& spec,
@@ -90,7 +89,8 @@ class CpuBackend final : public Backend {
     fill_network_input(part_of(image.pixels, part), spec, host_floats(input).data(), pool_);
     return {};
   }
-  Status to_probability(const TensorView& values, NetworkOutput output) override {
+  Status to_probability(const TensorView& values, NetworkOutput output, const Box& area,
+                        Uncertainty& uncertainty) override {
     const bool logit = output == NetworkOutput::kLogit;
     std::atomic<bool> all_finite{true};
     pool_.parallel_for(values.size(), kGrain, [&](std::size_t begin, std::size_t end) {
@@ -101,10 +101,8 @@ class CpuBackend final : public Backend {
       }
       if (!good) all_finite = false;
     });
-    return all_finite ? Status{} : not_finite_output();
-  }
-  Status uncertainty(const TensorView& probability, const Box& area, Uncertainty& value) override {
-    value = cutout::uncertainty(host_floats(probability), probability.width, area, pool_);
+    if (!all_finite) return not_finite_output();
+    uncertainty = cutout::uncertainty(host_floats(values), values.width, area, pool_);
     return {};
   }
   Status filter_components(const TensorView& probability, const Box& area,

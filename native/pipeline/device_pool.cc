@@ -85,7 +85,7 @@ DevicePool::DevicePool(const cuda::Table* kernels, std::span<const int> numbers,
     : devices_(numbers.size()) {
   if (kernels == nullptr) return;
   for (std::size_t device = 0; device < numbers.size(); ++device)
-    devices_[device].memory = std::make_unique<Device>(*kernels, numbers[device], Device::kStaging,
+    devices_[device].memory = std::make_unique<Device>(*kernels, numbers[device],
                                                        budgets.empty() ? nullptr : budgets[device]);
 }
 
@@ -116,7 +116,6 @@ Status DevicePool::run(const MatteRequest& job, ThreadPool& pool, const CancelTo
     }
     job.network.report_loss(device, status);
     if (job.second) job.second->get().report_loss(device, status);
-    if (made.pixels_changed) return status;
     lost = std::move(status);
   }
   if (!lost.ok()) return lost;

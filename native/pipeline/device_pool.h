@@ -47,8 +47,8 @@ class DevicePool {
 
   /// Makes a matte on the device with the fewest jobs of those on which its networks work; the job
   /// stays there. If that device stops working, its networks are told so, and the job runs once
-  /// more, on another one, unless its pixels may have been changed. kDevice where none works. The
-  /// caller runs at most as many jobs at a time as the networks have slots. The pool is the job's.
+  /// more, on another one: its pixels are changed last. kDevice where none works. The caller runs
+  /// at most as many jobs at a time as the networks have slots. The pool is the job's.
   Status run(const MatteRequest& job, ThreadPool& pool, const CancelToken& token,
              MatteResult& result);
 

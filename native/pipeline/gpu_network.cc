@@ -432,6 +432,7 @@ Status GpuNetwork::run_images(std::span<const int> slots) {
     const Slot& slot = slots_[static_cast<std::size_t>(slots[static_cast<std::size_t>(i)])];
     call.run<&NetworkTable::give_plane>(last, i, output_factor_,
                                         static_cast<float*>(slot.output.get()));
+    if (const auto behind = slot.behind.lock()) (*behind)(call);
   }
   return call.finish();
 }

@@ -50,6 +50,10 @@ class GpuNetwork final : public Network {
   Status run(int slot, int width, int height, const CancelToken& token, TensorView& plane) override;
   Status run_batch(std::size_t size, std::span<const int> slots, const CancelToken& token,
                    ThreadPool& pool) override;
+  bool queue_behind(int slot, std::weak_ptr<const WorkOnDevice> work) override {
+    slots_[static_cast<std::size_t>(slot)].behind = std::move(work);
+    return true;
+  }
   Status check(const CancelToken& token) override;
 
   [[nodiscard]] const std::vector<BatchTiming>& timings() const override { return timings_; }
@@ -60,6 +64,7 @@ class GpuNetwork final : public Network {
   struct Slot {
     std::shared_ptr<void> input;
     std::shared_ptr<void> output;
+    std::weak_ptr<const WorkOnDevice> behind;
   };
   /// Weights and bias of a convolution, on the device.
   struct Constants {

@@ -4,27 +4,36 @@
 
 namespace cutout {
 
-Status run_network(LoadedNetwork& loaded, const NetworkInput& input, bool usual_size,
-                   const StageContext& context, TensorView& probability, Clock::duration& waited) {
-  const int slot = context.slot;
-  if (loaded.batcher && usual_size) {
-    Clock::duration for_batch{0};
-    CUTOUT_RETURN_IF_ERROR(loaded.batcher->run(slot, context.token, for_batch));
-    waited += for_batch;
-    probability = loaded.network->output_plane(slot);
-  } else {
-    CUTOUT_RETURN_IF_ERROR(
-        loaded.network->run(slot, input.width, input.height, context.token, probability));
-  }
-  CUTOUT_RETURN_IF_ERROR(context.backend.to_probability(probability, loaded.spec.output));
+namespace {
+
+/// Converts an answer, and measures how uncertain it is in what the plan's region of interest
+/// depends on.
+Status read_answer(const StageContext& context, const Prepared& prepared, NetworkOutput output,
+                   const Prediction& answer, Uncertainty& uncertainty) {
+  CUTOUT_RETURN_IF_ERROR(context.backend.to_probability(
+      answer.probability, output, prediction_area(prepared, answer.probability), uncertainty));
   return context.token.check();
 }
 
-Status measure_uncertainty(const StageContext& context, const Prepared& prepared,
-                           const Prediction& answer, Uncertainty& uncertainty) {
-  CUTOUT_RETURN_IF_ERROR(context.backend.uncertainty(
-      answer.probability, prediction_area(prepared, answer.probability), uncertainty));
-  return context.token.check();
+}  // namespace
+
+Status run_network(LoadedNetwork& loaded, bool usual_size, const StageContext& context,
+                   const Prepared& prepared, Prediction& answer, Uncertainty& uncertainty,
+                   Clock::duration& waited) {
+  const int slot = context.slot;
+  Network& network = *loaded.network;
+  if (usual_size) {
+    answer.probability = network.output_plane(slot);
+    context.backend.expect_answer(network, slot, loaded.spec.output,
+                                  prediction_area(prepared, answer.probability));
+  }
+  Clock::duration for_batch{0};
+  CUTOUT_RETURN_IF_ERROR(loaded.batcher && usual_size
+                             ? loaded.batcher->run(slot, context.token, for_batch)
+                             : network.run(slot, answer.spec.width, answer.spec.height,
+                                           context.token, answer.probability));
+  waited += for_batch;
+  return read_answer(context, prepared, loaded.spec.output, answer, uncertainty);
 }
 
 Status infer(const MatteJob& job, const StageContext& context, const Prepared& prepared,
@@ -37,12 +46,11 @@ Status infer(const MatteJob& job, const StageContext& context, const Prepared& p
         context.backend.allocate(1, cached.height, cached.width, inferred.cached));
     answer.probability = inferred.cached.view;
     CUTOUT_RETURN_IF_ERROR(context.backend.upload(cached.values, answer.probability));
-    return measure_uncertainty(context, prepared, answer, inferred.first);
+    return read_answer(context, prepared, NetworkOutput::kProbability, answer, inferred.first);
   }
-  CUTOUT_RETURN_IF_ERROR(run_network(job.network, prepared.spec, prepared.usual_size, context,
-                                     answer.probability, inferred.waited));
   ++inferred.runs;
-  return measure_uncertainty(context, prepared, answer, inferred.first);
+  return run_network(job.network, prepared.usual_size, context, prepared, answer, inferred.first,
+                     inferred.waited);
 }
 
 Box prediction_area(const Prepared& prepared, const TensorView& probability) {

@@ -27,14 +27,12 @@ struct Inferred {
 Status infer(const MatteJob& job, const StageContext& context, const Prepared& prepared,
              Inferred& inferred);
 
-/// Runs a network of the job on its input in the slot, of this size, converts its output to 0..1,
-/// and adds to `waited` what it waited for a batch.
-Status run_network(LoadedNetwork& loaded, const NetworkInput& input, bool usual_size,
-                   const StageContext& context, TensorView& probability, Clock::duration& waited);
-
-/// Measures an answer's uncertainty in what the plan's region of interest depends on.
-Status measure_uncertainty(const StageContext& context, const Prepared& prepared,
-                           const Prediction& answer, Uncertainty& uncertainty);
+/// Runs a network of the job on the answer's input in the slot, at its usual size or not; converts
+/// its output to 0..1, measures how uncertain it is in what the plan's region of interest depends
+/// on, and adds to `waited` what it waited for a batch.
+Status run_network(LoadedNetwork& loaded, bool usual_size, const StageContext& context,
+                   const Prepared& prepared, Prediction& answer, Uncertainty& uncertainty,
+                   Clock::duration& waited);
 
 /// The pixels of a prediction that the plan's region of interest depends on.
 Box prediction_area(const Prepared& prepared, const TensorView& probability);

@@ -122,9 +122,7 @@ Status make_matte(const MatteJob& job, const StageContext& context, MatteResult&
 
   std::unique_ptr<SolvedMatte> solved;
   CUTOUT_RETURN_IF_ERROR(solve(job, context, prepared, inferred, solved));
-  const Status written = solved->write(prepared.roi, job.plan.hidden_colour, result.summary);
-  result.pixels_changed = prepared.image->changed;
-  CUTOUT_RETURN_IF_ERROR(written);
+  CUTOUT_RETURN_IF_ERROR(solved->write(prepared.roi, job.plan.hidden_colour, result.summary));
 
   result.width = job.plan.width;
   result.height = job.plan.height;

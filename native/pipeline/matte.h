@@ -16,8 +16,6 @@ struct MatteResult {
   int height = 0;
   MatteSummary summary;
   std::optional<Subject> subject;
-  /// Whether the job's pixels may have been changed; after an error too.
-  bool pixels_changed = false;
   int runs = 0;  // of the first network: 2 when a smaller input left it in doubt, 0 when the plan
                  // brought its output
   double uncertainty = 1;  // of the answer, 0..1 (Inferred)

@@ -24,10 +24,9 @@ Status look_again(const MatteJob& job, const StageContext& context, const Prepar
   CUTOUT_RETURN_IF_ERROR(
       context.backend.fill_input(*prepared.image, prepared.part, spec, *answer.input));
   CUTOUT_RETURN_IF_ERROR(context.token.check());
-  CUTOUT_RETURN_IF_ERROR(
-      run_network(second, spec, true, context, answer.probability, inferred.waited));
   Uncertainty uncertainty;
-  CUTOUT_RETURN_IF_ERROR(measure_uncertainty(context, prepared, answer, uncertainty));
+  CUTOUT_RETURN_IF_ERROR(
+      run_network(second, true, context, prepared, answer, uncertainty, inferred.waited));
   look = is_surer(uncertainty, inferred.first) ? SecondLook::kTaken : SecondLook::kDeclined;
   if (look == SecondLook::kTaken) {
     inferred.answer = answer;

@@ -30,7 +30,7 @@ export const precisionOfForm = (form: Form): Precision =>
 /** Incremented whenever preparation produces different files; older ones are then prepared again. */
 export const PREPARER_VERSION = 7;
 /** The same for the forms in 16 bits. */
-const PREPARER_VERSION_16 = 8;
+const PREPARER_VERSION_16 = 9;
 
 export const preparerOf = (form: Form): number =>
   form === 'fp16' || form === 'gpu' || form === 'bf16' ? PREPARER_VERSION_16 : PREPARER_VERSION;

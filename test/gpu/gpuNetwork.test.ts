@@ -124,6 +124,34 @@ test('a program for a GPU gives what ONNX Runtime gives, in batches of every num
   t.true(Math.max(...spread) - Math.min(...spread) > 0.2);
 });
 
+/** The end of U²-Net: planes of maps of several sizes, enlarged, and weighted by the last convolution. */
+function weighted(net: NetworkBuilder, outputs = 1): string {
+  const large = net.conv('image', { channels: 32 });
+  const small = net.conv(net.pool(large, true), { channels: 16 });
+  const least = net.conv(net.pool(net.pool(small, true), true), { channels: 32 });
+  const plane = (map: string) => net.conv(map, { channels: 1, relu: false });
+  const planes = net.concat(plane(large), net.resize(plane(small), 2), net.resize(plane(least), 8));
+  return net.apply('Sigmoid', net.conv(planes, { channels: outputs, kernel: 1, relu: false }));
+}
+
+test('planes that the last convolution weights, as those of U²-Net', (t) => {
+  const [width, height] = [48, 32];
+  const net = new NetworkBuilder(9);
+  const { file } = net.build(weighted(net), width, height);
+  const [input = new Float32Array()] = images(1, 3 * width * height);
+  const onnx = write('weighted.onnx', file);
+  const [expected = new Float32Array()] = addon.run(defaultRuntimePath(), onnx, width, height, false, [
+    input,
+  ]);
+  const gpu = write('weighted.gpu', program(file));
+  const { code, message, planes } = addon.gpuNetwork(gpu, width, height, 1, [input]);
+  t.is(code, 0, message);
+  const differences = expected.map((value, at) => Math.abs(sigmoid(planes[0]?.[at] ?? Number.NaN) - value));
+  t.true(Math.max(...differences) < 2e-3, `${Math.max(...differences)}`);
+  const spread = Math.max(...expected) - Math.min(...expected);
+  t.true(spread > 0.2, `${spread}, ${Math.max(...differences)}`);
+});
+
 test('every failure of the device is an error of opening or of the run, and holds nothing', (t) => {
   const [width, height] = [8, 8];
   const gpu = write('faults.gpu', program(network(width, height)));
@@ -172,6 +200,12 @@ test('networks with other operations, or another end than a sigmoid, are no prog
   between((net, map) => net.apply('Relu', net.add(map, map)));
   between((net, map) => net.apply('Mul', map, net.apply('GlobalAveragePool', map)));
   between((net, map) => net.concat(map, 'image'));
+  // Planes of which another operation reads one too.
+  between((net, map) => {
+    const plane = net.conv(map, { channels: 1, relu: false });
+    return net.add(net.conv(net.concat(plane, plane), { channels: 1 }), plane);
+  });
+  refuse((net) => weighted(net, 2));
   refuse((net) => net.apply('Sigmoid', net.resize(net.logit(net.conv('image', { channels: 16 })), 0.5)));
 });
 

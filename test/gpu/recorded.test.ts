@@ -149,38 +149,35 @@ function program(): Case {
 }
 
 const own = program();
-/** Bytes of a copy at most: Device::kStaging. */
-const PIECE = 4 << 20;
-
-/** What one run of a network may take at most: launches and waits. */
+/** What one run of a network may take at most: launches and waits; and the waits of an image beside it. */
 interface Run {
   readonly launches: number;
   readonly waits: number;
+  readonly ofImage: number;
 }
 
-/** With the copies into a batch and out of it. */
-const byOnnxRuntime: Run = { launches: 20, waits: 4 };
-const byCutout: Run = { launches: 1, waits: 1 };
+/** With the copies into a batch and out of it. The answer is read behind the run. */
+const byOnnxRuntime: Run = { launches: 20, waits: 4, ofImage: 3 };
+const byCutout: Run = { launches: 1, waits: 1, ofImage: 2 };
 
 /**
- * Asserts that the images of each round are copied once each way, from and to page-locked memory, in pieces that are waited for
- * while the next one is copied on the host; and that nothing waits for the whole device.
+ * Asserts that the images of each round are copied once each way, from and to page-locked memory, beside a copy of constants
+ * and one of what the network's answer is; that two waits are an image's own; and that nothing waits for the whole device.
  */
 function isLean(t: ExecutionContext, { rounds }: Counted, images: number, run: Run): void {
   const all = rounds.reduce((sum, { runs }) => sum + runs, 0);
   t.true(images === 1 || all < rounds.length * images, `${all} runs: there were batches`);
   for (const { width, runs, counts } of rounds) {
     const bytes = width * (width === 4000 ? 3000 : 866) * 4;
-    const pieces = Math.ceil(bytes / PIECE);
     const n = (name: string) => counts[name] ?? Number.NaN;
     const said = `${images} of ${width}: ${runs} runs, ${JSON.stringify(counts)}`;
     t.true(runs >= 1 && runs <= images, said);
     for (const none of ['pageable', 'deviceWait', 'eventWait', 'defaults']) t.is(n(none), 0, said);
-    t.true(n('upload') <= images * (pieces + 5), said);
+    t.is(n('upload'), images * 2, said);
     t.true(n('uploadBytes') < images * (bytes + 300_000), said);
-    t.true(n('download') <= images * (pieces + 3), said);
-    t.true(n('downloadBytes') < images * (bytes + 100), said);
-    t.true(n('streamWait') <= images * (2 * pieces + 5) + runs * run.waits, said);
+    t.is(n('download'), images * 2, said);
+    t.true(n('downloadBytes') < images * (bytes + 400), said);
+    t.true(n('streamWait') <= images * run.ofImage + runs * run.waits, said);
     t.true(n('launch') + n('library') + n('graph') <= images * 175 + runs * run.launches, said);
   }
 }
@@ -242,7 +239,7 @@ test.serial(
 function expected({ call, opening }: Fault): readonly number[] {
   // Refused memory is asked for once more when what earlier images left is released.
   if (call === 'allocate') return [CODES.ok, CODES.deviceMemory];
-  if (call === 'allocatePinned') return [CODES.outOfMemory];
+  if (call === 'allocatePinned') return [CODES.ok, CODES.outOfMemory];
   return opening ? [CODES.model, CODES.internal] : [CODES.internal];
 }
 

@@ -189,11 +189,13 @@ class NetworkCheck {
   /// Of the first `size` slots, with the reference.
   Status compare(BatchResult& result) {
     std::vector<double> differences;
+    Uncertainty ignored;
     for (std::size_t i = 0; i < result.size; ++i) {
       const TensorView plane = network_->output_plane(static_cast<int>(i));
       std::vector<float> output(plane.size());
       if (!options_.program.empty())  // it gives logits
-        CUTOUT_RETURN_IF_ERROR(backend_->to_probability(plane, NetworkOutput::kLogit));
+        CUTOUT_RETURN_IF_ERROR(backend_->to_probability(
+            plane, NetworkOutput::kLogit, {0, 0, plane.width, plane.height}, ignored));
       CUTOUT_RETURN_IF_ERROR(backend_->download(plane, output));
       for (std::size_t k = 0; k < output.size(); ++k) {
         if (!std::isfinite(output[k])) {

@@ -149,8 +149,10 @@ class Contract {
     const auto width = static_cast<int>(values.size());
     const Tensor logits = uploaded(values, 1, 1, width);
     const Tensor plain = uploaded(values, 1, 1, width);
-    expect(backend_.to_probability(logits.view, NetworkOutput::kLogit).ok() &&
-               backend_.to_probability(plain.view, NetworkOutput::kProbability).ok(),
+    const Box all{0, 0, width, 1};
+    Uncertainty ignored;
+    expect(backend_.to_probability(logits.view, NetworkOutput::kLogit, all, ignored).ok() &&
+               backend_.to_probability(plain.view, NetworkOutput::kProbability, all, ignored).ok(),
            "to_probability", "failed");
     const std::vector<float> sigmoid = downloaded(logits.view);
     const std::vector<float> clamped = downloaded(plain.view);
@@ -164,7 +166,8 @@ class Contract {
     }
     for (const float wrong : {NAN, INFINITY, -INFINITY}) {
       const Tensor tensor = uploaded(std::vector<float>{0.5F, wrong, 0.5F}, 1, 1, 3);
-      expect(backend_.to_probability(tensor.view, NetworkOutput::kLogit).code() == Code::kModel,
+      expect(backend_.to_probability(tensor.view, NetworkOutput::kLogit, {0, 0, 3, 1}, ignored)
+                     .code() == Code::kModel,
              "to_probability", "a value that is no finite number is taken");
     }
   }
@@ -195,6 +198,10 @@ class Contract {
     return {variance / belief, patches / belief};
   }
 
+  bool measure(const Tensor& p, const Box& area, Uncertainty& found) {
+    return backend_.to_probability(p.view, NetworkOutput::kProbability, area, found).ok();
+  }
+
   void uncertainty() {
     struct Case {
       int width;
@@ -210,8 +217,7 @@ class Contract {
              {Box{0, 0, width, height}, Box{40, 5, 20, 30}, Box{10, 12, 15, 13}}) {
           const Uncertainty expected = uncertainty_of(p, width, area, block);
           Uncertainty found{-1, -1};
-          expect(backend_.uncertainty(tensor.view, area, found).ok() &&
-                     std::abs(found.whole - expected.whole) < 1e-9 &&
+          expect(measure(tensor, area, found) && std::abs(found.whole - expected.whole) < 1e-9 &&
                      std::abs(found.patches - expected.patches) < 1e-9,
                  "uncertainty", "is another");
         }
@@ -219,8 +225,7 @@ class Contract {
     }
     const Tensor nothing = uploaded(std::vector<float>(64, 0.0F), 1, 8, 8);
     Uncertainty found{-1, -1};
-    expect(backend_.uncertainty(nothing.view, {0, 0, 8, 8}, found).ok() && found.whole == 1 &&
-               found.patches == 1,
+    expect(measure(nothing, {0, 0, 8, 8}, found) && found.whole == 1 && found.patches == 1,
            "uncertainty", "is not 1 where nothing is believed");
   }
 

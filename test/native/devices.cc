@@ -6,9 +6,12 @@
 #include <vector>
 
 #include "images.h"
+#include "native/other_backends.h"
 #include "native/plans.h"
 #include "ort/runtime.h"
+#include "pipeline/device_backend.h"
 #include "pipeline/device_pool.h"
+#include "pipeline/gpu_network.h"
 #include "registry.h"
 #include "stress/device/host_device.h"
 
@@ -17,6 +20,18 @@ namespace cutout::test {
 namespace {
 
 constexpr int kSlots = 6;  // of a network, and jobs at a time
+
+/// A network by Cutout's own kernels.
+Status open_program(const NetworkSpec& spec, Device& device, const CancelToken& stop,
+                    std::unique_ptr<Network>& network) {
+  GpuNetworkOptions options;
+  options.path = spec.path;
+  options.width = spec.input.width;
+  options.height = spec.input.height;
+  options.slots = kSlots;
+  options.largest_batch = 2;
+  return GpuNetwork::open(options, device, stop, network);
+}
 
 /// Mattes of one image with one network on several host devices.
 class Devices {
@@ -35,6 +50,7 @@ class Devices {
     options.first_check = std::chrono::milliseconds(1);
     options.open = [this, spec = options.spec](std::size_t device, const CancelToken& stop,
                                                std::unique_ptr<Network>& network) {
+      if (spec.gpu_program) return open_program(spec, *devices_.memory(device), stop, network);
       ort::NetworkOptions of_network;
       of_network.path = spec.path;
       of_network.width = spec.input.width;
@@ -52,7 +68,6 @@ class Devices {
   struct Made {
     Status status;
     std::vector<std::uint8_t> pixels;
-    bool changed = false;
   };
 
   Made run() {
@@ -113,24 +128,66 @@ class Devices {
   std::shared_ptr<Replicas> network_;
 };
 
-std::vector<std::uint8_t> by_cpu(const Napi::CallbackInfo& info) {
-  return Devices(info, {}).run().pixels;
+/// A device that asks for nothing behind the run of a network.
+class ReadingApart final : public DelegatingBackend {
+ public:
+  using DelegatingBackend::DelegatingBackend;
+  void expect_answer(Network&, int, NetworkOutput, const Box&) override {}
+};
+
+/// The matte with the steps around the network on the CPU; of a program, which only a device runs,
+/// on one, its answer read apart, and its work done at once.
+std::vector<std::uint8_t> expected(const Napi::CallbackInfo& info) {
+  const NetworkSpec spec = to_spec(info[1].As<Napi::Object>());
+  if (!spec.gpu_program) return Devices(info, {}).run().pixels;
+  set_lateness(Lateness::kAtOnce);
+  const CancelToken token;
+  ThreadPool pool(0);
+  Device device(host_device(), 0);
+  LoadedNetwork loaded;
+  loaded.spec = spec;
+  const std::unique_ptr<Backend> backend = make_device_backend(device, pool);
+  ReadingApart apart(*backend);
+  const ImageView image = to_image(info[2]);
+  const MattePlan plan = to_plan(info[3].As<Napi::Object>());
+  std::vector<std::uint8_t> pixels(
+      image.data, image.data + static_cast<std::ptrdiff_t>(image.stride) * image.height);
+  MatteResult result;
+  Status status = open_program(spec, device, token, loaded.network);
+  if (status.ok()) {
+    status =
+        make_matte({{pixels.data(), image.width, image.height, image.stride}, plan, loaded, {}, {}},
+                   {apart, pool, 0, token}, result);
+  }
+  set_lateness(Lateness::kAtWait);
+  if (!status.ok()) throw Napi::Error::New(info.Env(), status.message());
+  return pixels;
 }
 
-/// shareOfDevices(runtime, network, image, plan): makes mattes at the same time on two devices;
-/// which of the mattes are the CPU's, and whether each device did some of the work.
+Lateness to_lateness(const Napi::Value& value) {
+  const std::string name = value.ToString().Utf8Value();
+  return name == "atOnce"    ? Lateness::kAtOnce
+         : name == "anyTime" ? Lateness::kAnyTime
+                             : Lateness::kAtWait;
+}
+
+/// shareOfDevices(runtime, network, image, plan, 'atWait' | 'atOnce' | 'anyTime'): makes mattes at
+/// the same time on two devices, whose work is done then; how many of the mattes are right, and
+/// whether each device did some of the work.
 Napi::Value share_of_devices(const Napi::CallbackInfo& info) {
-  const std::vector<std::uint8_t> right = by_cpu(info);
+  const std::vector<std::uint8_t> right = expected(info);
   const std::vector<int> numbers{1, 3};
   std::vector<std::size_t> before;
   for (const int number : numbers) before.push_back(work_of_host_device(number));
   Napi::Object result = Napi::Object::New(info.Env());
   int same = 0;
+  set_lateness(to_lateness(info[4]));
   {
     Devices devices(info, numbers);
     for (const Devices::Made& made : devices.run_at_once())
       same += made.status.ok() && made.pixels == right ? 1 : 0;
   }
+  set_lateness(Lateness::kAtWait);
   Napi::Array worked = Napi::Array::New(info.Env());
   for (std::size_t i = 0; i < numbers.size(); ++i)
     worked.Set(static_cast<std::uint32_t>(i), work_of_host_device(numbers[i]) > before[i]);
@@ -170,7 +227,7 @@ Napi::Value slots_of_devices(const Napi::CallbackInfo& info) {
 /// device, or of all, fails in turn while a matte is made. What was seen: faults as sentences, and
 /// how many jobs were made on the other device and how many were given up.
 Napi::Value fail_each_call(const Napi::CallbackInfo& info) {
-  const std::vector<std::uint8_t> right = by_cpu(info);
+  const std::vector<std::uint8_t> right = expected(info);
   const Fault fault = info[4].ToString().Utf8Value() == "once" ? Fault::kOnce : Fault::kLost;
   const bool all = info[5].ToBoolean();
   int moved = 0;
@@ -222,7 +279,7 @@ Napi::Value fail_each_call(const Napi::CallbackInfo& info) {
 /// fails in turn while kSlots jobs begin at the same time, most of them in slots that they open.
 /// What was seen: faults as sentences, and how often the device was lost.
 Napi::Value fail_among_jobs(const Napi::CallbackInfo& info) {
-  const std::vector<std::uint8_t> right = by_cpu(info);
+  const std::vector<std::uint8_t> right = expected(info);
   const int calls = info[4].ToNumber().Int32Value();
   int losses = 0;
   std::string wrong;

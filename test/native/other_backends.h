@@ -30,11 +30,12 @@ class DelegatingBackend : public Backend {
                     const TensorView& input) override {
     return other_.fill_input(image, part, spec, input);
   }
-  Status to_probability(const TensorView& values, NetworkOutput output) override {
-    return other_.to_probability(values, output);
+  void expect_answer(Network& network, int slot, NetworkOutput output, const Box& area) override {
+    other_.expect_answer(network, slot, output, area);
   }
-  Status uncertainty(const TensorView& probability, const Box& area, Uncertainty& value) override {
-    return other_.uncertainty(probability, area, value);
+  Status to_probability(const TensorView& values, NetworkOutput output, const Box& area,
+                        Uncertainty& uncertainty) override {
+    return other_.to_probability(values, output, area, uncertainty);
   }
   Status filter_components(const TensorView& probability, const Box& area,
                            const std::optional<PlacedMask>& mask) override {
@@ -73,11 +74,9 @@ class FarBackend final : public DelegatingBackend {
                     const TensorView& input) override {
     return DelegatingBackend::fill_input(image, part, spec, near(input));
   }
-  Status to_probability(const TensorView& values, NetworkOutput output) override {
-    return DelegatingBackend::to_probability(near(values), output);
-  }
-  Status uncertainty(const TensorView& probability, const Box& area, Uncertainty& value) override {
-    return DelegatingBackend::uncertainty(near(probability), area, value);
+  Status to_probability(const TensorView& values, NetworkOutput output, const Box& area,
+                        Uncertainty& uncertainty) override {
+    return DelegatingBackend::to_probability(near(values), output, area, uncertainty);
   }
   Status filter_components(const TensorView& probability, const Box& area,
                            const std::optional<PlacedMask>& mask) override {
@@ -129,13 +128,10 @@ class RecordingBackend final : public DelegatingBackend {
     note("fillInput", spec.width);
     return DelegatingBackend::fill_input(image, part, spec, input);
   }
-  Status to_probability(const TensorView& values, NetworkOutput output) override {
+  Status to_probability(const TensorView& values, NetworkOutput output, const Box& area,
+                        Uncertainty& uncertainty) override {
     note("toProbability", values.width);
-    return DelegatingBackend::to_probability(values, output);
-  }
-  Status uncertainty(const TensorView& probability, const Box& area, Uncertainty& value) override {
-    note("uncertainty", probability.width);
-    return DelegatingBackend::uncertainty(probability, area, value);
+    return DelegatingBackend::to_probability(values, output, area, uncertainty);
   }
   Status filter_components(const TensorView& probability, const Box& area,
                            const std::optional<PlacedMask>& mask) override {
@@ -175,13 +171,11 @@ class FaultyBackend final : public DelegatingBackend {
     if (kernel_ == "fill_input") host_floats(input)[5] += 0.01F;
     return {};
   }
-  Status to_probability(const TensorView& values, NetworkOutput output) override {
+  Status to_probability(const TensorView& values, NetworkOutput output, const Box& area,
+                        Uncertainty& uncertainty) override {
     if (kernel_ == "to_probability") output = NetworkOutput::kProbability;
-    return DelegatingBackend::to_probability(values, output);
-  }
-  Status uncertainty(const TensorView& probability, const Box& area, Uncertainty& value) override {
-    CUTOUT_RETURN_IF_ERROR(DelegatingBackend::uncertainty(probability, area, value));
-    if (kernel_ == "uncertainty") value.whole *= 1.001;
+    CUTOUT_RETURN_IF_ERROR(DelegatingBackend::to_probability(values, output, area, uncertainty));
+    if (kernel_ == "uncertainty") uncertainty.whole *= 1.001;
     return {};
   }
   Status filter_components(const TensorView& probability, const Box& area,

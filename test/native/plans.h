@@ -17,6 +17,7 @@ inline NetworkSpec to_spec(const Napi::Object& from) {
   spec.path = from.Get("path").ToString().Utf8Value();
   spec.input = {side("width"), side("height"), {127.5F, 127.5F, 127.5F}, {127.5F, 127.5F, 127.5F}};
   spec.output = NetworkOutput::kLogit;
+  spec.gpu_program = from.Get("gpuProgram").ToBoolean();
   return spec;
 }
 

@@ -88,7 +88,7 @@ function disc(width: number, height: number, brightness = 255): Image {
 }
 
 /** The kernels of an answer by a network with an input of this width. */
-const answered = (width: number) => [`fillInput ${width}`, `toProbability ${width}`, `uncertainty ${width}`];
+const answered = (width: number) => [`fillInput ${width}`, `toProbability ${width}`];
 
 function stagesOf(network: NetworkSpec, image: Image, plan: StagesPlan, second?: NetworkSpec) {
   const made = addon.stagesOf(defaultRuntimePath(), network, image, plan, 'cpu', second);
@@ -167,7 +167,7 @@ test('a second network is asked once, and not where the output is kept', (t) => 
     'solve 48',
   ]);
   const kept = stagesOf(network, image, { ...plan, mask: mask(4) }, second).second;
-  t.deepEqual(kept.kernels, ['uncertainty 48', 'filterComponents 48', 'solve 48']);
+  t.deepEqual(kept.kernels, ['toProbability 48', 'filterComponents 48', 'solve 48']);
 });
 
 const mask = (from: number): NativeMask => ({
@@ -180,11 +180,11 @@ const mask = (from: number): NativeMask => ({
 
 test('a kept answer is used again without filling the input of the network where nobody reads that', (t) => {
   const network = networks.spec('kept');
-  const again = ['uncertainty 64', 'filterComponents 64', 'solve 64'];
+  const again = ['toProbability 64', 'filterComponents 64', 'solve 64'];
   const image = disc(120, 90);
   // The input is the guide of refinement where it is not larger than the result.
   const large = stagesOf(network, image, { width: 120, height: 90, mask: mask(4) });
-  t.deepEqual(large.first.kernels, ['fillInput 64', 'toProbability 64', ...again]);
+  t.deepEqual(large.first.kernels, ['fillInput 64', ...again]);
   t.deepEqual(large.second.kernels, ['fillInput 64', ...again]);
   const preview = stagesOf(network, disc(60, 45), { width: 60, height: 45, mask: mask(4) });
   t.deepEqual(preview.second.kernels, again);

@@ -23,7 +23,7 @@ using namespace cutout::test;
 
 namespace {
 
-constexpr std::size_t kSmallStaging = 1000;  // so that small images take many copies
+constexpr std::size_t kForFew = 1000;  // so that constants of small images do not fit one block
 
 void fail(const char* what, unsigned seed, const char* message) {
   std::fprintf(stderr, "%s, job %u: %s\n", what, seed, message);
@@ -42,28 +42,28 @@ DeviceResult by_cpu(const DeviceJob& job, unsigned seed) {
   return result;
 }
 
-/// Runs a job and ends the program if its result is not the CPU's.
-void expect_cpu(Backend& backend, const DeviceJob& job, unsigned seed, const char* what) {
+/// Runs a job on a device and ends the program if its result is not the CPU's.
+void expect_cpu(Device& device, const DeviceJob& job, unsigned seed, const char* what) {
   DeviceResult result;
-  const Status status = run_job(backend, job, result);
+  const Status status = run_job(*make_device_backend(device, pool()), job, result);
   if (!status.ok()) fail(what, seed, status.message());
   if (!result.same_as(by_cpu(job, seed))) fail(what, seed, "the result is not the CPU's");
 }
 
-void contract(Backend& backend, const ContractLimits& limits) {
-  for (const std::string& fault : contract_faults(backend, limits))
+void contract(Device& device, const ContractLimits& limits) {
+  for (const std::string& fault : contract_faults(*make_device_backend(device, pool()), limits))
     fail("contract", 0, fault.c_str());
 }
 
-void like_the_cpu(Backend& backend, unsigned jobs) {
-  for (unsigned seed = 0; seed < jobs; ++seed) expect_cpu(backend, DeviceJob(seed), seed, "alone");
+void like_the_cpu(Device& device, unsigned jobs) {
+  for (unsigned seed = 0; seed < jobs; ++seed) expect_cpu(device, DeviceJob(seed), seed, "alone");
 }
 
-/// A backend on the host device; its end checks that nothing is held any longer.
-struct HostBackend {
-  Device device{host_device(), 0, kSmallStaging};
-  std::unique_ptr<Backend> backend = make_device_backend(device, pool());
+/// The host as a device.
+struct Host {
+  Device device{host_device(), 0, nullptr, kForFew};
 
+  /// Nothing is held any longer.
   void expect_idle(unsigned seed) const {
     if (device.stats().used_bytes != 0) fail("memory", seed, "a job that has ended uses some");
     if (queued_on_host_device() != 0)
@@ -76,22 +76,43 @@ void expect_nothing_held(const char* what) {
 }
 
 void cancelled(unsigned jobs) {
-  HostBackend host;
+  Host host;
   for (unsigned seed = 0; seed < jobs; ++seed) {
     const DeviceJob job(seed);
     int steps = 0;
-    for (DeviceResult result; !run_job(*host.backend, job, result, steps).ok(); ++steps) {
-      host.expect_idle(seed);
+    const auto ends = [&] {
+      DeviceResult result;
+      return !run_job(*make_device_backend(host.device, pool()), job, result, steps).ok();
+    };
+    for (; ends(); ++steps) host.expect_idle(seed);
+    if (steps != 11) fail("cancelled", seed, "the job has another number of steps");
+    expect_cpu(host.device, job, seed, "after one that was cancelled");
+  }
+}
+
+/// Jobs that end between two steps while what they queued is done at any time, beside others that
+/// take the memory that they leave.
+void dropped(unsigned jobs) {
+  Host host;
+  for (unsigned seed = 0; seed < jobs; ++seed) {
+    const DeviceJob job(seed);
+    for (int steps = 1; steps <= 10; ++steps) {
+      DeviceResult ignored;
+      const std::unique_ptr<Backend> left = make_device_backend(host.device, pool());
+      if (run_job(*left, job, ignored, steps).code() != Code::kCancelled)
+        fail("dropped", seed, "it was not");
+      // Of the same sizes, and of others.
+      expect_cpu(host.device, job, seed, "beside a dropped one");
+      expect_cpu(host.device, DeviceJob(seed + 1), seed + 1, "beside a dropped one");
     }
-    if (steps != 12) fail("cancelled", seed, "the job has another number of steps");
-    expect_cpu(*host.backend, job, seed, "after one that was cancelled");
+    host.expect_idle(seed);
   }
 }
 
 /// Ends jobs at each eighth of their time, in the middle of a step: each has its result or the
 /// token's code, and holds nothing afterwards.
 void stopped(unsigned jobs) {
-  HostBackend host;
+  Host host;
   const auto run = [&](const DeviceJob& job, bool on_device, const CancelToken& token,
                        DeviceResult& result) {
     ThreadPool own(pool(), token);
@@ -127,12 +148,12 @@ void stopped(unsigned jobs) {
 
 void side_by_side(unsigned jobs) {
   constexpr unsigned kThreads = 4;
-  HostBackend host;
+  Host host;
   std::vector<std::thread> threads;
   for (unsigned thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([&host, thread, jobs] {
       for (unsigned seed = thread; seed < jobs; seed += kThreads) {
-        expect_cpu(*host.backend, DeviceJob(seed), seed, "beside others");
+        expect_cpu(host.device, DeviceJob(seed), seed, "beside others");
       }
     });
   }
@@ -142,11 +163,11 @@ void side_by_side(unsigned jobs) {
 
 /// Memory is allocated once for jobs of one size.
 void reused() {
-  HostBackend host;
+  Host host;
   const DeviceJob job(3);
-  expect_cpu(*host.backend, job, 3, "first");
+  expect_cpu(host.device, job, 3, "first");
   const DeviceStats first = host.device.stats();
-  for (int i = 0; i < 3; ++i) expect_cpu(*host.backend, job, 3, "again");
+  for (int i = 0; i < 3; ++i) expect_cpu(host.device, job, 3, "again");
   const DeviceStats again = host.device.stats();
   if (again.allocations != first.allocations || again.streams != 1)
     fail("reused", 3, "a job like the one before allocates memory");
@@ -157,22 +178,25 @@ void reused() {
 
 /// A mask goes to the device once, and no plane of the output leaves it.
 void copied_once() {
-  HostBackend host;
+  Host host;
   constexpr int kWidth = 301;
   constexpr int kHeight = 200;
   const std::vector<std::uint8_t> values(256 * 256, 255);
   const PlacedMask mask{{values, 256, 256}, 900, 600, {100, 50, 602, 400}};
   Tensor p;
-  if (!host.backend->allocate(1, kHeight, kWidth, p).ok() ||
-      !host.backend->upload(std::vector<float>(p.view.size(), 0.5F), p.view).ok()) {
+  const std::unique_ptr<Backend> backend = make_device_backend(host.device, pool());
+  if (!backend->allocate(1, kHeight, kWidth, p).ok() ||
+      !backend->upload(std::vector<float>(p.view.size(), 0.5F), p.view).ok()) {
     fail("copies", 0, "there is no tensor");
   }
   const HostCopies before = copied_by_host_device();
-  const Status found = host.backend->filter_components(p.view, {0, 0, kWidth, kHeight}, mask);
+  const Status found = backend->filter_components(p.view, {0, 0, kWidth, kHeight}, mask);
   if (!found.ok()) fail("copies", 0, found.message());
   const HostCopies after = copied_by_host_device();
   const std::size_t taps = 2 * (kWidth + kHeight) * sizeof(LinearTap);
-  if (after.to_device - before.to_device != values.size() + taps)
+  const std::size_t between = 4 * 255;  // so that each begins at a multiple of 256
+  const std::size_t copied = after.to_device - before.to_device;
+  if (copied < values.size() + taps || copied > values.size() + taps + between)
     fail("copies", 0, "more than the mask and its taps goes to the device");
   if (after.to_host != before.to_host) fail("copies", 0, "something comes back with a mask");
 }
@@ -208,9 +232,8 @@ void budgeted() {
   {
     const auto counted =
         std::make_shared<ort::DeviceMemoryBudget>(1U << 30U, [] { return ort::DeviceUse{}; });
-    Device device(host_device(), 0, kSmallStaging, counted);
-    const std::unique_ptr<Backend> backend = make_device_backend(device, pool());
-    expect_cpu(*backend, job, 3, "within the budget");
+    Device device(host_device(), 0, counted);
+    expect_cpu(device, job, 3, "within the budget");
     needed = counted->reserved();
     if (needed == 0 || needed != device.stats().kept_bytes)
       fail("budget", 3, "what is kept is not counted");
@@ -220,24 +243,22 @@ void budgeted() {
   const auto exact =
       std::make_shared<ort::DeviceMemoryBudget>(needed, [] { return ort::DeviceUse{}; });
   {
-    Device device(host_device(), 0, kSmallStaging, exact);
-    const std::unique_ptr<Backend> backend = make_device_backend(device, pool());
+    Device device(host_device(), 0, exact);
     // Other jobs leave blocks of other sizes.
     for (unsigned seed = 0; seed < 20; ++seed) {
       DeviceResult ignored;
-      const Status status = run_job(*backend, DeviceJob(seed), ignored);
+      const Status status = run_job(*make_device_backend(device, pool()), DeviceJob(seed), ignored);
       if (!status.ok() && status.code() != Code::kDeviceMemory)
         fail("budget", seed, status.message());
       if (exact->reserved() > needed) fail("budget", seed, "more than the limit is used");
-      expect_cpu(*backend, job, 3, "after others, within the budget");
+      expect_cpu(device, job, 3, "after others, within the budget");
     }
   }
   if (exact->reserved() != 0) fail("budget", 3, "memory of a device that is gone is counted");
-  Device device(host_device(), 0, kSmallStaging,
+  Device device(host_device(), 0,
                 std::make_shared<ort::DeviceMemoryBudget>(5000, [] { return ort::DeviceUse{}; }));
-  const std::unique_ptr<Backend> backend = make_device_backend(device, pool());
   DeviceResult ignored;
-  const Status refused = run_job(*backend, job, ignored);
+  const Status refused = run_job(*make_device_backend(device, pool()), job, ignored);
   if (refused.code() != Code::kDeviceMemory) fail("budget", 3, "a job beyond it was not refused");
   if (std::string(refused.message()).find("CUTOUT_DEVICE_MEMORY") == std::string::npos)
     fail("budget", 3, refused.message());
@@ -265,10 +286,10 @@ int fail_each(Fault fault, unsigned seed) {
   for (int call = 1;; ++call) {
     bool reached = false;
     {
-      HostBackend host;
+      Host host;
       fail_at(fault, call);
       DeviceResult result;
-      const Status status = run_job(*host.backend, job, result);
+      const Status status = run_job(*make_device_backend(host.device, pool()), job, result);
       reached = calls_that_could_fail() >= call;
       fail_at(Fault::kNothing, 0);
       if (!status.ok() && status.code() != code_of(fault))
@@ -278,7 +299,7 @@ int fail_each(Fault fault, unsigned seed) {
       }
       failed += status.ok() ? 0 : 1;
       host.expect_idle(seed);
-      expect_cpu(*host.backend, job, seed, "after a fault");
+      expect_cpu(host.device, job, seed, "after a fault");
     }
     expect_nothing_held(name_of(fault));
     if (!reached) break;
@@ -299,10 +320,9 @@ void on_gpu(const char* file, unsigned jobs) {
     return;
   }
   Device device(*table, 0);
-  const std::unique_ptr<Backend> backend = make_device_backend(device, pool());
   // The sigmoid's difference may change a rounding.
-  contract(*backend, {8e-6F, 2e-6F, 0, 1, 1e-3});
-  like_the_cpu(*backend, jobs);
+  contract(device, {8e-6F, 2e-6F, 0, 1, 1e-3});
+  like_the_cpu(device, jobs);
   std::printf("library opened, %u jobs on the device\n", jobs);
 }
 
@@ -311,14 +331,23 @@ void on_gpu(const char* file, unsigned jobs) {
 int main(int argc, char** argv) {
   const auto jobs = static_cast<unsigned>(argc > 1 ? std::atoi(argv[1]) : 200);
   {
-    HostBackend host;
-    contract(*host.backend, {});
-    like_the_cpu(*host.backend, jobs);
+    Host host;
+    contract(host.device, {});
+    like_the_cpu(host.device, jobs);
   }
   std::printf("%u jobs like the CPU's\n", jobs);
-  cancelled(jobs / 10 + 1);
+  for (const Lateness lateness : {Lateness::kAtOnce, Lateness::kAnyTime, Lateness::kAtWait}) {
+    set_lateness(lateness, jobs);
+    {
+      Host host;
+      like_the_cpu(host.device, jobs / 10 + 1);
+    }
+    cancelled(jobs / 10 + 1);
+    dropped(jobs / 20 + 1);
+    side_by_side(jobs / 4 + 4);
+  }
+  std::printf("jobs whose work is done at once, at any time and at the wait\n");
   stopped(jobs / 10 + 1);
-  side_by_side(jobs / 2 + 4);
   reused();
   copied_once();
   reserved_once();
@@ -326,9 +355,13 @@ int main(int argc, char** argv) {
   expect_nothing_held("jobs");
   for (const Fault fault : {Fault::kMemory, Fault::kPinned, Fault::kOnce, Fault::kLost}) {
     int failed = 0;
-    for (unsigned seed = 0; seed < jobs / 100 + 1; ++seed) failed += fail_each(fault, seed);
+    for (unsigned seed = 0; seed < jobs / 100 + 1; ++seed) {
+      set_lateness(seed % 2 == 0 ? Lateness::kAtWait : Lateness::kAnyTime, seed);
+      failed += fail_each(fault, seed);
+    }
     std::printf("%s: %d calls failed in turn\n", name_of(fault), failed);
   }
+  set_lateness(Lateness::kAtWait);
   if (argc > 2) on_gpu(argv[2], jobs);
   return 0;
 }

@@ -272,10 +272,12 @@ void cut_out(Dice& dice, Raw& raw, ThreadPool& pool) {
   const bool numbers =
       std::all_of(alpha.begin(), alpha.end(), [](float v) { return std::isfinite(v); });
   const NetworkOutput output = dice.one_in(3) ? NetworkOutput::kLogit : NetworkOutput::kProbability;
-  expect(
-      make_cpu_backend(pool)->to_probability(host_tensor(alpha, 1, height, width), output).ok() ==
-          numbers,
-      "a prediction that is not finite was taken");
+  Uncertainty ignored;
+  expect(make_cpu_backend(pool)
+                 ->to_probability(host_tensor(alpha, 1, height, width), output,
+                                  {0, 0, width, height}, ignored)
+                 .ok() == numbers,
+         "a prediction that is not finite was taken");
   if (!numbers) {
     for (float& value : alpha) value = std::isnan(value) ? 0.0F : value;
   }

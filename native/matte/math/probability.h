@@ -31,10 +31,10 @@ CUTOUT_HD float clamp01(float v) {
 
 CUTOUT_HD bool finite(float value) { return value - value == 0.0F; }
 
-/// A network's output as a probability; `logit`: the output is the logarithm of the odds.
+/// A network's output as a probability, 0 for NaN; `logit`: the output is the logarithm of the
+/// odds.
 CUTOUT_HD float probability(float value, bool logit) {
-  if (logit) value = 1.0F / (1.0F + std::exp(-value));
-  return value < 0.0F ? 0.0F : (value > 1.0F ? 1.0F : value);
+  return clamp01(logit ? 1.0F / (1.0F + std::exp(-value)) : value);
 }
 
 }  // namespace cutout

@@ -1,8 +1,10 @@
-import { constants } from '../onnx/graph.ts';
+import { floatTensor } from '../onnx/build.ts';
+import { constants, onlyConsumerOf, producersOf } from '../onnx/graph.ts';
 import type { FloatsOf } from '../onnx/half.ts';
-import type { GraphProto } from '../onnx/onnx_pb.ts';
+import type { GraphProto, NodeProto } from '../onnx/onnx_pb.ts';
 import { makeSixteenBitNetwork } from './bf16.ts';
 import { enlargementOf, Unsupported } from './geometry.ts';
+import { padded } from './pack.ts';
 import type { ProgramWriter } from './program.ts';
 
 /** At the beginning of a file, with the version of its format. */
@@ -54,6 +56,43 @@ export function checkOperations(program: ProgramWriter): void {
   }
 }
 
+/**
+ * Gives convolutions of one output that another convolution weights, as the last one of U²-Net does its six, further
+ * outputs of zeros: a map has as many channels as are computed together.
+ */
+function widenPlanes(graph: GraphProto, floats: FloatsOf): void {
+  const [tensors, producers, readerOf] = [constants(graph), producersOf(graph), onlyConsumerOf(graph)];
+  const dimsOf = (node: NodeProto) => tensors.get(node.input[1] ?? '')?.dims.map(Number) ?? [];
+  /** Replaces a constant, seen as a matrix, by one with zeros behind its rows or columns. */
+  const pad = (node: NodeProto, input: number, dims: number[], rows: number, allRows: number) => {
+    const tensor = tensors.get(node.input[input] ?? '');
+    if (!tensor) return;
+    const values = floats(tensor);
+    const columns = dims.reduce((product, side) => product * side, 1) / allRows;
+    const name = `${node.output[0]}/wide ${input}`;
+    const all = padded(values, [rows, values.length / rows], [allRows, columns]);
+    graph.initializer.push(floatTensor(name, dims, all));
+    node.input[input] = name;
+  };
+  /** Returns the convolution of one output that a plane is made by, perhaps enlarged, for one reader. */
+  const planeOf = (name: string): NodeProto | undefined => {
+    const node = readerOf(name) && producers.get(name);
+    if (node?.opType === 'Resize') return planeOf(node.input[0] ?? '');
+    return node?.opType === 'Conv' && dimsOf(node)[0] === 1 ? node : undefined;
+  };
+  for (const join of graph.node.filter(({ opType }) => opType === 'Concat')) {
+    const last = readerOf(join.output[0] ?? '');
+    const planes = join.input.flatMap((name) => planeOf(name) ?? []);
+    if (last?.opType !== 'Conv' || planes.length < join.input.length) continue;
+    for (const node of planes) {
+      pad(node, 1, [TOGETHER, ...dimsOf(node).slice(1)], 1, TOGETHER);
+      pad(node, 2, [TOGETHER], 1, TOGETHER);
+    }
+    const [outputs = 0, read = 0, ...window] = dimsOf(last);
+    pad(last, 1, [outputs, read * TOGETHER, ...window], outputs * read, outputs * read);
+  }
+}
+
 /** Returns by how much the nodes behind the program enlarge its output, the last of which has to be a sigmoid. */
 function enlargementBehind(graph: GraphProto, floats: FloatsOf): number {
   const [program, ...behind] = graph.node;
@@ -100,6 +139,7 @@ export function gpuFile(program: ProgramWriter, factor: number): Uint8Array[] {
  * Changes `graph`, also where it throws. Throws a RangeError where the network has something else.
  */
 export function gpuProgram(graph: GraphProto, floats: FloatsOf): Uint8Array[] {
+  widenPlanes(graph, floats);
   const program = makeSixteenBitNetwork(graph, floats, 'fp16');
   checkOperations(program);
   return gpuFile(program, enlargementBehind(graph, floats));

@@ -55,10 +55,13 @@ void probability(Cases& cases, Tables tables, std::span<double> found) {
         kBad[cases.pick(0, 2)];
   }
   std::vector<float> expected = values;
+  const auto width = static_cast<int>(expected.size());
+  Uncertainty ignored;
   const bool finite =
       make_cpu_backend(pool())
-          ->to_probability(host_tensor(expected, 1, 1, static_cast<int>(expected.size())),
-                           logit ? NetworkOutput::kLogit : NetworkOutput::kProbability)
+          ->to_probability(host_tensor(expected, 1, 1, width),
+                           logit ? NetworkOutput::kLogit : NetworkOutput::kProbability,
+                           {0, 0, width, 1}, ignored)
           .ok();
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const cuda::Table& table = *tables[i];

@@ -2,10 +2,15 @@
 
 #include <array>
 #include <cstring>
+#include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <mutex>
+#include <random>
+#include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "stress/cuda/host_table.h"
@@ -32,7 +37,7 @@ const Table& executor() {
   return table;
 }
 
-/// Memory of a device.
+/// Memory of a device, or of the host for it.
 struct Block {
   std::size_t bytes = 0;
   int device = 0;
@@ -96,22 +101,71 @@ void count_queued(std::ptrdiff_t change) {
   s.queued += static_cast<std::size_t>(change);
 }
 
-/// Used by one thread at a time, as a call of Device uses it.
+/// Used by one thread at a time, as a call of Device uses it; others may do its work.
 struct Stream {
   int device = 0;
-  std::vector<std::function<int()>> work;
+  std::mutex mutex;  // guards what follows, and is held while its work is done
+  std::deque<std::function<int()>> work;
+  int error = 0;  // the first one of work that was done
   bool records = false;
   std::vector<std::function<int()>> recorded;
 
-  void push(std::function<int()> step) {
-    if (records) {
-      recorded.push_back(std::move(step));
-      return;
+  /// Does so many steps at most.
+  void advance(std::size_t steps) {
+    const std::lock_guard lock(mutex);
+    for (; steps > 0 && !work.empty(); --steps) {
+      const std::function<int()> step = std::move(work.front());
+      work.pop_front();
+      count_queued(-1);
+      const int found = step();
+      if (error == 0) error = found;
     }
-    work.push_back(std::move(step));
-    count_queued(1);
+  }
+  /// The steps that are left, and what came of them.
+  std::pair<std::deque<std::function<int()>>, int> take() {
+    const std::lock_guard lock(mutex);
+    count_queued(-static_cast<std::ptrdiff_t>(work.size()));
+    return {std::exchange(work, {}), std::exchange(error, 0)};
   }
 };
+
+/// When work is done, and the streams that may have some.
+struct Order {
+  std::mutex mutex;
+  Lateness lateness = Lateness::kAtWait;
+  std::mt19937 random;
+  std::set<Stream*> streams;
+};
+
+Order& order() {
+  static Order instance;
+  return instance;
+}
+
+/// Something happens on a stream: others go on meanwhile, and it itself. A stream is destroyed by
+/// the thread that uses it, which holds the lock for that.
+void go_on(Stream& stream) {
+  Order& o = order();
+  const std::lock_guard lock(o.mutex);
+  if (o.lateness == Lateness::kAtOnce) stream.advance(std::numeric_limits<std::size_t>::max());
+  if (o.lateness != Lateness::kAnyTime) return;
+  for (Stream* const each : o.streams) {
+    if (o.random() % 2 == 0) each->advance(o.random() % 4);
+  }
+}
+
+void push(Stream& stream, std::function<int()> step) {
+  if (stream.records) {
+    stream.recorded.push_back(std::move(step));
+    return;
+  }
+  {
+    const std::lock_guard lock(stream.mutex);
+    stream.work.push_back(std::move(step));
+  }
+  count_queued(1);
+  go_on(stream);
+}
 
 struct Graph {
   std::vector<std::function<int()>> work;
@@ -161,7 +215,7 @@ struct Queued<kFunction, int (*Table::*)(Arguments...)> {
     auto* const stream = static_cast<Stream*>(std::get<sizeof...(Arguments) - 1>(all));
     const auto fits = [&](const auto&... each) { return (belongs(each, stream->device) && ...); };
     if (stream->device != current_device || !std::apply(fits, all)) return kOtherDevice;
-    stream->push([all] { return std::apply(executor().*kFunction, all); });
+    push(*stream, [all] { return std::apply(executor().*kFunction, all); });
     const std::lock_guard lock(state().mutex);
     ++state().work[static_cast<std::size_t>(current_device)];
     return 0;
@@ -181,7 +235,7 @@ struct Queued<kFunction, int (*cuda::NetworkTable::*)(Arguments...)> {
     auto* const stream = static_cast<Stream*>(std::get<sizeof...(Arguments) - 1>(all));
     const auto fits = [&](const auto&... each) { return (belongs(each, stream->device) && ...); };
     if (stream->device != current_device || !std::apply(fits, all)) return kOtherDevice;
-    stream->push([all] { return std::apply(executor().network.*kFunction, all); });
+    push(*stream, [all] { return std::apply(executor().network.*kFunction, all); });
     return 0;
   }
 };
@@ -211,7 +265,7 @@ int end_graph(void** graph, void* of) {
 int launch_graph(void* graph, void* stream) {
   if (const int error = error_of(); error != 0) return error;
   for (const auto& step : static_cast<Graph*>(graph)->work)
-    static_cast<Stream*>(stream)->push(step);
+    push(*static_cast<Stream*>(stream), step);
   return 0;
 }
 
@@ -249,7 +303,6 @@ int allocate(std::size_t bytes, void** memory) {
   if (error != 0) return error;
   std::memset(*memory, 0xFF, bytes);
   hold(1);
-  if (kKind != Kind::kMemory) return 0;
   const std::lock_guard lock(state().mutex);
   state().blocks[static_cast<std::byte*>(*memory)] = {bytes, current_device};
   return 0;
@@ -260,7 +313,9 @@ int release(void* memory) {
   hold(-1);
   {
     const std::lock_guard lock(state().mutex);
-    state().blocks.erase(static_cast<std::byte*>(memory));
+    const auto block = state().blocks.find(static_cast<std::byte*>(memory));
+    std::memset(memory, 0xFF, block->second.bytes);
+    state().blocks.erase(block);
   }
   (void)executor().release(memory);
   return error_of();
@@ -272,21 +327,25 @@ int create_stream(void** stream) {
   made->device = current_device;
   *stream = made;
   hold(1);
+  const std::lock_guard lock(order().mutex);
+  order().streams.insert(made);
   return 0;
 }
 
 int destroy_stream(void* stream) {
   hold(-1);
+  {
+    const std::lock_guard lock(order().mutex);
+    order().streams.erase(static_cast<Stream*>(stream));
+  }
   delete static_cast<Stream*>(stream);
   return error_of();
 }
 
 int synchronize(void* stream) {
-  const std::vector<std::function<int()>> work = std::move(static_cast<Stream*>(stream)->work);
-  static_cast<Stream*>(stream)->work.clear();
-  count_queued(-static_cast<std::ptrdiff_t>(work.size()));
+  go_on(*static_cast<Stream*>(stream));
+  auto [work, first] = static_cast<Stream*>(stream)->take();
   if (const int error = error_of(); error != 0) return error;
-  int first = 0;
   for (const auto& step : work) {
     const int error = step();
     if (first == 0) first = error;
@@ -353,6 +412,12 @@ Table make() {
 const Table& host_device() {
   static const Table table = make();
   return table;
+}
+
+void set_lateness(Lateness lateness, unsigned seed) {
+  const std::lock_guard lock(order().mutex);
+  order().lateness = lateness;
+  order().random.seed(seed);
 }
 
 void fail_at(Fault fault, int call, int device) {

@@ -6,12 +6,23 @@
 
 namespace cutout::test {
 
-/// The kernels under the host executor as a device whose work is done only when its stream is
-/// waited for, so that a result that is used too early, or memory that is used again too early, is
-/// noticed. Its memory begins as NaN. There are kHostDevices of them; work on a stream or memory of
-/// another one than the calling thread's is the error 400. The functions may be called from any
-/// thread.
+/// The kernels under the host executor as a device whose work is done when Lateness says, so that a
+/// result that is used too early, or memory that is used again too early, is noticed. Memory begins
+/// as NaN and is NaN before it is released. There are kHostDevices of them; work on a stream or
+/// memory of another one than the calling thread's is the error 400. The functions may be called
+/// from any thread.
 const cuda::Table& host_device();
+
+/// When work that is queued is done.
+enum class Lateness {
+  kAtWait,  // when its stream is waited for, as late as possible
+  kAtOnce,  // in the call that queues it
+  /// At any time between the two, whenever something is queued on any stream or one is waited for:
+  /// a number of steps that the seed determines for one thread.
+  kAnyTime,
+};
+/// kAtWait until it is called. No work is queued.
+void set_lateness(Lateness lateness, unsigned seed = 1);
 
 inline constexpr int kHostDevices = 4;
 inline constexpr int kAnyDevice = -1;

@@ -109,10 +109,9 @@ Status run_job(Backend& backend, const DeviceJob& job, DeviceResult& result, int
   if (ended()) return cancelled();
   CUTOUT_RETURN_IF_ERROR(backend.upload(job.output, output.view));
   if (ended()) return cancelled();
-  CUTOUT_RETURN_IF_ERROR(backend.to_probability(output.view, NetworkOutput::kProbability));
-  if (ended()) return cancelled();
   const Box whole{0, 0, job.spec.width, job.spec.height};
-  CUTOUT_RETURN_IF_ERROR(backend.uncertainty(output.view, whole, result.uncertainty));
+  CUTOUT_RETURN_IF_ERROR(
+      backend.to_probability(output.view, NetworkOutput::kProbability, whole, result.uncertainty));
   if (ended()) return cancelled();
   CUTOUT_RETURN_IF_ERROR(backend.filter_components(output.view, whole, job.placed_mask()));
   if (ended()) return cancelled();
