@@ -8,7 +8,7 @@ import { readRecord } from '../models/record.ts';
 import { table } from './output.ts';
 
 /** Forms whose prepared files exist; their contents are not checked. */
-export async function preparedIn(modelsDir: string, { manifest }: CatalogueEntry): Promise<Form[]> {
+async function preparedIn(modelsDir: string, { manifest }: CatalogueEntry): Promise<Form[]> {
   const found: Form[] = [];
   for (const form of FORMS) {
     const files = networkFiles(modelsDir, manifest, form);
