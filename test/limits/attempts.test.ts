@@ -128,6 +128,8 @@ test('memory: the oldest source is forgotten first', async (t) => {
 test('a source is an IPv4 address, or the /64 network of an IPv6 address', (t) => {
   t.is(attemptSourceOf('192.0.2.7'), '192.0.2.7');
   t.is(attemptSourceOf('::ffff:192.0.2.7'), '192.0.2.7');
+  t.is(attemptSourceOf('::ffff:c000:207'), '192.0.2.7');
+  t.is(attemptSourceOf('unknown'), 'unknown');
   t.is(attemptSourceOf('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64');
   t.is(attemptSourceOf('2001:0db8:0001:0002::9'), '2001:db8:1:2::/64');
   t.is(attemptSourceOf('2001:db8::1'), '2001:db8:0:0::/64');
