@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto';
 import type Keyv from 'keyv';
-import { randomText } from './keyFormat.ts';
+import { hashKey, randomText } from './keyFormat.ts';
 import type { Vouched } from './operators.ts';
 
 /** Server-side state of a signed-in browser. */
@@ -33,7 +32,7 @@ const aheadMs = 60_000;
 const touchMs = 60_000;
 
 /** The store holds only a hash of the cookie's value: reading the store does not allow opening a session. */
-const keyOf = (token: string) => createHash('sha256').update(token).digest('base64url');
+const keyOf = (token: string) => hashKey(token).toString('base64url');
 
 /** Its age is unknown. Both times count: a wrong clock may have opened it, and a right one seen it. */
 const isAhead = ({ createdAt, lastSeenAt }: Session, now: number) =>

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
 import type { RateLimit } from './rate.ts';
 
@@ -30,7 +30,7 @@ export class Attempts {
 
   async #count(source: string, failures: 0 | 1): Promise<number> {
     // Addresses are personal data, so Redis only holds their hashes.
-    const name = createHash('sha256').update(source).digest('base64url');
+    const name = hash('sha256', source, 'base64url');
     for (const windows of this.#windows) {
       const share = await windows.share(name, failures).catch(() => undefined);
       if (share && !share.taken && share.state.remaining === 0) return share.state.retryAfter;
