@@ -16,15 +16,10 @@ export interface Session {
   readonly provider?: { readonly id: string; readonly idToken: string; readonly vouched: Vouched };
 }
 
-interface SessionRules {
-  /** Milliseconds without a request after which it ends. */
-  readonly idleMs: number;
-  /** Milliseconds after which it ends in any case. */
-  readonly absoluteMs: number;
-}
-
-/** Two hours without a request, and twelve in any case: what rights a provider vouched for is as old as the session. */
-export const sessionRules: SessionRules = { idleMs: 7_200_000, absoluteMs: 43_200_000 };
+/** A session ends after two hours without a request. */
+export const idleMs = 7_200_000;
+/** It ends after twelve hours in any case: what rights a provider vouched for is as old as the session. */
+const absoluteMs = 43_200_000;
 
 /** Milliseconds that a session may be ahead of this machine's clock; beyond that, a clock has been set back. */
 const aheadMs = 60_000;
@@ -40,13 +35,11 @@ const isAhead = ({ createdAt, lastSeenAt }: Session, now: number) =>
 
 export class Sessions {
   readonly #store: Keyv<Session>;
-  readonly #rules: SessionRules;
   readonly #now: () => number;
 
   /** `now` returns Unix milliseconds. */
-  constructor(store: Keyv<Session>, rules: SessionRules, now: () => number) {
+  constructor(store: Keyv<Session>, now: () => number) {
     this.#store = store;
-    this.#rules = rules;
     this.#now = now;
   }
 
@@ -87,7 +80,7 @@ export class Sessions {
 
   /** Unix milliseconds at which it ends without further requests. */
   expiresAt({ createdAt, lastSeenAt }: Session): number {
-    return Math.min(lastSeenAt + this.#rules.idleMs, createdAt + this.#rules.absoluteMs);
+    return Math.min(lastSeenAt + idleMs, createdAt + absoluteMs);
   }
 
   async #write(token: string, session: Session): Promise<void> {
