@@ -24,7 +24,7 @@ import type { PreparedRecord } from '../models/record.ts';
 import { abortedByStop } from '../ops/stopSignals.ts';
 import { choiceOf } from '../server/openEngine.ts';
 import { type AddOptions, addNetwork } from './modelsAdd.ts';
-import { listNetworks, listTable } from './modelsList.ts';
+import { listNetworks } from './modelsList.ts';
 import { type Open, openOnDevice } from './modelsOnDevice.ts';
 import { withProgress } from './modelsProgress.ts';
 import { megabytes } from './output.ts';
@@ -137,12 +137,10 @@ function listCommand({ given, catalogue, modelsDir }: Networks): Command {
   const { device, model: defaultNetwork } = config.engine;
   return new Command('list')
     .description('list all networks: licence, size, time of a run here, quality, and what is installed')
-    .option('--json', 'as JSON', false)
-    .action(async ({ json }: { json: boolean }) => {
+    .action(async () => {
       // This list is where the name of a network that does not exist is corrected.
       const second = await secondNetwork().catch(() => undefined);
-      const networks = await listNetworks({ catalogue, modelsDir, device, defaultNetwork, second });
-      out.write(json ? `${JSON.stringify(networks, undefined, 2)}\n` : listTable(networks));
+      out.write(await listNetworks({ catalogue, modelsDir, device, defaultNetwork, second }));
     });
 }
 
