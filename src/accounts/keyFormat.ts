@@ -11,7 +11,7 @@ export function randomText(length: number): string {
 /** 160 random bits behind a name that tells a finder what it opens. */
 export const newKey = () => `cutout_${randomText(32)}`;
 
-/** Stored instead of the key. A plain hash is enough for a random key: there is no dictionary to try. */
+/** Stored instead of a key or token. A plain hash is enough for a random one: there is no dictionary to try. */
 export const hashKey = (key: string): Buffer => hash('sha256', key, 'buffer');
 
 /** Where a hash is looked up: its first 48 bits, which say nothing useful about the key. */

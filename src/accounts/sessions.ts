@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto';
 import type Keyv from 'keyv';
-import { randomText } from './keyFormat.ts';
+import { hashKey, randomText } from './keyFormat.ts';
 import type { Vouched } from './operators.ts';
 
 /** Server-side state of a signed-in browser. */
@@ -17,15 +16,10 @@ export interface Session {
   readonly provider?: { readonly id: string; readonly idToken: string; readonly vouched: Vouched };
 }
 
-interface SessionRules {
-  /** Milliseconds without a request after which it ends. */
-  readonly idleMs: number;
-  /** Milliseconds after which it ends in any case. */
-  readonly absoluteMs: number;
-}
-
-/** Two hours without a request, and twelve in any case: what rights a provider vouched for is as old as the session. */
-export const sessionRules: SessionRules = { idleMs: 7_200_000, absoluteMs: 43_200_000 };
+/** A session ends after two hours without a request. */
+export const idleMs = 7_200_000;
+/** It ends after twelve hours in any case: what rights a provider vouched for is as old as the session. */
+const absoluteMs = 43_200_000;
 
 /** Milliseconds that a session may be ahead of this machine's clock; beyond that, a clock has been set back. */
 const aheadMs = 60_000;
@@ -33,7 +27,7 @@ const aheadMs = 60_000;
 const touchMs = 60_000;
 
 /** The store holds only a hash of the cookie's value: reading the store does not allow opening a session. */
-const keyOf = (token: string) => createHash('sha256').update(token).digest('base64url');
+const keyOf = (token: string) => hashKey(token).toString('base64url');
 
 /** Its age is unknown. Both times count: a wrong clock may have opened it, and a right one seen it. */
 const isAhead = ({ createdAt, lastSeenAt }: Session, now: number) =>
@@ -41,13 +35,11 @@ const isAhead = ({ createdAt, lastSeenAt }: Session, now: number) =>
 
 export class Sessions {
   readonly #store: Keyv<Session>;
-  readonly #rules: SessionRules;
   readonly #now: () => number;
 
   /** `now` returns Unix milliseconds. */
-  constructor(store: Keyv<Session>, rules: SessionRules, now: () => number) {
+  constructor(store: Keyv<Session>, now: () => number) {
     this.#store = store;
-    this.#rules = rules;
     this.#now = now;
   }
 
@@ -88,7 +80,7 @@ export class Sessions {
 
   /** Unix milliseconds at which it ends without further requests. */
   expiresAt({ createdAt, lastSeenAt }: Session): number {
-    return Math.min(lastSeenAt + this.#rules.idleMs, createdAt + this.#rules.absoluteMs);
+    return Math.min(lastSeenAt + idleMs, createdAt + absoluteMs);
   }
 
   async #write(token: string, session: Session): Promise<void> {

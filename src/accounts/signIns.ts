@@ -1,10 +1,9 @@
-import { createHash } from 'node:crypto';
 import { holdLiving } from '../store/accountRow.ts';
 import { type Now, readClock } from '../store/clock.ts';
 import type { Sql } from '../store/database.ts';
 import { unknownAccount } from '../store/error.ts';
 import { type Account, Accounts, createPseudonymise } from './accounts.ts';
-import { randomText } from './keyFormat.ts';
+import { hashKey, randomText } from './keyFormat.ts';
 
 /** A person as authenticated by an identity provider. */
 export interface Person {
@@ -20,8 +19,6 @@ export const linkMinutes = 60;
 const linkMs = linkMinutes * 60_000;
 /** A link that expires later than this many milliseconds from now is of a clock that was set back. */
 const longestMs = linkMs + 60_000;
-
-const hashOf = (token: string) => createHash('sha256').update(token).digest();
 
 /** Finds the account of a person: through a provider, or a one-time link where none is configured. */
 export class SignIns {
@@ -81,7 +78,7 @@ export class SignIns {
       const expiresAt = (await readClock(sql, this.#now)) + linkMs;
       await sql.run(
         'INSERT INTO console_link (hash, account_id, expires_at) VALUES (@hash, @accountId, @expiresAt)',
-        { hash: hashOf(token), accountId, expiresAt },
+        { hash: hashKey(token), accountId, expiresAt },
       );
     });
     return token;
@@ -92,7 +89,7 @@ export class SignIns {
     const from = await readClock(this.#sql, this.#now);
     const found = await this.#sql.get(
       'SELECT 1 AS found FROM console_link WHERE hash = @hash AND expires_at > @from AND expires_at <= @to',
-      { hash: hashOf(token), from, to: from + longestMs },
+      { hash: hashKey(token), from, to: from + longestMs },
     );
     return found !== undefined;
   }
@@ -107,7 +104,7 @@ export class SignIns {
       });
       const taken = await sql.get<{ id: string }>(
         'DELETE FROM console_link WHERE hash = @hash RETURNING account_id AS id',
-        { hash: hashOf(token) },
+        { hash: hashKey(token) },
       );
       return taken && new Accounts(sql, this.#now ?? Date.now).find(taken.id);
     });

@@ -1,11 +1,11 @@
 import path from 'node:path';
-import { writeSecretFile } from '../accounts/secretFile.ts';
 import { linkMinutes } from '../accounts/signIns.ts';
 import { credits, formatCredits } from '../billing/price.ts';
 import { ensureLocalAccount, type LocalAccount } from '../commands/ensureLocalAccount.ts';
 import type { Config } from '../config/readConfig.ts';
 import { describeThreads } from '../engine/threads.ts';
 import { allSubjectTypes } from '../engine/types.ts';
+import { writeAtomically } from '../files.ts';
 import { urlHere } from '../http/server.ts';
 import { operatorsText } from '../models/precision.ts';
 import { version } from '../server/installation.ts';
@@ -45,7 +45,7 @@ export async function banner(
     ...(observation.metricsUrl ? [`Metrics   ${observation.metricsUrl}`] : []),
     // Key and link are printed to a terminal only; other outputs may be logs that others can read, and get the names of
     // files in the data folder that only their owner can read. A key is shown once, when it is created.
-    addressLine(await console.link(), place),
+    await addressLine(await console.link(), place),
     ...keyLines(local, place),
     '',
     '',
@@ -62,13 +62,13 @@ interface Place {
 const shellQuote = (text: string) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
 /** One address for the browser, with a one-time token; undefined if people sign in with a provider. */
-function addressLine(link: string | undefined, { out, dataDir, url }: Place): string {
+async function addressLine(link: string | undefined, { out, dataDir, url }: Place): Promise<string> {
   if (link === undefined) return `Console   ${url}/console`;
   const address = `${url}/#${link}`;
   const once = `works once, expires after ${linkMinutes} minutes; \`npx cutout console\` prints another`;
   if (out.isTTY) return `Open      ${address}\n          signs you in to playground and console; ${once}`;
   const file = path.join(dataDir, 'console-link');
-  writeSecretFile(file, address);
+  await writeAtomically(file, `${address}\n`, 'replace', { mode: 0o600 });
   return `Open      the address in ${file}  (signs you in; ${once})`;
 }
 

@@ -187,7 +187,7 @@ export async function addCommands(program: Command, config: Config, shared: Shar
   const commands = [
     runCommand(config, shared),
     checkCommand(config),
-    await group('models', 'networks: list, pull, verify, prepare, add, remove', () => models(config)),
+    await group('models', 'networks: list, pull, prepare, add, remove', () => models(config)),
     await group('runtime', 'libraries for a GPU: install', async () => {
       const { runtimeCommand } = await import('./runtime.ts');
       return runtimeCommand({ runtimesDir: config.engine.runtimesDir, out: stdout });

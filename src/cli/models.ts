@@ -10,9 +10,7 @@ import {
   findNetwork,
   listCatalogue,
 } from '../models/catalogue.ts';
-import { ModelError } from '../models/error.ts';
 import { NORMALISATIONS } from '../models/guess.ts';
-import { networkFiles } from '../models/layout.ts';
 import { chooseSelectorPrecision, formFor, questionOf } from '../models/precision.ts';
 import {
   type PullDependencies,
@@ -23,14 +21,13 @@ import {
   removeNetwork,
 } from '../models/pull.ts';
 import type { PreparedRecord } from '../models/record.ts';
-import { verifyPrepared, verifySource } from '../models/verify.ts';
 import { abortedByStop } from '../ops/stopSignals.ts';
 import { choiceOf } from '../server/openEngine.ts';
 import { type AddOptions, addNetwork } from './modelsAdd.ts';
-import { listNetworks, listTable, preparedIn } from './modelsList.ts';
+import { listNetworks } from './modelsList.ts';
 import { type Open, openOnDevice } from './modelsOnDevice.ts';
 import { withProgress } from './modelsProgress.ts';
-import { megabytes, table } from './output.ts';
+import { megabytes } from './output.ts';
 
 interface ModelsCommandDependencies {
   readonly config: Config;
@@ -140,12 +137,10 @@ function listCommand({ given, catalogue, modelsDir }: Networks): Command {
   const { device, model: defaultNetwork } = config.engine;
   return new Command('list')
     .description('list all networks: licence, size, time of a run here, quality, and what is installed')
-    .option('--json', 'as JSON', false)
-    .action(async ({ json }: { json: boolean }) => {
+    .action(async () => {
       // This list is where the name of a network that does not exist is corrected.
       const second = await secondNetwork().catch(() => undefined);
-      const networks = await listNetworks({ catalogue, modelsDir, device, defaultNetwork, second });
-      out.write(json ? `${JSON.stringify(networks, undefined, 2)}\n` : listTable(networks));
+      out.write(await listNetworks({ catalogue, modelsDir, device, defaultNetwork, second }));
     });
 }
 
@@ -204,29 +199,6 @@ function prepareCommand(networks: Networks): Command {
     });
 }
 
-function verifyCommand(networks: Networks): Command {
-  const { given, modelsDir } = networks;
-  return new Command('verify')
-    .description('verify the checksums of a network')
-    .argument('[name]', 'network', given.config.engine.model)
-    .action(async (name: string) => {
-      const entry = await networks.find(name);
-      const needed = await networks.form(entry);
-      const files = networkFiles(modelsDir, entry.manifest);
-      const states = [[files.source, await verifySource(files, entry.manifest)]];
-      // The format this machine uses must exist; others are verified if they do.
-      const prepared = await preparedIn(modelsDir, entry);
-      for (const form of new Set([needed, ...prepared])) {
-        const formFiles = networkFiles(modelsDir, entry.manifest, form);
-        states.push([formFiles.prepared, await verifyPrepared(formFiles, entry, form)]);
-      }
-      given.out.write(table(states));
-      if (states.every(([, state]) => state === 'ok')) return;
-      const code = states.some(([, state]) => state === 'damaged') ? 'MODEL_DAMAGED' : 'MODEL_MISSING';
-      throw new ModelError(code, `${name} is not ready for use. Run \`cutout models pull ${name}\`.`);
-    });
-}
-
 function addCommand({ given: { config, out } }: Networks): Command {
   return new Command('add')
     .description('add a network of your own: reads its file, guesses the rest, checks it on an image')
@@ -271,7 +243,7 @@ function removeCommand(networks: Networks): Command {
     });
 }
 
-const commands = [listCommand, pullCommand, prepareCommand, verifyCommand, addCommand, removeCommand];
+const commands = [listCommand, pullCommand, prepareCommand, addCommand, removeCommand];
 
 /** `cutout models …`. Actions reject with ModelError, whose message is one sentence for the operator. */
 export function modelsCommand(dependencies: ModelsCommandDependencies): Command {

@@ -1,4 +1,4 @@
-import { FORMS, type Form } from '../compiler/form.ts';
+import { FORMS } from '../compiler/form.ts';
 import type { Provider } from '../engine/types.ts';
 import { exists } from '../files.ts';
 import { type Catalogue, type CatalogueEntry, isAdded, listCatalogue } from '../models/catalogue.ts';
@@ -7,14 +7,13 @@ import { measuredRun } from '../models/measured.ts';
 import { readRecord } from '../models/record.ts';
 import { table } from './output.ts';
 
-/** Forms whose prepared files exist; their contents are not checked. */
-export async function preparedIn(modelsDir: string, { manifest }: CatalogueEntry): Promise<Form[]> {
-  const found: Form[] = [];
+/** Judged by the existence of files; their contents are not checked. */
+async function stateOf(modelsDir: string, { manifest }: CatalogueEntry): Promise<string> {
   for (const form of FORMS) {
     const files = networkFiles(modelsDir, manifest, form);
-    if ((await readRecord(files)) && (await exists(files.prepared))) found.push(form);
+    if ((await readRecord(files)) && (await exists(files.prepared))) return 'ready';
   }
-  return found;
+  return (await exists(networkFiles(modelsDir, manifest).source)) ? 'pulled' : 'absent';
 }
 
 interface ListOptions {
@@ -24,42 +23,6 @@ interface ListOptions {
   readonly defaultNetwork: string;
   /** Name of the network beside it; undefined: none. */
   readonly second?: string | undefined;
-}
-
-/** A network of `cutout models list --json`. */
-async function describe(entry: CatalogueEntry, { modelsDir, device, defaultNetwork, second }: ListOptions) {
-  const { name, title, role, licence, file, input, quality } = entry.manifest;
-  const prepared = await preparedIn(modelsDir, entry);
-  const isPulled = prepared.length === 0 && (await exists(networkFiles(modelsDir, entry.manifest).source));
-  const run = await measuredRun(modelsDir, entry.manifest, device);
-  return {
-    name,
-    title,
-    role,
-    licence,
-    input: { width: input.width, height: input.height },
-    /** Length of the published file. */
-    bytes: file.bytes,
-    /** Judged by the existence of files. */
-    state: prepared.length > 0 ? 'ready' : isPulled ? 'pulled' : 'absent',
-    prepared,
-    /** Whether it is CUTOUT_MODEL. */
-    inUse: name === defaultNetwork,
-    /** Whether it looks at what leaves that one in doubt (CUTOUT_SECOND_MODEL). */
-    second: name === second,
-    /** Whether `cutout models add` added it. */
-    added: isAdded(modelsDir, entry),
-    /** Milliseconds of a run on this machine, and its precision; null: not measured. */
-    runMs: run?.runMs ?? null,
-    runPrecision: run?.precision ?? null,
-    quality: quality ?? null,
-  };
-}
-
-/** Every network, by name. Rejects with ModelError for an invalid manifest. */
-export async function listNetworks(options: ListOptions) {
-  const entries = await listCatalogue(options.catalogue);
-  return Promise.all(entries.map((entry) => describe(entry, options)));
 }
 
 /** Widths of the columns that may hold long text, so that a line has at most 80 characters. */
@@ -81,20 +44,29 @@ const notes = [
   'Best with hair: isnet. Apache-2.0, 0.39 of its time: u2net (models/README.md).',
 ];
 
-export function listTable(networks: Awaited<ReturnType<typeof listNetworks>>): string {
-  const rows = networks.map((network) => {
-    const { name, licence, bytes, runMs, runPrecision, quality, state, inUse, second, added } = network;
-    const mark = inUse ? '*' : second ? '+' : added ? '#' : ' ';
-    const restricted = licence.restricted ? '!' : '';
-    return [
-      `${mark} ${cut(name, maxName)}`,
-      `${cut(licence.name, maxLicence - restricted.length)}${restricted}`,
-      (bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0).padStart(4),
-      runMs === null ? '–' : `${runMs.toFixed(0)} ${runPrecision}`,
-      quality === null ? '–' : `${share(quality.correlation)} (${quality.interval.map(share).join('–')})`,
-      state,
-    ];
-  });
+async function row(
+  entry: CatalogueEntry,
+  { modelsDir, device, defaultNetwork, second }: ListOptions,
+): Promise<string[]> {
+  const { name, licence, file, quality } = entry.manifest;
+  const run = await measuredRun(modelsDir, entry.manifest, device);
+  const added = isAdded(modelsDir, entry) ? '#' : ' ';
+  const mark = name === defaultNetwork ? '*' : name === second ? '+' : added;
+  const restricted = licence.restricted ? '!' : '';
+  return [
+    `${mark} ${cut(name, maxName)}`,
+    `${cut(licence.name, maxLicence - restricted.length)}${restricted}`,
+    (file.bytes / 1e6).toFixed(file.bytes < 1e7 ? 1 : 0).padStart(4),
+    run ? `${run.runMs.toFixed(0)} ${run.precision}` : '–',
+    quality ? `${share(quality.correlation)} (${quality.interval.map(share).join('–')})` : '–',
+    await stateOf(modelsDir, entry),
+  ];
+}
+
+/** A table of every network, by name. Rejects with ModelError for an invalid manifest. */
+export async function listNetworks(options: ListOptions): Promise<string> {
+  const entries = await listCatalogue(options.catalogue);
+  const rows = await Promise.all(entries.map((entry) => row(entry, options)));
   const head = ['  NAME', 'LICENCE', '  MB', 'RUN HERE', 'QUALITY', 'STATE'];
   return `${table([head, ...rows])}\n${notes.join('\n')}\n`;
 }

@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Account, Accounts } from '../accounts/accounts.ts';
 import { newKey } from '../accounts/keyFormat.ts';
-import { writeSecretFile } from '../accounts/secretFile.ts';
 import type { QuarterCredits } from '../billing/price.ts';
 import type { Stores } from '../billing/stores.ts';
+import { messageOf } from '../errors.ts';
+import { codeOf, writeAtomically } from '../files.ts';
 import { makeFolder } from '../folder.ts';
 import { StoreError } from '../store/error.ts';
 import { inTransaction } from './command.ts';
@@ -49,7 +50,7 @@ export async function ensureLocalAccount(options: LocalAccountOptions): Promise<
   let key = isNew ? (givenKey ?? kept ?? newKey()) : (kept ?? known ?? newKey());
   // The file is written first: a key that is valid and readable nowhere would be worse than one that is not
   // valid yet.
-  if (key !== kept) writeKey(dataDir, file, key);
+  if (key !== kept) await writeKey(dataDir, file, key);
   const { account, created } = await inTransaction({ stores, actor: { id: null } }, async (tx) => {
     const made = await tx.stores.accounts.createOnce('Local account', localAccountId);
     if (made.created) await tx.record({ action: 'account.create', subject: localAccountId });
@@ -72,15 +73,14 @@ export async function ensureLocalAccount(options: LocalAccountOptions): Promise<
 
 const belongs = async (accounts: Accounts, key: string) => (await accounts.owner(key))?.id === localAccountId;
 
-function writeKey(dataDir: string, file: string, key: string): void {
+async function writeKey(dataDir: string, file: string, key: string): Promise<void> {
   makeFolder('data folder', dataDir, 0o700);
   try {
-    writeSecretFile(file, key);
+    await writeAtomically(file, `${key}\n`, 'replaceDurably', { mode: 0o600 });
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
     throw new StoreError(
       'STORE_OPEN',
-      `The key of the local account cannot be kept in ${file}: ${reason}. Make the data folder writable, or choose another one (CUTOUT_DATA_DIR).`,
+      `The key of the local account cannot be kept in ${file}: ${messageOf(error)}. Make the data folder writable, or choose another one (CUTOUT_DATA_DIR).`,
       { cause: error },
     );
   }
@@ -90,7 +90,7 @@ function readKey(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8').trim() || undefined;
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    if (codeOf(error) === 'ENOENT') return undefined;
     throw error;
   }
 }

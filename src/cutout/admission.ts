@@ -158,7 +158,7 @@ export class Admission {
     const taken = await this.#parts.rate.take(accountId, pixels);
     if (taken.outcome === 'taken') return taken.ticket;
     const { limit, remaining } = taken.state;
-    const cost = rateCost({ megapixels: limit }, pixels);
+    const cost = rateCost({ limit }, pixels);
     throw tooMany(
       taken.state,
       `This request counts ${cost} of ${limit} megapixels a minute, ${remaining} are left.`,

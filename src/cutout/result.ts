@@ -1,7 +1,7 @@
 import type { QuarterCredits } from '../billing/price.ts';
 import type { Box } from '../engine/types.ts';
 import type { Cacheable } from '../idempotency/codec.ts';
-import type { Encoded } from '../image/encode.ts';
+import { type Encoded, formats } from '../image/encode.ts';
 import type { Dimensions } from '../image/types.ts';
 import type { RequestAttributes, Stages } from '../ops/telemetry.ts';
 
@@ -20,14 +20,6 @@ export interface CachedResult extends Encoded, Dimensions, Cacheable {
   readonly stages: Stages;
 }
 
-const formats: Readonly<Record<Encoded['contentType'], string>> = {
-  'image/png': 'png',
-  'image/jpeg': 'jpg',
-  'image/webp': 'webp',
-  'image/avif': 'avif',
-  'application/zip': 'zip',
-};
-
 /** What the log says about a result. */
 export const resultAttributes = ({
   width,
@@ -36,7 +28,7 @@ export const resultAttributes = ({
   bytes,
   uncertainty,
 }: Encoded & Dimensions & Pick<CachedResult, 'uncertainty'>): RequestAttributes => ({
-  result: `${width}x${height} ${formats[contentType]}`,
+  result: `${width}x${height} ${formats.get(contentType)}`,
   resultPixels: width * height,
   resultBytes: bytes.length,
   ...(uncertainty >= 0 && { uncertainty }),

@@ -35,7 +35,7 @@ const unmeteredReservations: Reservations = {
 export function unmetered(
   running: number,
 ): Pick<CutoutParts, 'rate' | 'admission' | 'concurrency' | 'idempotency' | 'downloadsFor' | 'precheck'> {
-  const rate = new InMemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, systemClock);
+  const rate = new InMemoryRateLimit({ limit: 0, windowSeconds: 60 }, systemClock);
   const admission = new Admission({
     rate,
     reservations: unmeteredReservations,

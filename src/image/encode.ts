@@ -24,9 +24,22 @@ export interface EncodeOptions extends Tags, JobLimits {
   readonly pngEffort: number;
 }
 
+const contentTypes = {
+  png: 'image/png',
+  jpg: 'image/jpeg',
+  webp: 'image/webp',
+  avif: 'image/avif',
+  zip: 'application/zip',
+} as const satisfies Record<OutputFormat, string>;
+
+/** The format of a content type. */
+export const formats: ReadonlyMap<string, string> = new Map(
+  Object.entries(contentTypes).map(([format, type]) => [type, format]),
+);
+
 export interface Encoded {
   readonly bytes: Buffer;
-  readonly contentType: 'image/png' | 'image/jpeg' | 'image/webp' | 'image/avif' | 'application/zip';
+  readonly contentType: (typeof contentTypes)[OutputFormat];
 }
 
 /** The maximum number of pixels per side: limits of libjpeg, WebP's 14-bit fields and libvips' AVIF. A ZIP contains a JPEG. */
@@ -163,14 +176,6 @@ function encodersOf(
     },
   };
 }
-
-export const contentTypes = {
-  png: 'image/png',
-  jpg: 'image/jpeg',
-  webp: 'image/webp',
-  avif: 'image/avif',
-  zip: 'application/zip',
-} as const satisfies Record<OutputFormat, Encoded['contentType']>;
 
 /**
  * Encodes the finished raster, which must not be written to meanwhile. `icc` and `density` are those of the

@@ -1,24 +1,42 @@
-import { isIPv6 } from 'node:net';
-
-export interface AttemptRules {
-  /** Failures of one source within a window before it has to wait; 0: no limit. */
-  readonly failures: number;
-  readonly windowSeconds: number;
-}
+import { hash } from 'node:crypto';
+import ipaddr from 'ipaddr.js';
+import type { RateLimit } from './rate.ts';
 
 /**
- * Brute-force protection: counts failed attempts per source (an address, an account) in fixed windows and
+ * Brute-force protection: counts failed attempts per source (an address, an account) in the windows of a rate and
  * returns how long the source has to wait. Successful attempts are not counted. Neither method ever rejects.
  *
  * Any number of attempts may be concurrent. A guard therefore calls, as soon as it knows the outcome and
  * before it answers, `failed` for a wrong attempt or `wait` for a right one. If either returns more than 0,
- * the caller learns only that. So at most `failures` wrong attempts of a window are answered as such.
+ * the caller learns only that. So at most `limit` wrong attempts of a window are answered as such.
  */
-export interface Attempts {
+export class Attempts {
+  readonly #windows: readonly RateLimit[];
+
+  /** `own` counts at this node, `shared` at all of them; while that cannot, each node counts for itself. */
+  constructor(own: RateLimit, shared?: RateLimit) {
+    this.#windows = [own, ...(shared ? [shared] : [])].filter(({ limited }) => limited);
+  }
+
   /** Whole seconds until the next attempt is allowed; 0: now. */
-  wait(source: string): Promise<number>;
+  wait(source: string): Promise<number> {
+    return this.#count(source, 0);
+  }
+
   /** Counts a failed attempt, unless it had to wait; returns what `wait` returned before, atomically. */
-  failed(source: string): Promise<number>;
+  failed(source: string): Promise<number> {
+    return this.#count(source, 1);
+  }
+
+  async #count(source: string, failures: 0 | 1): Promise<number> {
+    // Addresses are personal data, so Redis only holds their hashes.
+    const name = hash('sha256', source, 'base64url');
+    for (const windows of this.#windows) {
+      const share = await windows.share(name, failures).catch(() => undefined);
+      if (share && !share.taken && share.state.remaining === 0) return share.state.retryAfter;
+    }
+    return 0;
+  }
 }
 
 /** Reports the outcome of an attempt; returns the seconds to wait, 0: the outcome may be answered. */
@@ -27,14 +45,9 @@ export const recordAttempt = (attempts: Attempts, source: string, right: boolean
 
 /** The counted source of an address. IPv6 addresses count by /64, which one customer has whole. */
 export function attemptSourceOf(address: string): string {
-  const plain = address.replace(/^::ffff:(?=\d+\.)/, '');
-  if (!isIPv6(plain)) return plain;
-  const [head = '', tail] = plain.split('%')[0]?.split('::') ?? [];
-  const left = head === '' ? [] : head.split(':');
-  const right = tail === undefined || tail === '' ? [] : tail.split(':');
-  const groups = [...left, ...Array<string>(Math.max(0, 8 - left.length - right.length)).fill('0'), ...right];
-  return `${groups
-    .slice(0, 4)
-    .map((group) => group.replace(/^0+(?=.)/, ''))
-    .join(':')}::/64`;
+  if (!ipaddr.isValid(address)) return address;
+  const parsed = ipaddr.process(address);
+  if (parsed instanceof ipaddr.IPv4) return parsed.toString();
+  const network = parsed.parts.slice(0, 4).map((part) => part.toString(16));
+  return `${network.join(':')}::/64`;
 }

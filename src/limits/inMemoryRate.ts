@@ -13,7 +13,7 @@ interface Window {
 /** Milliseconds that the two clocks may differ within a window before the wall clock counts as set. */
 const setBy = 100;
 
-/** Expired windows are dropped when there are more than this. */
+/** Windows that are remembered; the oldest is forgotten first. */
 const keptWindows = 10_000;
 
 /** Rate windows of one process. Every decision is synchronous and therefore atomic. */
@@ -28,17 +28,17 @@ export class InMemoryRateLimit extends RateLimit {
     this.#clock = clock;
   }
 
-  protected async share(account: string, cost: number): Promise<Share> {
-    const known = this.#current(account);
-    if (cost === 0 || cost > this.options.megapixels - (known?.used ?? 0))
+  async share(name: string, cost: number): Promise<Share> {
+    const known = this.#current(name);
+    if (cost === 0 || cost > this.options.limit - (known?.used ?? 0))
       return { taken: false, state: this.#state(known), release: async () => {} };
-    const window = known ?? this.#open(account);
+    const window = known ?? this.#open(name);
     window.used += cost;
     window.calls++;
     const release = async () => {
       window.used -= cost;
       window.calls--;
-      if (window.calls === 0 && this.#windows.get(account) === window) this.#windows.delete(account);
+      if (window.calls === 0 && this.#windows.get(name) === window) this.#windows.delete(name);
     };
     return { taken: true, state: this.#state(window), release };
   }
@@ -55,20 +55,19 @@ export class InMemoryRateLimit extends RateLimit {
     };
   }
 
-  #current(account: string): Window | undefined {
-    const window = this.#windows.get(account);
+  #current(name: string): Window | undefined {
+    const window = this.#windows.get(name);
     return window && this.#clock.elapsed() < window.start + this.#milliseconds ? window : undefined;
   }
 
-  #open(account: string): Window {
+  #open(name: string): Window {
     const now = this.#clock.elapsed();
-    if (this.#windows.size >= keptWindows) {
-      for (const [key, { start }] of this.#windows) {
-        if (now >= start + this.#milliseconds) this.#windows.delete(key);
-      }
-    }
+    // An expired one is moved to the end.
+    this.#windows.delete(name);
+    const [oldest] = this.#windows.keys();
+    if (oldest !== undefined && this.#windows.size >= keptWindows) this.#windows.delete(oldest);
     const window = { start: now, end: this.#clock.now() + this.#milliseconds, used: 0, calls: 0 };
-    this.#windows.set(account, window);
+    this.#windows.set(name, window);
     return window;
   }
 }

@@ -17,12 +17,12 @@ export type RateOutcome =
   | { readonly outcome: 'refused'; readonly state: RateState };
 
 export interface RateOptions {
-  /** Megapixels an account may send in one window; 0: no limit. */
-  readonly megapixels: number;
+  /** Megapixels that an account may send in one window, or attempts in which a source may fail; 0: no limit. */
+  readonly limit: number;
   readonly windowSeconds: number;
 }
 
-/** An account's window after a call that asked for a share of it. */
+/** A window after a call that asked for a share of it. */
 export interface Share {
   /** False if it does not fit; then nothing was taken. */
   readonly taken: boolean;
@@ -48,7 +48,7 @@ export abstract class RateLimit {
 
   /** False: every call is accepted. */
   get limited(): boolean {
-    return this.options.megapixels > 0;
+    return this.options.limit > 0;
   }
 
   /** The window's state for headers; that of a fresh window if it cannot be known. Never rejects. */
@@ -82,25 +82,25 @@ export abstract class RateLimit {
     return taken ? { outcome: 'taken', ticket: { release: once(release) } } : { outcome: 'refused', state };
   }
 
-  /** Takes so many megapixels of the account's window; 0 only reads it. */
-  protected abstract share(account: string, cost: number): Promise<Share>;
+  /** Takes so much of the window of that name; 0 only reads it. */
+  abstract share(name: string, cost: number): Promise<Share>;
 }
 
 /** Reported where there is no limit: clients fail on a missing number and may divide by it. */
 const unlimited = 1_000_000;
 
 /** Megapixels that an image counts, at most the whole window. */
-export const rateCost = ({ megapixels }: Pick<RateOptions, 'megapixels'>, pixels: number): number =>
-  Math.min(megapixels, Math.max(1, Math.ceil(pixels / 1e6)));
+export const rateCost = ({ limit }: Pick<RateOptions, 'limit'>, pixels: number): number =>
+  Math.min(limit, Math.max(1, Math.ceil(pixels / 1e6)));
 
 /** `end` of the window and `now`: Unix milliseconds of one clock; without a window, the state of a fresh one. */
 export function rateState(
-  { megapixels, windowSeconds }: RateOptions,
+  { limit: most, windowSeconds }: RateOptions,
   now: number,
   window?: { readonly end: number; readonly used: number },
 ): RateState {
   const end = window?.end ?? now + windowSeconds * 1000;
-  const limit = megapixels === 0 ? unlimited : megapixels;
+  const limit = most === 0 ? unlimited : most;
   return {
     limit,
     remaining: limit - (window?.used ?? 0),

@@ -7,7 +7,7 @@ import { RateLimit, type RateOptions, rateState, type Share } from './rate.ts';
  * taken (1 or 0), the window's start (-1: none), its used share, now, and its name. A window in the future was opened
  * before Redis' clock was set back: it restarts now.
  */
-const take = script(`${luaNow}
+const takeLua = `${luaNow}
 local cost, limit, span = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local found = redis.call('HMGET', KEYS[1], 'start', 'used', 'name')
 local start, used, name = tonumber(found[1]), tonumber(found[2]), found[3]
@@ -30,7 +30,10 @@ if not start then
 end
 redis.call('HINCRBY', KEYS[1], 'used', cost)
 redis.call('HINCRBY', KEYS[1], 'calls', 1)
-return {1, start, used + cost, now, name}`);
+return {1, start, used + cost, now, name}`;
+
+/** The script that takes a share, by what is counted: guesses from many addresses cannot fill Redis. */
+const take = { rate: script(takeLua), failures: script(takeLua, 'large') };
 
 /** KEYS: window. ARGV: its name when the share was taken, the share. */
 const release = script(`
@@ -41,32 +44,34 @@ else
   redis.call('HINCRBY', KEYS[1], 'used', -ARGV[2])
 end`);
 
-const keyOf = (account: string) => `cutout:rate:${account}`;
-
 /**
  * Rate windows shared by all nodes, on Redis' clock. A call is refused with STORE_UNAVAILABLE while Redis
  * cannot be reached; what cannot be given back then expires with the window.
  */
 export class RedisRateLimit extends RateLimit {
   readonly #redis: Redis;
+  readonly #counted: keyof typeof take;
 
-  constructor(redis: Redis, options: RateOptions) {
+  constructor(redis: Redis, options: RateOptions, counted: keyof typeof take = 'rate') {
     super(options, Date.now);
     this.#redis = redis;
+    this.#counted = counted;
   }
 
-  protected async share(account: string, cost: number): Promise<Share> {
-    const { megapixels, windowSeconds } = this.options;
+  async share(name: string, cost: number): Promise<Share> {
+    const { limit, windowSeconds } = this.options;
     const { commands } = this.#redis;
-    const args = [cost, megapixels, windowSeconds * 1000, randomUUID()];
-    const reply = (await commands.run(take, [keyOf(account)], args)) as readonly Reply[];
+    const key = `cutout:${this.#counted}:${name}`;
+    const args = [cost, limit, windowSeconds * 1000, randomUUID()];
+    const lua = cost === 0 ? take.rate : take[this.#counted];
+    const reply = (await commands.run(lua, [key], args)) as readonly Reply[];
     const [taken = 0, start = 0, used = 0, now = 0] = reply.slice(0, 4).map(Number);
     const window = start < 0 ? undefined : { end: start + windowSeconds * 1000, used };
     return {
       taken: taken === 1,
       state: rateState(this.options, now, window),
       release: async () => {
-        await commands.run(release, [keyOf(account)], [String(reply[4]), cost]).catch(() => {});
+        await commands.run(release, [key], [String(reply[4]), cost]).catch(() => {});
       },
     };
   }

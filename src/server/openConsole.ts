@@ -1,5 +1,5 @@
 import type { Provider } from '../accounts/oidc.ts';
-import { Sessions, sessionRules } from '../accounts/sessions.ts';
+import { Sessions } from '../accounts/sessions.ts';
 import { SignIns } from '../accounts/signIns.ts';
 import type { Stores } from '../billing/stores.ts';
 import { localAccountId } from '../commands/ensureLocalAccount.ts';
@@ -53,7 +53,7 @@ export async function openConsole(
       signIns,
       providers,
       secure,
-      sessions: new Sessions(sessions, sessionRules, now ?? Date.now),
+      sessions: new Sessions(sessions, now ?? Date.now),
       cookie: sessionCookie(secure),
       billing: billingOf(billing, http.timeout),
       signUpCredits: signIn.signUpCredits,

@@ -7,10 +7,9 @@ import { BoundedStore } from '../idempotency/boundedStore.ts';
 import { cachedResultBytes, cachedResultCodec } from '../idempotency/codec.ts';
 import { Idempotency } from '../idempotency/idempotency.ts';
 import { InMemoryResultStore } from '../idempotency/inMemoryStore.ts';
-import type { Attempts } from '../limits/attempts.ts';
+import { Attempts } from '../limits/attempts.ts';
 import { type Clock, systemClock } from '../limits/clock.ts';
 import { type ConcurrencyLimit, InMemoryConcurrencyLimit } from '../limits/concurrency.ts';
-import { InMemoryAttempts } from '../limits/inMemoryAttempts.ts';
 import { InMemoryRateLimit } from '../limits/inMemoryRate.ts';
 import type { RateLimit } from '../limits/rate.ts';
 import type { Logger } from '../ops/log.ts';
@@ -46,10 +45,10 @@ export async function openSharedState(
   const { url } = config.redis;
   const { resultTtlSeconds: ttlSeconds, cacheMegabytes } = config.cutout;
   const rules: StateRules = {
-    rate: { megapixels: config.limits.rate, windowSeconds: 60 },
+    rate: { limit: config.limits.rate, windowSeconds: 60 },
     accountConcurrency: config.limits.accountConcurrency,
-    attempts: { failures: config.http.failedAttempts, windowSeconds: 60 },
-    fetchFailures: { failures: config.fetch.failures, windowSeconds: 60 },
+    attempts: { limit: config.http.failedAttempts, windowSeconds: 60 },
+    fetchFailures: { limit: config.fetch.failures, windowSeconds: 60 },
     results: {
       ttlSeconds,
       maxBytes: cacheMegabytes * 1e6,
@@ -72,10 +71,10 @@ export async function openSharedState(
   return {
     rate: new InMemoryRateLimit(rules.rate, clock),
     concurrency: new InMemoryConcurrencyLimit(rules.accountConcurrency),
-    attempts: new InMemoryAttempts(rules.attempts, clock.elapsed),
+    attempts: new Attempts(new InMemoryRateLimit(rules.attempts, clock)),
     idempotency,
     sessions: new Keyv<Session>(),
-    fetchFailures: new InMemoryAttempts(rules.fetchFailures, clock.elapsed),
+    fetchFailures: new Attempts(new InMemoryRateLimit(rules.fetchFailures, clock)),
     permitted: cached
       ? new Keyv<boolean>({ store: new BoundedStore(permittedBytes, () => 0, ttlSeconds * 1000) })
       : undefined,

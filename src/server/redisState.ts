@@ -4,9 +4,10 @@ import type { CachedResult } from '../cutout/result.ts';
 import { Idempotency } from '../idempotency/idempotency.ts';
 import { RedisResultStore, type RedisStoreOptions } from '../idempotency/redisStore.ts';
 import type { ResultStoreOptions } from '../idempotency/resultStore.ts';
-import type { AttemptRules } from '../limits/attempts.ts';
+import { Attempts } from '../limits/attempts.ts';
+import { systemClock } from '../limits/clock.ts';
+import { InMemoryRateLimit } from '../limits/inMemoryRate.ts';
 import type { RateOptions } from '../limits/rate.ts';
-import { RedisAttempts } from '../limits/redisAttempts.ts';
 import { RedisConcurrencyLimit } from '../limits/redisConcurrency.ts';
 import { RedisRateLimit } from '../limits/redisRate.ts';
 import type { Logger } from '../ops/log.ts';
@@ -18,8 +19,8 @@ export interface StateRules {
   readonly rate: RateOptions;
   /** 0: no limit. */
   readonly accountConcurrency: number;
-  readonly attempts: AttemptRules;
-  readonly fetchFailures: AttemptRules;
+  readonly attempts: RateOptions;
+  readonly fetchFailures: RateOptions;
   /** `ttlSeconds` 0: nothing is cached. */
   readonly results: ResultStoreOptions;
 }
@@ -44,14 +45,16 @@ export async function openRedisState(
       store: new KeyvBridgeAdapter(new RedisKeyv(redis, prefix)),
       ...(ttl !== undefined && { ttl }),
     });
+  const attemptsOf = (rules: RateOptions) =>
+    new Attempts(new InMemoryRateLimit(rules, systemClock), new RedisRateLimit(redis, rules, 'failures'));
   const cached = results.ttlSeconds > 0;
   return {
     rate: new RedisRateLimit(redis, rate),
     concurrency: new RedisConcurrencyLimit(redis, accountConcurrency),
-    attempts: new RedisAttempts(redis, attempts),
+    attempts: attemptsOf(attempts),
     idempotency: new Idempotency(cached ? new RedisResultStore(redis, { ...results, ...codec }) : undefined),
     sessions: keyv<Session>('cutout:session:'),
-    fetchFailures: new RedisAttempts(redis, fetchFailures),
+    fetchFailures: attemptsOf(fetchFailures),
     permitted: cached ? keyv<boolean>('cutout:permitted:', results.ttlSeconds * 1000) : undefined,
     isReachable: () => redis.isReachable,
     close: () => redis.close(),

@@ -1,11 +1,10 @@
 import test, { type ExecutionContext } from 'ava';
 import { Keyv, KeyvBridgeAdapter } from 'keyv';
-import { type Session, Sessions } from '../../src/accounts/sessions.ts';
+import { idleMs, type Session, Sessions } from '../../src/accounts/sessions.ts';
 import { RedisKeyv } from '../../src/store/redisKeyv.ts';
 import { noRedis, ownDatabase, RedisServer, redisIsHere, removeSharedRedis } from '../fixtures/redis.ts';
 import { TestClock } from '../support/stores.ts';
 
-const rules = { idleMs: 3_600_000, absoluteMs: 36_000_000 };
 const ada = { accountId: 'acc_ada' };
 
 /** Stores of two nodes. */
@@ -14,7 +13,7 @@ type Make = (t: ExecutionContext) => Promise<readonly [Keyv<Session>, Keyv<Sessi
 function contract(name: string, make: Make): void {
   const start = async (t: ExecutionContext) => {
     const clock = new TestClock(new Date().toISOString());
-    const [here, there] = (await make(t)).map((store) => new Sessions(store, rules, clock.now));
+    const [here, there] = (await make(t)).map((store) => new Sessions(store, clock.now));
     if (!here || !there) throw new Error('two nodes');
     return { clock, here, there };
   };
@@ -47,11 +46,11 @@ function contract(name: string, make: Make): void {
   test(`${name}: a session ends when idle, and in any case after its maximum age`, async (t) => {
     const { clock, here, there } = await start(t);
     const { token } = await here.open(ada);
-    clock.forward(rules.idleMs - 1);
+    clock.forward(idleMs - 1);
     t.is((await there.find(token))?.lastSeenAt, clock.at, 'written down again');
-    clock.forward(rules.idleMs - 1);
+    clock.forward(idleMs - 1);
     t.truthy(await here.find(token));
-    clock.forward(rules.idleMs);
+    clock.forward(idleMs);
     t.is(await there.find(token), undefined);
   });
 
@@ -62,9 +61,9 @@ function contract(name: string, make: Make): void {
     t.truthy(await there.find(opened.token), 'as clocks of nodes differ');
     clock.forward(-20_000);
     t.is(await there.find(opened.token), undefined);
-    clock.forward(70_000 + rules.idleMs - 1);
+    clock.forward(70_000 + idleMs - 1);
     t.is((await there.find(seen.token))?.lastSeenAt, clock.at);
-    clock.forward(-rules.idleMs / 2);
+    clock.forward(-idleMs / 2);
     t.is(await here.find(seen.token), undefined, 'idle for longer than it seems');
   });
 }
@@ -87,7 +86,7 @@ if (redisIsHere) {
   test('redis: reading the store opens no session; a node that clears it ends none', async (t) => {
     const place = await ownDatabase();
     const store = await keyv(t, place);
-    const sessions = new Sessions(store, rules, Date.now);
+    const sessions = new Sessions(store, Date.now);
     const opened = [await sessions.open(ada), await sessions.open(ada)];
     const dump = await place.dump();
     for (const { token } of opened) t.false(dump.includes(token));
@@ -99,7 +98,7 @@ if (redisIsHere) {
     const server = await RedisServer.start(['--maxmemory-policy', 'noeviction']);
     t.teardown(() => server.remove());
     const clock = new TestClock(new Date().toISOString());
-    const sessions = new Sessions(await keyv(t, server), rules, clock.now);
+    const sessions = new Sessions(await keyv(t, server), clock.now);
     const { token } = await sessions.open(ada);
     await server.ask('CONFIG', 'SET', 'maxmemory', '1');
     await t.throwsAsync(sessions.open(ada), { code: 'STORE_UNAVAILABLE' });

@@ -8,7 +8,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
 import { freePort } from '../../bench/lib/freePort.ts';
 import { type AddOptions, addNetwork } from '../../src/cli/modelsAdd.ts';
-import { listNetworks, listTable } from '../../src/cli/modelsList.ts';
+import { listNetworks } from '../../src/cli/modelsList.ts';
 import { type RunOptions, run } from '../../src/cli/run/run.ts';
 import { ModelProtoSchema, StringStringEntryProtoSchema } from '../../src/compiler/onnx/onnx_pb.ts';
 import { type Config, loadConfig, withModel } from '../../src/config/readConfig.ts';
@@ -104,15 +104,7 @@ test.serial('a network is added, checked, listed, run by its name, and removed',
     device: 'cpu',
     defaultNetwork: 'isnet',
   } as const;
-  const listed = await listNetworks(wanted);
-  const mine = listed.find(({ name }) => name === 'my-net-v2');
-  t.like(mine, { state: 'ready', prepared: ['fp32'], added: true, inUse: false, quality: null });
-  t.true((mine?.runMs ?? -1) >= 0);
-  t.like(
-    listed.find(({ name }) => name === 'isnet'),
-    { state: 'absent', runMs: null, runPrecision: null, inUse: true },
-  );
-  const lines = listTable(listed).split('\n');
+  const lines = (await listNetworks(wanted)).split('\n');
   t.true(
     lines.every((line) => line.length <= 80),
     lines.find((line) => line.length > 80),

@@ -19,9 +19,9 @@ function taken(outcome: RateOutcome): RateTicket {
 }
 
 /** Megapixels and window of the default settings. */
-export const standardRate: RateOptions = { megapixels: 500, windowSeconds: 60 };
+export const standardRate: RateOptions = { limit: 500, windowSeconds: 60 };
 /** Short enough to be waited for. */
-const short: RateOptions = { megapixels: 500, windowSeconds: 2 };
+const short: RateOptions = { limit: 500, windowSeconds: 2 };
 
 /** Behaviour of every rate limit. Registers its tests with `test`. */
 export function testRateContract(
@@ -120,14 +120,14 @@ export function testRateContract(
   });
 
   test(is('an image beyond a small limit takes a fresh window whole'), async (t) => {
-    const { here, there } = await make(t, { megapixels: 10, windowSeconds: 60 });
+    const { here, there } = await make(t, { limit: 10, windowSeconds: 60 });
     taken(await here.take('a', 25e6));
     t.is((await there.state('a')).remaining, 0);
     t.is((await there.take('a', 1)).outcome, 'refused');
   });
 
   test(is('without a limit nothing is refused and the headers still have numbers'), async (t) => {
-    const { here } = await make(t, { megapixels: 0, windowSeconds: 60 });
+    const { here } = await make(t, { limit: 0, windowSeconds: 60 });
     for (let i = 0; i < 1000; i++) t.is((await here.take('a', 50e6)).outcome, 'taken');
     t.is(await here.usedUpState('a'), undefined);
     const state = await here.state('a');

@@ -37,7 +37,7 @@ interface Fakes {
 /** Admission of one job at a time, one request an account and 10 megapixels a minute. */
 function start({ release, insufficient = false, memory = new MemoryBudget() }: Fakes = {}) {
   const clock = new TestClock();
-  const rate = new InMemoryRateLimit({ megapixels: 10, windowSeconds: 60 }, clock);
+  const rate = new InMemoryRateLimit({ limit: 10, windowSeconds: 60 }, clock);
   const concurrency = new InMemoryConcurrencyLimit(1);
   const scheduler = new FairScheduler({ running: 1, waitMs: 0, memory }, clock.now);
   const estimate = new DurationEstimate();

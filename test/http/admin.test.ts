@@ -4,8 +4,8 @@ import { smallBodyLimits } from '../../src/http/body/limits.ts';
 import { tokenGuard } from '../../src/http/middleware/auth.ts';
 import { receiveBody } from '../../src/http/middleware/receiveBody.ts';
 import { adminRoutes } from '../../src/http/route/admin/route.ts';
-import { InMemoryAttempts } from '../../src/limits/inMemoryAttempts.ts';
 import { MemoryBudget } from '../../src/limits/memoryBudget.ts';
+import { attemptsOf } from '../support/attempts.ts';
 import { serveRoutes } from '../support/routes.ts';
 import { accountWith, type Cleanup, testStores } from '../support/stores.ts';
 
@@ -16,7 +16,7 @@ async function start(t: Cleanup) {
   const server = await serveRoutes(
     t,
     adminRoutes(
-      [tokenGuard(token, 'operator', new InMemoryAttempts({ failures: 0, windowSeconds: 60 }))],
+      [tokenGuard(token, 'operator', attemptsOf(0))],
       receiveBody(new MemoryBudget(), smallBodyLimits),
       stores,
     ),

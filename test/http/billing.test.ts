@@ -6,10 +6,10 @@ import { smallBodyLimits } from '../../src/http/body/limits.ts';
 import { auth } from '../../src/http/middleware/auth.ts';
 import { receiveBody, receiveRawBody } from '../../src/http/middleware/receiveBody.ts';
 import { billingRoutes } from '../../src/http/route/billing/route.ts';
-import { InMemoryAttempts } from '../../src/limits/inMemoryAttempts.ts';
 import { MemoryBudget } from '../../src/limits/memoryBudget.ts';
 import { createLogger } from '../../src/ops/log.ts';
 import { eventually } from '../fixtures/eventually.ts';
+import { attemptsOf } from '../support/attempts.ts';
 import { serveRoutes } from '../support/routes.ts';
 import { accountWith, type Cleanup, testStores } from '../support/stores.ts';
 import { signedEvent, stripeLike, webhookSecret } from '../support/stripe.ts';
@@ -22,11 +22,8 @@ async function start(t: Cleanup, { failures = 0 } = {}) {
   const memory = new MemoryBudget();
   memory.bound({ room: 200e6, largestWork: 100e6 });
   const before = {
-    attempts: new InMemoryAttempts({ failures, windowSeconds: 60 }),
-    key: auth(
-      (sent) => stores.accounts.authenticate(sent),
-      new InMemoryAttempts({ failures: 0, windowSeconds: 60 }),
-    ),
+    attempts: attemptsOf(failures),
+    key: auth((sent) => stores.accounts.authenticate(sent), attemptsOf(0)),
     body: [receiveBody(new MemoryBudget(), smallBodyLimits)],
     raw: receiveRawBody(memory),
   };

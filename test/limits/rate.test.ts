@@ -83,7 +83,7 @@ for (const [jump, ms] of [
   test(`the clock is set an hour ${jump}: the window ends when its minute is over, and the reported time follows the clock`, async (t) => {
     let [now, elapsed] = [unix('2020-06-01T15:48:27Z') * 1000, 5000];
     const rate = new InMemoryRateLimit(
-      { megapixels: 10, windowSeconds: 60 },
+      { limit: 10, windowSeconds: 60 },
       { now: () => now, elapsed: () => elapsed },
     );
     const pass = (passed: number) => {
@@ -122,7 +122,7 @@ test('clocks that drift apart a little do not change the reported values', async
 
 test('Retry-After is at least 1, and a client that waits for the reset is served', async (t) => {
   const clock = new TestClock('2020-06-01T15:48:27Z');
-  const rate = new InMemoryRateLimit({ megapixels: 1, windowSeconds: 60 }, clock);
+  const rate = new InMemoryRateLimit({ limit: 1, windowSeconds: 60 }, clock);
   clock.forward(300);
   await rate.take('a', 1);
   clock.forward(59_900);

@@ -1,7 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import { loadConfig } from '../../src/config/readConfig.ts';
 import { UserError } from '../../src/errors.ts';
-import { InMemoryAttempts } from '../../src/limits/inMemoryAttempts.ts';
 import { Health } from '../../src/ops/health.ts';
 import { createLogger } from '../../src/ops/log.ts';
 import { Metrics } from '../../src/ops/metrics.ts';
@@ -10,6 +9,7 @@ import { scene } from '../fixtures/images.ts';
 import { unless } from '../fixtures/leftOut.ts';
 import { random } from '../fixtures/random.ts';
 import { eventually, form, type Service, type ServiceOptions, startService } from '../fixtures/service.ts';
+import { attemptsOf } from '../support/attempts.ts';
 import { everyMetric } from '../support/metrics.ts';
 import { promtool, promtoolMissing, samplesOf } from '../support/prometheus.ts';
 
@@ -178,7 +178,7 @@ test("on the service's port metrics require the token", async (t) => {
 });
 
 const silent = createLogger('silent', { write: () => {} });
-const attempts = new InMemoryAttempts({ failures: 3, windowSeconds: 60 });
+const attempts = attemptsOf(3);
 
 test('a separate port is opened if configured, on loopback', async (t) => {
   const off = await openObservation(loadConfig({}).observe, { logger: silent, attempts });

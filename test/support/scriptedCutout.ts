@@ -73,7 +73,7 @@ export function scriptedCutout({ run, reservations, store, clock }: ScriptedCuto
   readonly idempotency: Idempotency<CachedResult>;
 } {
   const idempotency = new Idempotency<CachedResult>(store);
-  const rate = new InMemoryRateLimit({ megapixels: 0, windowSeconds: 60 }, clock);
+  const rate = new InMemoryRateLimit({ limit: 0, windowSeconds: 60 }, clock);
   const cutout = createCutout({
     subjectTypes: false,
     engine: scriptedEngine(run),

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import { exists, writeAtomically, writeFault } from '../../files.ts';
 import { makeFolder } from '../../folder.ts';
-import { contentTypes } from '../../image/encode.ts';
+import { formats } from '../../image/encode.ts';
 import { sniff } from '../../image/sniff.ts';
 import { shown } from '../service.ts';
 
@@ -25,10 +25,6 @@ const resultSuffix = '-cutout';
 /** Extensions that results of a format can have, the usual one first: `auto` is JPG where no pixel is transparent. */
 const extensionsFor = (format: RunFormat): readonly string[] =>
   format === 'auto' ? ['.png', '.jpg'] : [`.${format}`];
-
-const formats: ReadonlyMap<string, string> = new Map(
-  Object.entries(contentTypes).map(([format, type]) => [type, format]),
-);
 
 /** The extension of a result. Throws RunError for what is none. */
 export function extensionOf(contentType: string, bytes: Uint8Array): string {

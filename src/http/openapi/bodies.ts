@@ -7,36 +7,17 @@ import { cutoutFields } from '../route/cutout/schema.ts';
 import { improveFields } from '../route/improve/route.ts';
 import type { RouteField, RouteFields } from '../routeFields.ts';
 
-/** The subset of JSON Schema (draft 2020-12) that this document uses. */
-export interface Schema {
-  readonly type?: string | readonly string[];
-  readonly description?: string;
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly default?: unknown;
-  readonly examples?: readonly unknown[];
-  readonly format?: string;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly maxLength?: number;
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly contentMediaType?: string;
-  readonly contentEncoding?: string;
-  readonly anyOf?: readonly Schema[];
-  readonly items?: Schema;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly patternProperties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly additionalProperties?: boolean | Schema;
-  readonly $ref?: string;
+/** A JSON Schema (draft 2020-12). */
+export interface Schema extends z.core.JSONSchema.BaseSchema {
+  properties?: Properties;
+  patternProperties?: Properties;
   /** Other spellings of words of `enum`, and what they mean. */
-  readonly 'x-aliases'?: Readonly<Record<string, unknown>>;
+  'x-aliases'?: Readonly<Record<string, unknown>>;
   /** Error codes for an invalid value of this field. */
-  readonly 'x-error-codes'?: readonly string[];
+  'x-error-codes'?: readonly string[];
 }
 
-export type Properties = Readonly<Record<string, Schema>>;
+export type Properties = Record<string, Schema>;
 
 const text = (description: string, more: Schema = {}): Schema => ({
   type: 'string',
@@ -71,7 +52,7 @@ const furtherErrors: Readonly<Partial<Record<ErrorId, readonly ErrorId[]>>> = {
 
 /** The text of a field, valid in every content type. */
 function textSchema({ schema, description, expected, invalid, perSubject }: Option<unknown>): Schema {
-  const { $schema: _, ...json } = z.toJSONSchema(schema, { io: 'input' }) as Schema & { $schema?: string };
+  const { $schema: _, ...json } = z.toJSONSchema(schema, { io: 'input' }) as Schema;
   const grammar = json.enum ? 'Case-insensitive.' : `Expected ${expected}.`;
   const each = perSubject ? ' May also be given for each kind of subject.' : '';
   return {

@@ -59,11 +59,9 @@ const errorRow = ([status, { description, headers = {} }]: readonly [string, Res
 
 /** Members of a JSON answer, nested ones with their path: `data.attributes.credits.total`. */
 function leaves(properties: Properties, way = ''): string[] {
-  return Object.entries(properties).flatMap(([name, schema]) => {
-    const inner = schema.properties ?? schema.items?.properties;
-    const here = `${way}${name}${schema.items ? '[0]' : ''}`;
-    return inner ? leaves(inner, `${here}.`) : [here];
-  });
+  return Object.entries(properties).flatMap(([name, { properties: inner }]) =>
+    inner ? leaves(inner, `${way}${name}.`) : [way + name],
+  );
 }
 
 function success(document: OpenApi, { description, content = {}, headers = {} }: ResponseObject): string {

@@ -109,7 +109,9 @@ export const json = (description: string, name: string, headers = everyResponse)
   content: { 'application/json': { schema: ref(name) } },
 });
 
-const bytes = (type: string) => ({ schema: { type: 'string', contentMediaType: type } });
+const bytes = (type: string): { readonly schema: Schema } => ({
+  schema: { type: 'string', contentMediaType: type },
+});
 
 export const cutoutResponse: ResponseObject = {
   description:
@@ -119,7 +121,10 @@ export const cutoutResponse: ResponseObject = {
     'X-Type': header('Kind of the subject; absent with type_level=none.', {
       type: 'string',
       enum: [
-        ...new Set([...allSubjectTypes.map((type) => typeLabel(type, '2')), ...Object.keys(subjectAliases)]),
+        ...new Set([
+          ...allSubjectTypes.map((type) => typeLabel(type, '2') ?? type),
+          ...Object.keys(subjectAliases),
+        ]),
       ],
     }),
     'X-Width': pixels('Width of the result.'),
