@@ -10,6 +10,7 @@ import { Network } from './network.ts';
 import { freeBatch } from './onnx/batch.ts';
 import { collapseDeformable } from './onnx/deformable.ts';
 import { raiseOperatorSet } from './onnx/operatorSet.ts';
+import { reduceBeforeEnlarging } from './onnx/pointwise.ts';
 import { dropUnused, keepOutputs, resolveIdentities } from './onnx/prune.ts';
 import { freeSize } from './onnx/size.ts';
 import { floatBorders, hasHalf } from './onnx/widen.ts';
@@ -72,6 +73,7 @@ export function readNetwork(
   dropUnused(graph);
   resolveIdentities(graph);
   if (collapseDeformable(network.model, graph) > 0) dropUnused(graph);
+  reduceBeforeEnlarging(network.model, graph, network.floats);
   // TensorRT, which runs float16, builds an engine per size.
   if (!hasHalf(graph)) network.sizeStep = freeSize(graph) ?? 0;
   if (batch === 'free') network.freeBatch = freeBatch(graph);

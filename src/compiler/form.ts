@@ -28,7 +28,7 @@ export const precisionOfForm = (form: Form): Precision =>
   form === 'int8-operators' ? 'int8' : form === 'gpu' ? 'fp16' : form;
 
 /** Incremented whenever preparation produces different files; older ones are then prepared again. */
-export const PREPARER_VERSION = 7;
+export const PREPARER_VERSION = 8;
 /** The same for the forms in 16 bits. */
 const PREPARER_VERSION_16 = 9;
 

@@ -99,6 +99,36 @@ test('GELU is found however exporters write it, and what only looks like it is l
   t.true(nodesOf(transformerNetwork('wrongDivisor')).some(({ opType }) => opType === 'Erf'));
 });
 
+test('weights that a network uses twice are packed once', (t) => {
+  const model = fromBinary(ModelProtoSchema, transformerNetwork());
+  const graph = model.graph;
+  const product = graph?.node.find(({ opType }) => opType === 'MatMul');
+  const [tokens = '', weights = ''] = product?.input ?? [];
+  const [to = ''] = product?.output ?? [];
+  const sum = graph?.node.find(({ opType, input }) => opType === 'Add' && input.includes(to));
+  const bias = sum?.input.find((name) => name !== to) ?? '';
+  if (!graph || !sum) throw new Error('no product has a bias');
+  const again = (name: string, row: string, scale: string) => [
+    node('Mul', [tokens, scale], [`${name} tokens`]),
+    node('MatMul', [`${name} tokens`, weights], [`${name} product`]),
+    node('Add', [`${name} product`, row], [name]),
+  ];
+  graph.initializer.push(floatTensor('other row', [192], new Float32Array(192)));
+  const at = graph.node.indexOf(sum) + 1;
+  const [all = ''] = sum.output;
+  graph.node.splice(at, 0, ...again('again', bias, 'scale'), ...again('other', 'other row', 'scale'));
+  graph.node.splice(at + 6, 0, node('Sum', [all, 'again', 'other'], ['three']));
+  for (const each of graph.node.slice(at + 7))
+    each.input = each.input.map((name) => (name === all ? 'three' : name));
+  const products = nodesOf(toBinary(ModelProtoSchema, model)).filter(
+    ({ opType }) => opType === 'Bf16Product',
+  );
+  const packed = (name: string) => products.find(({ output }) => output[0] === name)?.input.slice(1);
+  t.is(packed(all)?.length, 2);
+  t.deepEqual(packed('again'), packed(all));
+  t.notDeepEqual(packed('other'), packed(all), 'its bias is another one');
+});
+
 test('a bias that is no constant row is left to ONNX Runtime', (t) => {
   const model = fromBinary(ModelProtoSchema, transformerNetwork());
   const nodes = model.graph?.node ?? [];

@@ -22,9 +22,12 @@ interface MatMul {
   readonly to: string;
   readonly inputs: number;
   readonly columns: number;
-  /** [columns, inputs], whichever way the network has it. */
-  readonly matrix: Float32Array;
-  readonly bias: Float32Array | undefined;
+  /** The name of the constant matrix. */
+  readonly weights: string;
+  /** Whether it is stored as [columns, inputs]. */
+  readonly turned: boolean;
+  /** The name of the constant row, empty without one. */
+  readonly bias: string;
   readonly gelu: boolean;
   /** Nodes that it replaces. */
   readonly nodes: readonly NodeProto[];
@@ -54,6 +57,8 @@ class MatMulsConverter {
   readonly #consumers: ReadonlyMap<string, NodeProto[]>;
   readonly #outputs: ReadonlySet<string>;
   readonly #made: TensorProto[] = [];
+  /** The names of packed weights and biases, by what they were made of: a network may use a matrix twice. */
+  readonly #packed = new Map<string, readonly [string, string]>();
   readonly #format: MatrixFormat;
 
   constructor(graph: GraphProto, floatsOf: FloatsOf, format: MatrixFormat) {
@@ -102,9 +107,17 @@ class MatMulsConverter {
     return this.#constants.get(name ?? '');
   }
 
-  #values(name: string | undefined): Float32Array | undefined {
+  /** Returns the floats of a constant. */
+  #values(name: string): Float32Array {
     const tensor = this.#constant(name);
-    return tensor && this.#floatsOf(tensor);
+    if (!tensor) throw new Unsupported(`${name} is no constant`);
+    return this.#floatsOf(tensor);
+  }
+
+  /** Whether a constant has one number for each column. */
+  #isRow(name: string, columns: number): boolean {
+    const sides = this.#constant(name)?.dims.map(Number) ?? [];
+    return sides.at(-1) === columns && sides.slice(0, -1).every((side) => side === 1);
   }
 
   /** Whether a constant is one number, nearly this one. */
@@ -126,29 +139,15 @@ class MatMulsConverter {
 
   #matMul(node: NodeProto): MatMul | undefined {
     if (node.domain !== '' || (node.opType !== 'MatMul' && node.opType !== 'Gemm')) return undefined;
-    const [from = '', weights, offset = ''] = node.input;
+    const [from = '', weights = '', bias = ''] = node.input;
     const gemm = node.opType === 'Gemm';
     const whole = (name: string) => (attribute(node, name)?.f ?? 1) === 1;
     if (gemm && (attribute(node, 'transA')?.i === 1n || !whole('alpha') || !whole('beta'))) return undefined;
-    const tensor = this.#constant(weights);
-    const size = sizeOf(node, tensor);
-    if (!tensor || !size) return undefined;
-    const { inputs, columns, turned } = size;
-    let bias: Float32Array | undefined;
-    if (offset !== '') {
-      bias = this.#values(offset);
-      // A column has a number for each row.
-      if (bias?.length !== columns || this.#constant(offset)?.dims.at(-1) !== BigInt(columns))
-        return undefined;
-    }
-    const values = this.#floatsOf(tensor);
+    const size = sizeOf(node, this.#constant(weights));
+    // A bias that is a column has a number for each row.
+    if (!size || (bias !== '' && !this.#isRow(bias, size.columns))) return undefined;
     const plain: MatMul = {
-      from,
-      to: node.output[0] ?? '',
-      inputs,
-      columns,
-      matrix: turned ? values : transposed({ rows: inputs, columns, values }).values,
-      bias,
+      ...{ from, to: node.output[0] ?? '', ...size, weights, bias },
       gelu: false,
       nodes: [node],
     };
@@ -158,18 +157,9 @@ class MatMulsConverter {
   /** Adds the Add of a constant row behind it, if there is one. */
   #withBias(matmul: MatMul): MatMul {
     const next = this.#onlyReader(matmul.to, 'Add');
-    const other = next?.input.find((name) => name !== matmul.to);
-    const tensor = this.#constant(other);
-    const sides = tensor?.dims.map(Number) ?? [];
-    const row =
-      sides.length > 0 && sides.every((side, at) => side === (at < sides.length - 1 ? 1 : matmul.columns));
-    if (!next || !tensor || !row) return matmul;
-    return {
-      ...matmul,
-      to: next.output[0] ?? '',
-      bias: this.#floatsOf(tensor),
-      nodes: [...matmul.nodes, next],
-    };
+    const other = next?.input.find((name) => name !== matmul.to) ?? '';
+    if (!next || !this.#isRow(other, matmul.columns)) return matmul;
+    return { ...matmul, to: next.output[0] ?? '', bias: other, nodes: [...matmul.nodes, next] };
   }
 
   /** Adds the GELU behind it, if there is one. */
@@ -181,9 +171,9 @@ class MatMulsConverter {
       gelu: true,
       nodes: [...matmul.nodes, ...nodes],
     });
-    const biased = matmul.bias ? undefined : this.#onlyReader(matmul.to, 'BiasGelu', MICROSOFT);
-    const bias = biased?.input[0] === matmul.to ? this.#values(biased.input[1]) : undefined;
-    if (biased && bias?.length === matmul.columns) return with_([biased], bias);
+    const biased = matmul.bias === '' ? this.#onlyReader(matmul.to, 'BiasGelu', MICROSOFT) : undefined;
+    const [x, bias = ''] = biased?.input ?? [];
+    if (biased && x === matmul.to && this.#isRow(bias, matmul.columns)) return with_([biased], bias);
     const plain = this.#onlyReader(matmul.to, 'Gelu', MICROSOFT) ?? this.#onlyReader(matmul.to, 'Gelu');
     if (plain && (attribute(plain, 'approximate')?.s.length ?? 0) === 0) return with_([plain]);
     const spelled = this.#gelu(matmul.to);
@@ -224,26 +214,34 @@ class MatMulsConverter {
 
   #matMulNode(matmuls: readonly MatMul[]): NodeProto {
     const [{ from, to, inputs, gelu }] = matmuls as readonly [MatMul];
+    const key = matmuls.map(({ weights, turned, bias }) => [weights, turned, bias]).join('\n');
+    const packed = this.#packed.get(key) ?? this.#pack(matmuls);
+    this.#packed.set(key, packed);
+    const columns = matmuls.map((each) => each.columns);
+    const settings = { inputs, columns, gelu: gelu ? 1 : 0 };
+    const node = ownNode(`${PREFIX[this.#format]}Product`, [from, ...packed], to, settings);
+    node.output = matmuls.map((each) => each.to);
+    return node;
+  }
+
+  /** Makes the tensors of packed weights and biases, and returns their names. */
+  #pack(matmuls: readonly MatMul[]): readonly [string, string] {
     const weights = new Pool<Int8Array>();
     const constants = new Pool<Float32Array>();
-    for (const { columns, matrix, bias = new Float32Array(columns) } of matmuls) {
-      const packed = packMatrix(matrix, [columns, inputs], bias, this.#format);
+    for (const { inputs, columns, turned, ...names } of matmuls) {
+      const values = this.#values(names.weights);
+      const matrix = turned ? values : transposed({ rows: inputs, columns, values }).values;
+      const biases = names.bias === '' ? new Float32Array(columns) : this.#values(names.bias);
+      const packed = packMatrix(matrix, [columns, inputs], biases, this.#format);
       weights.add(packed.weights);
       constants.add(packed.constants);
     }
     const constant = (kind: string, type: number, values: Pool<Int8Array> | Pool<Float32Array>) => {
-      const name = `${to}/${this.#format}/${kind}`;
+      const name = `${matmuls[0]?.to}/${this.#format}/${kind}`;
       this.#made.push(rawTensor(name, type, [values.length], values.bytes()));
       return name;
     };
-    const node = ownNode(
-      `${PREFIX[this.#format]}Product`,
-      [from, constant('weights', INT8, weights), constant('biases', FLOAT, constants)],
-      to,
-      { inputs, columns: matmuls.map(({ columns }) => columns), gelu: gelu ? 1 : 0 },
-    );
-    node.output = matmuls.map((each) => each.to);
-    return node;
+    return [constant('weights', INT8, weights), constant('biases', FLOAT, constants)];
   }
 }
 
