@@ -38,7 +38,7 @@ const KEPT = 4;
 
 const recordSchema = z.record(z.string(), z.number().int());
 
-const folderOf = (prepared: string) => prepared.replace(/\.onnx$/, '.tensorrt');
+const folderOf = (prepared: string) => prepared.replace(/\.onnx$/, '.engines');
 
 interface TensorrtCache {
   /** For NetworkSpec.engineCache. */

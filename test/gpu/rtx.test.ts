@@ -174,7 +174,7 @@ withStandIns(
 );
 
 const modelsDir = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');
-const isnet = path.join(modelsDir, 'isnet', 'prepared.fp16.onnx');
+const isnet = path.join(modelsDir, 'isnet', 'prepared.tensorrt.onnx');
 const noIsnet = existsSync(isnet) ? undefined : `${isnet} is not there, so no engine of IS-Net was built`;
 
 unless(missing ?? noIsnet, test.serial)(

@@ -24,7 +24,7 @@ const cacheKey: TensorrtCacheKey = {
 async function prepared(t: ExecutionContext): Promise<string> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'cutout-engines-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
-  return path.join(folder, 'prepared.fp16.onnx');
+  return path.join(folder, 'prepared.tensorrt.onnx');
 }
 
 /** Opens a cache, writes what TensorRT would, and keeps it. */
@@ -64,12 +64,12 @@ test('an engine is found again by exactly its key', async (t) => {
   const other = await openTensorrtCache(file, { ...cacheKey, onnxruntime: '1.31.0' });
   t.false(other?.built);
   await other?.discard();
-  t.deepEqual(await readdir(file.replace('.onnx', '.tensorrt')), [key]);
+  t.deepEqual(await readdir(file.replace('.onnx', '.engines')), [key]);
 });
 
 test('an engine that is cut short, incomplete or discarded is built again', async (t) => {
   const file = await prepared(t);
-  const folder = path.join(file.replace('.onnx', '.tensorrt'), await build(file, cacheKey));
+  const folder = path.join(file.replace('.onnx', '.engines'), await build(file, cacheKey));
   await truncate(path.join(folder, 'network_sm89.engine'), 3);
   t.false((await openTensorrtCache(file, cacheKey))?.built);
   await build(file, cacheKey);
@@ -95,7 +95,7 @@ test('nothing is kept where TensorRT wrote nothing, and nothing opened where the
 
 test('the newest engines are kept, and what killed processes left is deleted', async (t) => {
   const file = await prepared(t);
-  const parent = file.replace('.onnx', '.tensorrt');
+  const parent = file.replace('.onnx', '.engines');
   const keys: string[] = [];
   for (const onnxruntime of ['1', '2', '3', '4', '5']) {
     const key = await build(file, { ...cacheKey, onnxruntime });

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -14,13 +14,19 @@ async function place(t: ExecutionContext, device: 'cuda' | 'tensorrt', gpus: rea
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const located: NetworkSpec = {
     name: 'isnet',
-    path: path.join(folder, 'prepared.fp16.onnx'),
+    path: path.join(folder, 'prepared.tensorrt.onnx'),
     width: 1024,
     height: 1024,
     mean: [128, 128, 128],
     std: [256, 256, 256],
     output: 'probability',
   };
+  const record = { preparer: 8, sourceSha256: '', sha256: '', bytes: 1, precision: 'fp16', outputs: [] };
+  await mkdir(path.join(folder, 'isnet'));
+  await writeFile(
+    path.join(folder, 'isnet', 'prepared.tensorrt.json'),
+    JSON.stringify({ ...record, freeBatch: true, sizeStep: 0 }),
+  );
   const { engine: config } = loadConfig({ CUTOUT_DEVICE: device, CUTOUT_MODELS_DIR: folder });
   const loads: NetworkSpec[] = [];
   const open = async (load: (spec: NetworkSpec) => Promise<void>) => {
@@ -35,12 +41,12 @@ async function place(t: ExecutionContext, device: 'cuda' | 'tensorrt', gpus: rea
       },
     };
     const signal = new AbortController().signal;
-    const opening = { engine, located, form: 'fp16', cacheKey: undefined, signal } as const;
+    const opening = { engine, located, form: 'tensorrt', cacheKey: undefined, signal } as const;
     const observer = { notice: (text: string) => void notices.push(text), progress: () => {} };
     await openOnGpu(opening, config, { ensure: async () => located, observer, onnxruntime: '1.30.0' });
     return notices;
   };
-  const engines = () => readdir(path.join(folder, 'prepared.fp16.tensorrt'));
+  const engines = () => readdir(path.join(folder, 'prepared.tensorrt.engines'));
   return { open, loads, engines };
 }
 
