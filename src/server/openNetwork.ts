@@ -162,7 +162,8 @@ export async function openOnGpu(
     );
   }
   try {
-    const info = await engine.load({ ...network, ...(cache && { engineCache: cache.folder }) });
+    const caches = cache && { engineCache: cache.folder, ...(rtx && { kernelCache: cache.kernels }) };
+    const info = await engine.load({ ...network, ...caches });
     await cache?.keep();
     if (rtx) observer.notice(`${located.name} runs by TensorRT for RTX; ${aroundOnCpu}.`);
     return info;

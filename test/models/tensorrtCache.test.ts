@@ -101,11 +101,27 @@ test('the newest engines are kept, and what killed processes left is deleted', a
     const key = await build(file, { ...cacheKey, onnxruntime });
     const time = new Date(Date.now() - 100_000 + keys.length * 1000);
     await utimes(path.join(parent, key), time, time);
+    await mkdir(path.join(parent, `${key}.kernels`));
     keys.push(key);
   }
   const left = path.join(parent, '.pull-left.1');
   await mkdir(left);
   await utimes(left, new Date(0), new Date(0));
   const last = await build(file, { ...cacheKey, onnxruntime: '6' });
-  t.deepEqual((await readdir(parent)).sort(), [...keys.slice(2), last].sort());
+  const kept = keys.slice(2).flatMap((key) => [key, `${key}.kernels`]);
+  t.deepEqual((await readdir(parent)).sort(), [...kept, last].sort());
+});
+
+test('kernels are kept beside their engine, which they do not change, and deleted with it', async (t) => {
+  const file = await prepared(t);
+  const key = await build(file, cacheKey);
+  const first = await openTensorrtCache(file, cacheKey);
+  t.is(path.basename(first?.kernels ?? ''), `${key}.kernels`);
+  await mkdir(first?.kernels ?? '');
+  await writeFile(path.join(first?.kernels ?? '', 'network'), 'kernels');
+  const second = await openTensorrtCache(file, cacheKey);
+  t.true(second?.built);
+  t.is(second?.kernels, first?.kernels);
+  await second?.discard();
+  t.deepEqual(await readdir(path.dirname(second?.folder ?? '')), []);
 });
