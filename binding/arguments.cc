@@ -162,6 +162,7 @@ NetworkSpec to_network_spec(const Napi::Value& value) {
   if (has(from, "fp16")) spec.fp16 = boolean(from, "fp16");
   if (has(from, "gpuProgram")) spec.gpu_program = boolean(from, "gpuProgram");
   if (has(from, "engineCache")) spec.engine_cache = text(from, "engineCache");
+  if (has(from, "kernelCache")) spec.kernel_cache = text(from, "kernelCache");
   spec.input = to_network_input(from);
   spec.output = choice<NetworkOutput>(
       from, "output",

@@ -37,6 +37,9 @@ struct GpuOptions {
   /// Folder of TensorRT's engine and timing cache, valid for this network, library, driver and GPU
   /// only; empty: an engine is built at each start.
   std::string engine_cache;
+  /// Folder of the kernels that TensorRT for RTX compiles for the GPU when they are first used;
+  /// empty: they are compiled at each start.
+  std::string kernel_cache;
 };
 
 struct NetworkOptions {

@@ -73,6 +73,7 @@ void append_engine(const NetworkOptions& options, Ort::SessionOptions& settings,
   std::unordered_map<std::string, std::string> given;
   const GpuOptions& gpu = options.gpu;
   if (gpu.memory_limit > 0) given["nv_max_workspace_size"] = std::to_string(gpu.memory_limit);
+  if (!gpu.kernel_cache.empty()) given["nv_runtime_cache_path"] = gpu.kernel_cache;
   const std::string kept = gpu.engine_cache.empty() ? "" : gpu.engine_cache + "/engine.onnx";
   if (!kept.empty() && std::filesystem::exists(kept)) {
     path = kept;

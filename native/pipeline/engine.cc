@@ -121,6 +121,7 @@ ort::NetworkOptions Engine::network_options(const NetworkSpec& spec) const {
   options.gpu.device_id = options_.device_ids.front();
   options.gpu.fp16 = spec.fp16;
   options.gpu.engine_cache = spec.engine_cache;
+  options.gpu.kernel_cache = spec.kernel_cache;
   options.intra_op_threads = options_.intra_op_threads;
   options.slots = options_.workers;
   return options;

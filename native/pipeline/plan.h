@@ -26,6 +26,7 @@ struct NetworkSpec {
   bool fp16 = false;         // ort::GpuOptions::fp16
   bool gpu_program = false;  // whether the file is one for GpuNetwork
   std::string engine_cache;  // ort::GpuOptions::engine_cache
+  std::string kernel_cache;  // ort::GpuOptions::kernel_cache
   NetworkInput input;
   NetworkOutput output = NetworkOutput::kProbability;
   TrainedOn trained_on = TrainedOn::kMasks;

@@ -109,7 +109,10 @@ async function check(
   const deviceIds = deviceIdsOf(config).slice(0, 1);
   const engine = await startEngine(loadAddon(), { ...config, device, deviceIds, batchMax: 1 }, observer);
   try {
-    const spec = { ...specOf(manifest, file), fp16: form === 'fp16' };
+    const spec = {
+      ...specOf(manifest, file),
+      fp16: form === 'tensorrt' && manifest.file.precision === 'fp16',
+    };
     return { ...(await tryNetwork(engine, spec, stated.value, stated.because, pixels)), file };
   } finally {
     await engine.close(0);

@@ -1,6 +1,6 @@
 import { type Form, type OnnxForm, type Precision, precisionOfForm } from './form.ts';
 import { makeSixteenBitNetwork } from './lowPrecision/bf16.ts';
-import { isDeformable, replaceConvolutions } from './lowPrecision/convolution.ts';
+import { replaceConvolutions } from './lowPrecision/convolution.ts';
 import { whereSupported } from './lowPrecision/geometry.ts';
 import { gpuProgram } from './lowPrecision/gpu.ts';
 import { makeIntegerNetwork } from './lowPrecision/integerNetwork.ts';
@@ -8,7 +8,8 @@ import { isMostlyMatMuls, replaceMatMuls } from './lowPrecision/matmul.ts';
 import type { MatrixFormat } from './lowPrecision/pack.ts';
 import { Network } from './network.ts';
 import { freeBatch } from './onnx/batch.ts';
-import { collapseDeformable } from './onnx/deformable.ts';
+import { collapseDeformable, isDeformable } from './onnx/deformable.ts';
+import { sampleDeformable } from './onnx/gridSample.ts';
 import { raiseOperatorSet } from './onnx/operatorSet.ts';
 import { reduceBeforeEnlarging } from './onnx/pointwise.ts';
 import { dropUnused, keepOutputs, resolveIdentities } from './onnx/prune.ts';
@@ -125,10 +126,11 @@ export function compileOnnx(
   table?: QuantisationTable,
   batch: 'free' | 'kept' = 'free',
 ): Compiled {
-  const halves = form === 'fp16';
+  const halves = form === 'fp16' || form === 'tensorrt';
   const network = readNetwork(file, features === undefined ? [] : [features], { halves, batch });
   const { graph } = network;
-  if (form === 'bf16') useMatrices(network, form);
+  if (form === 'tensorrt') sampleDeformable(network.model, graph);
+  else if (form === 'bf16') useMatrices(network, form);
   else if (form === 'int8-operators' && !table) useMatrices(network, 'int8');
   else if (form === 'int8' || form === 'int8-operators') {
     if (!table) throw new RangeError('there is no table of 8-bit scales for it');

@@ -111,6 +111,8 @@ export interface NetworkSpec {
   readonly fp16?: boolean;
   /** Folder of TensorRT's engines, for this network and GPUs like `NativeEngine.gpus`; without, each load builds one. */
   readonly engineCache?: string;
+  /** Folder of the kernels that TensorRT for RTX compiles when they are first used; without, each start compiles them. */
+  readonly kernelCache?: string;
   /** Input size in pixels; the image is stretched to it. */
   readonly width: number;
   readonly height: number;

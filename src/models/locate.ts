@@ -25,12 +25,12 @@ export interface Place {
 }
 
 /**
- * Returns the float format for a device: on a GPU with CUDA Cutout's own for networks that make mattes; with TensorRT float16 where
- * the network was published in it; else float32. Not every GPU computes float16 by WebGPU.
+ * Returns the float format for a device: on a GPU with CUDA Cutout's own for networks that make mattes; with TensorRT the one for it;
+ * else float32. Not every GPU computes float16 by WebGPU.
  */
-export function floatFormFor({ file, role }: Manifest, device: Provider): Form {
-  if (device === 'cuda' && role === 'matte') return 'gpu';
-  return device === 'cuda' || device === 'tensorrt' ? file.precision : 'fp32';
+export function floatFormFor({ role }: Manifest, device: Provider): Form {
+  if (role !== 'matte') return 'fp32';
+  return device === 'cuda' ? 'gpu' : device === 'tensorrt' ? device : 'fp32';
 }
 
 /** Returns what the engine needs to open a network's file. */
@@ -39,9 +39,11 @@ export const specOf = ({ name, input, output, trainedOn }: Manifest, path: strin
   return { name, path, width, height, mean, std, output, trainedOn };
 };
 
-/** Returns the same in the form `gpu`; `operators` of its facts says whether it is a program, which gives logits. */
-export const gpuSpecOf = (spec: NetworkSpec, { operators }: Pick<PreparedFacts, 'operators'>): NetworkSpec =>
-  operators ? { ...spec, gpuProgram: true, output: 'logit' } : spec;
+/** Returns the same in a form for GPUs; `operators` of its facts says whether it is a program, which gives logits. */
+export const gpuSpecOf = (
+  spec: NetworkSpec,
+  { operators, fp16 }: Pick<PreparedFacts, 'operators' | 'fp16'>,
+): NetworkSpec => ({ ...spec, fp16, ...(operators && { gpuProgram: true, output: 'logit' }) });
 
 /** What the networks of a role do. */
 const USES: Readonly<Record<Manifest['role'], string>> = {
@@ -99,6 +101,8 @@ interface PreparedFacts {
   readonly sizeStep: number;
   /** Whether it has an operator of Cutout. */
   readonly operators: boolean;
+  /** Whether it is in float16. */
+  readonly fp16: boolean;
   /** Of the prepared network; empty without a readable record. */
   readonly sha256: string;
 }
@@ -112,6 +116,7 @@ export async function preparedFacts(name: string, place: Place): Promise<Prepare
   return {
     sizeStep: record?.sizeStep ?? 0,
     operators: record?.operators ?? false,
+    fp16: record?.precision === 'fp16',
     sha256: record?.sha256 ?? '',
   };
 }

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { z } from 'zod';
-import { FORMS, type Precision, precisionOfForm } from '../compiler/form.ts';
+import { FORMS, type Precision } from '../compiler/form.ts';
 import type { Provider } from '../engine/types.ts';
 import { exists, writeAtomically } from '../files.ts';
 import { readKept } from './json.ts';
@@ -53,7 +53,7 @@ export async function measuredRun(
     const files = networkFiles(modelsDir, manifest, form);
     const record = await readRecord(files);
     if (record?.sha256 === kept.sha256 && (await exists(files.prepared)))
-      return { runMs: kept.runMs, precision: precisionOfForm(form) };
+      return { runMs: kept.runMs, precision: record.precision };
   }
   return undefined;
 }

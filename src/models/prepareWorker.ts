@@ -23,7 +23,6 @@ export interface PrepareTask {
  */
 async function prepare({ modelsDir, entry, form }: PrepareTask): Promise<PreparedRecord> {
   const { manifest } = entry;
-  const precision = precisionOfForm(form);
   const files = networkFiles(modelsDir, manifest, form);
   const source = await readFile(files.source).catch((cause: unknown) => {
     throw new ModelError('MODEL_MISSING', `The network ${manifest.name} has not been pulled.`, { cause });
@@ -36,7 +35,7 @@ async function prepare({ modelsDir, entry, form }: PrepareTask): Promise<Prepare
         `Run \`cutout models pull ${manifest.name}\`.`,
     );
   }
-  const read = precision === 'int8' ? await readTable(entry) : undefined;
+  const read = precisionOfForm(form) === 'int8' ? await readTable(entry) : undefined;
   const table = read?.parse();
   let compiled: Compiled;
   try {
@@ -52,7 +51,7 @@ async function prepare({ modelsDir, entry, form }: PrepareTask): Promise<Prepare
     preparer: preparerOf(form),
     sourceSha256,
     ...written,
-    precision: form === 'gpu' ? compiled.precision : precision,
+    precision: compiled.precision,
     outputs: [...compiled.outputs],
     freeBatch: compiled.freeBatch,
     sizeStep: compiled.sizeStep,

@@ -38,11 +38,15 @@ const KEPT = 4;
 
 const recordSchema = z.record(z.string(), z.number().int());
 
-const folderOf = (prepared: string) => prepared.replace(/\.onnx$/, '.tensorrt');
+const folderOf = (prepared: string) => prepared.replace(/\.onnx$/, '.engines');
+
+const kernelsOf = (folder: string) => `${folder}.kernels`;
 
 interface TensorrtCache {
   /** For NetworkSpec.engineCache. */
   readonly folder: string;
+  /** For NetworkSpec.kernelCache: beside the engine, since it grows while the engine is used. */
+  readonly kernels: string;
   /** Whether an engine is in it; otherwise loading the network builds one. */
   readonly built: boolean;
   /** Keeps what was built. Failures leave no cache behind; the next start builds again. */
@@ -54,7 +58,8 @@ interface TensorrtCache {
 /** Deletes the oldest engines, and what killed processes left for an hour. */
 async function sweep(parent: string): Promise<void> {
   const found: { readonly folder: string; readonly age: number; readonly unfinished: boolean }[] = [];
-  for (const name of await readdir(parent)) {
+  const names = await readdir(parent);
+  for (const name of names.filter((each) => path.extname(each) !== '.kernels')) {
     const folder = path.join(parent, name);
     const age = Date.now() - (await stat(folder)).mtimeMs;
     found.push({ folder, age, unfinished: name.startsWith(UNFINISHED) });
@@ -62,7 +67,7 @@ async function sweep(parent: string): Promise<void> {
   const complete = found.filter(({ unfinished }) => !unfinished).sort((a, b) => a.age - b.age);
   const old = found.filter(({ unfinished, age }) => unfinished && age > 3_600_000);
   for (const { folder } of [...complete.slice(KEPT), ...old])
-    await rm(folder, { recursive: true, force: true });
+    for (const each of [folder, kernelsOf(folder)]) await rm(each, { recursive: true, force: true });
 }
 
 /**
@@ -75,10 +80,12 @@ export async function openTensorrtCache(
 ): Promise<TensorrtCache | undefined> {
   const parent = folderOf(prepared);
   const final = path.join(parent, engineFolderName(cacheKey));
+  const kernels = kernelsOf(final);
+  const discard = async (folder: string) => void (await Promise.all([folder, kernels].map(removeFolder)));
   const wanted = await readKept(recordSchema, path.join(final, RECORD));
   const given = await lengthsIn(final).catch(() => undefined);
   if (wanted && isDeepStrictEqual(wanted, given))
-    return { folder: final, built: true, keep: async () => {}, discard: () => removeFolder(final) };
+    return { folder: final, kernels, built: true, keep: async () => {}, discard: () => discard(final) };
   // Not recursive: the folder of the network exists (src/folder.ts says why). Where this fails, the draft does too.
   await mkdir(parent).catch(() => {});
   const draft = await draftFolder(final);
@@ -87,5 +94,5 @@ export async function openTensorrtCache(
     await draft.keep((lengths) => lengths);
     await sweep(parent).catch(() => {});
   };
-  return { folder: draft.folder, built: false, keep, discard: draft.discard };
+  return { folder: draft.folder, kernels, built: false, keep, discard: () => discard(draft.folder) };
 }

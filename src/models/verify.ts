@@ -34,8 +34,9 @@ async function isCurrent(record: PreparedRecord, entry: CatalogueEntry, form: Fo
   return (
     record.preparer === preparerOf(form) &&
     record.sourceSha256 === manifest.file.sha256 &&
-    // A program for a GPU gives the matte alone; a network that cannot be one stays as it was published.
-    (form === 'gpu' || (record.precision === precision && record.outputs[1] === manifest.features)) &&
+    // A program for a GPU gives the matte alone; a network that cannot be one, or is for TensorRT, stays as it was published.
+    (form === 'gpu' ||
+      ((form === 'tensorrt' || record.precision === precision) && record.outputs[1] === manifest.features)) &&
     (precision !== 'int8' || record.tableSha256 === (await readTable(entry))?.sha256)
   );
 }

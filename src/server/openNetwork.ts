@@ -127,7 +127,7 @@ export async function openOnGpu(
   const { ensure, observer, onnxruntime } = given;
   const ensured = await ensure();
   const facts = await preparedFacts(located.name, { modelsDir, device, form });
-  const network = gpuSpecOf({ ...located, ...ensured, fp16: form === 'fp16' }, facts);
+  const network = gpuSpecOf({ ...located, ...ensured }, facts);
   signal.throwIfAborted();
   const gpus = engine.gpus();
   const [gpu] = gpus;
@@ -152,7 +152,7 @@ export async function openOnGpu(
   // TensorRT for RTX builds one engine for all sizes of batches; kernels for the card are compiled as they are used.
   const rtx = gpu.tensorrt.startsWith('for RTX');
   const cacheKey = {
-    ...{ network: facts.sha256, fp16: form === 'fp16', onnxruntime, gpu },
+    ...{ network: facts.sha256, fp16: facts.fp16, onnxruntime, gpu },
     ...(rtx && { batchMax: config.batchMax }),
   };
   const cache = await openTensorrtCache(network.path, cacheKey);
@@ -162,7 +162,8 @@ export async function openOnGpu(
     );
   }
   try {
-    const info = await engine.load({ ...network, ...(cache && { engineCache: cache.folder }) });
+    const caches = cache && { engineCache: cache.folder, ...(rtx && { kernelCache: cache.kernels }) };
+    const info = await engine.load({ ...network, ...caches });
     await cache?.keep();
     if (rtx) observer.notice(`${located.name} runs by TensorRT for RTX; ${aroundOnCpu}.`);
     return info;

@@ -136,6 +136,7 @@ Napi::Value build_engine(const Napi::CallbackInfo& info) {
     options.height = number(info[5]);
     options.batches = numbers(info[6]);
     options.gpu.engine_cache = text(info[8]);
+    options.gpu.kernel_cache = options.gpu.engine_cache + ".kernels";
     std::vector<std::string> libraries;
     const Napi::Array given = info[2].As<Napi::Array>();
     for (std::uint32_t i = 0; i < given.Length(); ++i) libraries.push_back(text(given.Get(i)));

@@ -276,7 +276,7 @@ for (const [name, what, find] of [
 
 const modelsDir = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');
 const isnet = (form: string) => path.join(modelsDir, 'isnet', `prepared.${form}`);
-const noIsnet = [isnet('fp16.onnx'), isnet('gpu')].find((file) => !existsSync(file));
+const noIsnet = [isnet('tensorrt.onnx'), isnet('gpu')].find((file) => !existsSync(file));
 
 unless(noIsnet && `${noIsnet} is not there, so the calls of IS-Net were not counted`, test.serial)(
   'IS-Net, alone and in batches',
@@ -285,7 +285,7 @@ unless(noIsnet && `${noIsnet} is not there, so the calls of IS-Net were not coun
     if (runtime === undefined) return;
     for (const batch of [1, 8]) {
       const sized = { side: 1024, batch };
-      isLean(t, await count(t, runtime, { ...sized, network: isnet('fp16.onnx') }), batch, {
+      isLean(t, await count(t, runtime, { ...sized, network: isnet('tensorrt.onnx') }), batch, {
         ...byOnnxRuntime,
         launches: 573,
       });

@@ -1,7 +1,7 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { existsSync, writeFileSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -9,12 +9,16 @@ import { fileURLToPath } from 'node:url';
 import test, { type ExecutionContext } from 'ava';
 import { root } from '../../bench/lib/paths.ts';
 import { runtimeCommand } from '../../src/cli/runtime.ts';
+import { compileOnnx } from '../../src/compiler/compile.ts';
 import { Network } from '../../src/compiler/network.ts';
 import { shapeOf } from '../../src/compiler/onnx/graph.ts';
 import { findRuntime } from '../../src/runtime/installed.ts';
+import { decomposedNetwork, HEIGHT, WIDTH } from '../fixtures/decomposed.ts';
+import { deformableNetwork } from '../fixtures/deformable.ts';
 import { Networks } from '../fixtures/engineSetup.ts';
 import { sayLeftOut, unless } from '../fixtures/leftOut.ts';
 import type { EngineResult, EngineTask, RtxTask } from '../fixtures/rtxChild.ts';
+import { structures } from '../fixtures/structures.ts';
 
 /**
  * Engines of TensorRT for RTX, built by the real provider without a GPU. The provider wants to see a card, its driver and
@@ -137,15 +141,19 @@ async function build(
   }));
 }
 
-/** Asserts that the file is one engine for several numbers of images, with nothing beside it. */
-async function isOneEngine(t: ExecutionContext, file: string): Promise<void> {
+/** Asserts that the file is one engine with nothing beside it, for several numbers of images or for one. */
+async function isOneEngine(
+  t: ExecutionContext,
+  file: string,
+  batch: 'dimParam' | 'dimValue' = 'dimParam',
+): Promise<void> {
   const { graph } = Network.read(await readFile(file));
   t.deepEqual(
     graph.node.map(({ opType }) => opType),
     ['EPContext'],
   );
   const [input] = graph.input;
-  t.is(input && shapeOf(input)?.[0]?.value.case, 'dimParam');
+  t.is(input && shapeOf(input)?.[0]?.value.case, batch);
 }
 
 const withStandIns = unless(missing, test.serial);
@@ -165,6 +173,8 @@ withStandIns(
     for (const { code, message, engine } of built.slice(0, 3)) {
       t.is(code, 0, message);
       await isOneEngine(t, engine);
+      // The provider makes the folder; kernels come where an engine is executed.
+      t.deepEqual(await readdir(`${path.dirname(engine)}.kernels`), []);
     }
     t.not(unknown?.code, 0);
     t.regex(unknown?.message ?? '', /^The engine was not built: .*sm80/);
@@ -173,19 +183,77 @@ withStandIns(
   },
 );
 
-const modelsDir = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');
-const isnet = path.join(modelsDir, 'isnet', 'prepared.fp16.onnx');
-const noIsnet = existsSync(isnet) ? undefined : `${isnet} is not there, so no engine of IS-Net was built`;
+/** Writes a network as it is prepared for TensorRT, and returns the file. */
+function prepared(name: string, published: Uint8Array): string {
+  const file = path.join(networks.folder, `${name}.onnx`);
+  writeFileSync(file, Buffer.concat([...compileOnnx(published, undefined, 'tensorrt').pieces]));
+  return file;
+}
 
-unless(missing ?? noIsnet, test.serial)(
-  'IS-Net in float16 becomes one engine for 1 to 8 images',
+withStandIns('a small network of each structure becomes one engine on each architecture', async (t) => {
+  const { silueta, ...others } = structures;
+  const tasks = Object.entries(others).flatMap(([name, make]) => {
+    const network = { file: prepared(name, make()), width: 64, height: 64, batches: [2, 4, 8] };
+    return ['sm86', 'sm89', 'sm120'].map((target) => ({ ...network, name, target }));
+  });
+  const file = prepared('silueta', silueta());
+  const built = await build(t, [...tasks, { file, width: 64, height: 64, batches: [], target: 'sm89' }]);
+  if (!built) return;
+  const refused = built.at(-1);
+  for (const [at, { code, message, engine }] of built.slice(0, -1).entries()) {
+    const { name = '' } = tasks[at] ?? {};
+    t.is(code, 0, `${name}: ${message}`);
+    // MODNet and BiRefNet are prepared for one image at a time.
+    await isOneEngine(t, engine, ['IS-Net', 'U²-Net'].includes(name) ? 'dimParam' : 'dimValue');
+  }
+  t.regex(
+    refused?.message ?? '',
+    /^The engine was not built: the network has operators that the GPU does not run/,
+  );
+  t.regex(refused?.message ?? '', /CUTOUT_MODEL/);
+});
+
+withStandIns(
+  'deformable convolutions become a part of the engine, of any size and float format',
   async (t) => {
+    const layer = decomposedNetwork({ kernel: [2, 3], pad: 2, dilation: 2, groups: 2 });
+    const half = deformableNetwork({ precision: 'fp16', kind: 'shifted' });
+    const float = deformableNetwork({ precision: 'fp32', kind: 'shifted', operatorSet: 22 });
+    const published = path.join(networks.folder, 'published.onnx');
+    writeFileSync(published, half);
+    const free = { width: 64, height: 64, batches: [], target: 'sm89' };
     const built = await build(t, [
-      { file: isnet, width: 1024, height: 1024, batches: [2, 4, 8], target: 'sm89' },
+      { file: prepared('layer', layer), width: WIDTH, height: HEIGHT, batches: [], target: 'sm89' },
+      { ...free, file: prepared('half', half) },
+      { ...free, file: prepared('float', float) },
+      { ...free, file: published },
     ]);
-    for (const { code, message, engine } of built ?? []) {
+    if (!built) return;
+    // As it was published the provider does not take it.
+    t.not(built.at(-1)?.code, 0);
+    for (const { code, message, engine } of built.slice(0, -1)) {
       t.is(code, 0, message);
-      await isOneEngine(t, engine);
+      await isOneEngine(t, engine, 'dimValue');
     }
   },
 );
+
+const modelsDir = process.env['CUTOUT_TEST_MODELS'] ?? path.join(root, 'data', 'models');
+for (const [name, side] of [
+  ['isnet', 1024],
+  ['u2net', 320],
+] as const) {
+  const source = path.join(modelsDir, name, 'source.onnx');
+  const absent = existsSync(source) ? undefined : `${source} is not there, so no engine of it was built`;
+  unless(missing ?? absent, test.serial)(
+    `${name} as published becomes one engine for 1 to 8 images`,
+    async (t) => {
+      const network = { width: side, height: side, batches: [2, 4, 8], target: 'sm89' };
+      const file = prepared(name, await readFile(source));
+      for (const { code, message, engine } of (await build(t, [{ ...network, file }])) ?? []) {
+        t.is(code, 0, message);
+        await isOneEngine(t, engine);
+      }
+    },
+  );
+}

@@ -115,10 +115,10 @@ test('a damaged source cannot be prepared, and is fetched again if allowed', asy
 test('a GPU gets a separate file with 16-bit floats', async (t) => {
   const { place, file } = await pulled(t);
   const spec = await ensure(place, false, 'tensorrt');
-  t.is(spec.path, file('prepared.fp16.onnx'));
+  t.is(spec.path, file('prepared.tensorrt.onnx'));
   const half = await readFile(spec.path);
   t.true(half.length < (await readPrepared(place.modelsDir)).length);
-  t.deepEqual(await place.files(), ['prepared.fp16.json', 'prepared.fp16.onnx', ...READY].sort());
+  t.deepEqual(await place.files(), ['prepared.tensorrt.json', 'prepared.tensorrt.onnx', ...READY].sort());
 });
 
 test('a GPU with CUDA gets the network as it was published where it cannot be a program', async (t) => {

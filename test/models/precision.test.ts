@@ -125,7 +125,7 @@ test('a GPU gets what its provider takes: with CUDA a program where that can be 
     { precision: 'fp16', form: 'gpu', because: 'the device cuda' },
   ]);
   const [tensorrt] = precisionChoices(both, ask({ device: 'tensorrt', operators: zen4 }));
-  t.is(formFor(tensorrt), 'fp16');
+  t.is(formFor(tensorrt), 'tensorrt');
 });
 
 test('the networks of subject points take bf16 by themselves, and floats only where all are to', (t) => {

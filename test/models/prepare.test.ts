@@ -36,9 +36,9 @@ test.serial('errors of that thread are those of the caller', async (t) => {
     name: 'ModelError',
     code: 'MODEL_UNSUPPORTED',
   });
-  const { prepared } = networkFiles(place.modelsDir, entry.manifest, 'fp16');
+  const { prepared } = networkFiles(place.modelsDir, entry.manifest, 'tensorrt');
   await mkdir(path.join(prepared, 'in the way'), { recursive: true });
-  await t.throwsAsync(prepareNetwork({ ...task, entry, form: 'fp16' }), {
+  await t.throwsAsync(prepareNetwork({ ...task, entry, form: 'tensorrt' }), {
     any: true,
     instanceOf: Error,
     code: 'EISDIR',

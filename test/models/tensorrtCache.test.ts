@@ -24,7 +24,7 @@ const cacheKey: TensorrtCacheKey = {
 async function prepared(t: ExecutionContext): Promise<string> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'cutout-engines-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
-  return path.join(folder, 'prepared.fp16.onnx');
+  return path.join(folder, 'prepared.tensorrt.onnx');
 }
 
 /** Opens a cache, writes what TensorRT would, and keeps it. */
@@ -64,12 +64,12 @@ test('an engine is found again by exactly its key', async (t) => {
   const other = await openTensorrtCache(file, { ...cacheKey, onnxruntime: '1.31.0' });
   t.false(other?.built);
   await other?.discard();
-  t.deepEqual(await readdir(file.replace('.onnx', '.tensorrt')), [key]);
+  t.deepEqual(await readdir(file.replace('.onnx', '.engines')), [key]);
 });
 
 test('an engine that is cut short, incomplete or discarded is built again', async (t) => {
   const file = await prepared(t);
-  const folder = path.join(file.replace('.onnx', '.tensorrt'), await build(file, cacheKey));
+  const folder = path.join(file.replace('.onnx', '.engines'), await build(file, cacheKey));
   await truncate(path.join(folder, 'network_sm89.engine'), 3);
   t.false((await openTensorrtCache(file, cacheKey))?.built);
   await build(file, cacheKey);
@@ -95,17 +95,33 @@ test('nothing is kept where TensorRT wrote nothing, and nothing opened where the
 
 test('the newest engines are kept, and what killed processes left is deleted', async (t) => {
   const file = await prepared(t);
-  const parent = file.replace('.onnx', '.tensorrt');
+  const parent = file.replace('.onnx', '.engines');
   const keys: string[] = [];
   for (const onnxruntime of ['1', '2', '3', '4', '5']) {
     const key = await build(file, { ...cacheKey, onnxruntime });
     const time = new Date(Date.now() - 100_000 + keys.length * 1000);
     await utimes(path.join(parent, key), time, time);
+    await mkdir(path.join(parent, `${key}.kernels`));
     keys.push(key);
   }
   const left = path.join(parent, '.pull-left.1');
   await mkdir(left);
   await utimes(left, new Date(0), new Date(0));
   const last = await build(file, { ...cacheKey, onnxruntime: '6' });
-  t.deepEqual((await readdir(parent)).sort(), [...keys.slice(2), last].sort());
+  const kept = keys.slice(2).flatMap((key) => [key, `${key}.kernels`]);
+  t.deepEqual((await readdir(parent)).sort(), [...kept, last].sort());
+});
+
+test('kernels are kept beside their engine, which they do not change, and deleted with it', async (t) => {
+  const file = await prepared(t);
+  const key = await build(file, cacheKey);
+  const first = await openTensorrtCache(file, cacheKey);
+  t.is(path.basename(first?.kernels ?? ''), `${key}.kernels`);
+  await mkdir(first?.kernels ?? '');
+  await writeFile(path.join(first?.kernels ?? '', 'network'), 'kernels');
+  const second = await openTensorrtCache(file, cacheKey);
+  t.true(second?.built);
+  t.is(second?.kernels, first?.kernels);
+  await second?.discard();
+  t.deepEqual(await readdir(path.dirname(second?.folder ?? '')), []);
 });

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -14,13 +14,19 @@ async function place(t: ExecutionContext, device: 'cuda' | 'tensorrt', gpus: rea
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const located: NetworkSpec = {
     name: 'isnet',
-    path: path.join(folder, 'prepared.fp16.onnx'),
+    path: path.join(folder, 'prepared.tensorrt.onnx'),
     width: 1024,
     height: 1024,
     mean: [128, 128, 128],
     std: [256, 256, 256],
     output: 'probability',
   };
+  const record = { preparer: 8, sourceSha256: '', sha256: '', bytes: 1, precision: 'fp16', outputs: [] };
+  await mkdir(path.join(folder, 'isnet'));
+  await writeFile(
+    path.join(folder, 'isnet', 'prepared.tensorrt.json'),
+    JSON.stringify({ ...record, freeBatch: true, sizeStep: 0 }),
+  );
   const { engine: config } = loadConfig({ CUTOUT_DEVICE: device, CUTOUT_MODELS_DIR: folder });
   const loads: NetworkSpec[] = [];
   const open = async (load: (spec: NetworkSpec) => Promise<void>) => {
@@ -35,12 +41,12 @@ async function place(t: ExecutionContext, device: 'cuda' | 'tensorrt', gpus: rea
       },
     };
     const signal = new AbortController().signal;
-    const opening = { engine, located, form: 'fp16', cacheKey: undefined, signal } as const;
+    const opening = { engine, located, form: 'tensorrt', cacheKey: undefined, signal } as const;
     const observer = { notice: (text: string) => void notices.push(text), progress: () => {} };
     await openOnGpu(opening, config, { ensure: async () => located, observer, onnxruntime: '1.30.0' });
     return notices;
   };
-  const engines = () => readdir(path.join(folder, 'prepared.fp16.tensorrt'));
+  const engines = () => readdir(path.join(folder, 'prepared.tensorrt.engines'));
   return { open, loads, engines };
 }
 
@@ -65,6 +71,7 @@ test('TensorRT: an engine is built once, and the operator is told', async (t) =>
   const [key = ''] = await engines();
   t.deepEqual(await open(async () => {}), []);
   t.is(path.basename(loads[1]?.engineCache ?? ''), key);
+  t.is(loads[1]?.kernelCache, undefined);
   t.deepEqual(await engines(), [key]);
 });
 
@@ -91,14 +98,17 @@ test('TensorRT: a cached engine that cannot be opened is built again, once', asy
 
 test('TensorRT for RTX: an engine is for all sizes of batches', async (t) => {
   const rtx = { ...gpu, tensorrt: 'for RTX, provider 0.5.0' };
-  const { open, engines } = await place(t, 'tensorrt', [rtx]);
+  const { open, loads, engines } = await place(t, 'tensorrt', [rtx]);
   const [told = '', runs = ''] = await open(build);
   t.regex(
     told,
     /^TensorRT for RTX, provider 0\.5\.0 builds the engine of isnet for NVIDIA L4: this takes seconds, once/,
   );
   t.regex(runs, /runs by TensorRT for RTX; the steps around the network run on the CPU/);
-  t.is((await engines()).length, 1);
+  const [key = '', ...others] = await engines();
+  t.deepEqual(others, []);
+  // While the engine is built its folder has another name; the kernels' has not.
+  t.is(path.basename(loads[0]?.kernelCache ?? ''), `${key}.kernels`);
 });
 
 test('several GPUs: TensorRT takes those of one kind, CUDA any', async (t) => {

@@ -81,9 +81,8 @@ export async function measure(
   const facts = await preparedFacts(manifest.name, place);
   const operators = facts.operators ? choice.operators : undefined;
   const network = {
-    ...(form === 'gpu' ? gpuSpecOf(found, facts) : found),
+    ...(device === 'cpu' ? found : gpuSpecOf(found, facts)),
     ...(operators !== undefined && { operators }),
-    fp16: form === 'fp16',
   };
   const before = process.memoryUsage.rss();
   const engine = await openEngine(bench, observer);

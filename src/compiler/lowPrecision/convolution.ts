@@ -1,5 +1,6 @@
 import { transposed } from '../matrix.ts';
 import { rawTensor } from '../onnx/build.ts';
+import { isDeformable } from '../onnx/deformable.ts';
 import { attribute, constants, FLOAT, INT8, onlyConsumerOf } from '../onnx/graph.ts';
 import type { FloatsOf } from '../onnx/half.ts';
 import type { GraphProto, NodeProto } from '../onnx/onnx_pb.ts';
@@ -22,9 +23,6 @@ interface Finish {
 }
 
 /** Whether a convolution reads where computed offsets say. */
-export const isDeformable = ({ opType, domain }: NodeProto): boolean =>
-  opType === 'DeformConv' && domain === '';
-
 /** Finds the convolutions of a network that can be computed in bf16 or 8 bits, and replaces them. */
 class ConvolutionsConverter {
   readonly #graph: GraphProto;

@@ -7,6 +7,9 @@ import { raiseOperatorSet } from './operatorSet.ts';
 /** The first operator set with DeformConv. */
 const neededOperatorSet = 19n;
 
+export const isDeformable = ({ opType, domain }: NodeProto): boolean =>
+  opType === 'DeformConv' && domain === '';
+
 const node = (opType: string, ...inputs: readonly Pattern[]) => ({ opType, inputs });
 const reshape = (map: Pattern, shape: Pattern) => node('Reshape', map, shape);
 const transpose = (map: Pattern, ...perm: readonly number[]) => ({
