@@ -61,6 +61,16 @@ const ofImages = ({ counter, histogram }: Maker) => ({
   inputBytes: counter('input_bytes_total', 'Bytes of received images.'),
   resultBytes: counter('result_bytes_total', 'Bytes of results.'),
   runs: counter('network_runs_total', 'Network runs, each on one image.'),
+  second: counter(
+    'second_looks_total',
+    'Images that left the network in doubt and were given to the second one: its answer was taken, or was no surer.',
+    'answer',
+  ),
+  uncertainty: histogram(
+    'uncertainty_score',
+    'Chances that a person has to look at a result, as in X-Uncertainty-Score.',
+    [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1],
+  ),
   guided: counter('guided_requests_total', 'Images with a chosen subject, by how it was chosen.', 'by'),
   encodings: counter('encodings_total', 'Images encoded to find the subject that points or a box show.'),
   types: counter('subjects_total', 'Detected subjects, by kind.', 'type'),
@@ -144,19 +154,22 @@ export class Metrics {
   };
 
   #recordImages({ attributes }: RequestRecord): void {
-    const { inputPixels, inputBytes, runs, guided, encodings, types, replays } = this.#counted;
+    const { inputPixels, inputBytes, runs, second, guided, encodings, types, replays } = this.#counted;
     if (attributes.inputPixels !== undefined) inputPixels.observe(attributes.inputPixels);
     if (attributes.inputBytes !== undefined) inputBytes.inc(attributes.inputBytes);
     // Each result counts once, with the request that made it.
     if (!attributes.shared) this.#recordResult(attributes);
     if (attributes.runs !== undefined) runs.inc(attributes.runs);
+    if (attributes.second !== undefined && attributes.second !== 'none')
+      second.inc({ answer: attributes.second });
     if (attributes.guidance !== undefined) guided.inc({ by: attributes.guidance });
     if (attributes.encodings !== undefined) encodings.inc(attributes.encodings);
     if (attributes.type !== undefined) types.inc({ type: attributes.type });
     if (attributes.replayed) replays.inc();
   }
 
-  #recordResult({ resultPixels, resultBytes }: RequestAttributes): void {
+  #recordResult({ resultPixels, resultBytes, uncertainty }: RequestAttributes): void {
+    if (uncertainty !== undefined) this.#counted.uncertainty.observe(uncertainty);
     if (resultPixels !== undefined) this.#counted.resultPixels.observe(resultPixels);
     if (resultBytes !== undefined) this.#counted.resultBytes.inc(resultBytes);
   }
