@@ -74,9 +74,11 @@ export function readNetwork(
   dropUnused(graph);
   resolveIdentities(graph);
   if (collapseDeformable(network.model, graph) > 0) dropUnused(graph);
-  reduceBeforeEnlarging(network.model, graph, network.floats);
-  // TensorRT, which runs float16, builds an engine per size.
-  if (!hasHalf(graph)) network.sizeStep = freeSize(graph) ?? 0;
+  if (!hasHalf(graph)) {
+    reduceBeforeEnlarging(network.model, graph, network.floats);
+    // TensorRT, which runs float16, builds an engine per size.
+    network.sizeStep = freeSize(graph) ?? 0;
+  }
   if (batch === 'free') network.freeBatch = freeBatch(graph);
   return network;
 }
