@@ -1,8 +1,10 @@
 #include "matte/component_filter.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <vector>
 
@@ -21,23 +23,12 @@ int most_foreground(const std::vector<Component>& components) {
   return most;
 }
 
-Kind kind_of(const Component& component, int most) {
-  return cutout::kind_of(component.foreground, component.high >= kWisp, most);
-}
-
 /// Greatest distance in blocks from a subject at which a component of this kind is kept; -1: never.
 int radius_of(Kind kind, const Box& area) {
-  switch (kind) {
-    case Kind::kSubject:
-      return std::numeric_limits<int>::max();
-    case Kind::kPiece:
-      return radius_in_blocks(kPieceRadius, area.width, area.height);
-    case Kind::kWisp:
-      return radius_in_blocks(kWispRadius, area.width, area.height);
-    case Kind::kHaze:
-      break;
-  }
-  return -1;
+  if (kind == Kind::kSubject) return std::numeric_limits<int>::max();
+  if (kind == Kind::kHaze) return -1;
+  const int part = kind == Kind::kPiece ? kPieceRadius : kWispRadius;
+  return radius_in_blocks(part, area.width, area.height);
 }
 
 /// Chebyshev distance of every block to the nearest block that a subject touches.
@@ -126,6 +117,25 @@ std::vector<char> holes_to_fill(const Components& holes, const Components& found
   return chosen;
 }
 
+constexpr int kShade = 24;       // of 255: within this a colour is the background's or its shadow's
+constexpr int kSquarePart = 64;  // a fraction 1/64 of the longer side
+
+/// How far the network pixel at `at` is from what planes of `size` show at the first one and its
+/// shades: 0 within kShade, 1 from twice that on.
+float coloured(const float* planes, std::size_t size, std::size_t at) {
+  float squared = 0;
+  float along = 0;
+  float background = 0;
+  for (const float* plane = planes; plane != planes + 3 * size; plane += size) {
+    squared += plane[at] * plane[at];
+    along += plane[at] * plane[0];
+    background += plane[0] * plane[0];
+  }
+  const float shade = clamp01(along / std::max(background, 1.0F));
+  const float distance = squared - 2 * shade * along + shade * shade * background;
+  return clamp01(std::sqrt(std::max(distance, 0.0F)) / kShade - 1);
+}
+
 int count(const std::vector<char>& chosen) {
   return static_cast<int>(std::count(chosen.begin(), chosen.end(), char{1}));
 }
@@ -143,7 +153,7 @@ ComponentSummary filter_components(std::span<float> p, int width, const Box& are
   kinds.reserve(found.components.size());
   bool needs_distance = false;
   for (const Component& component : found.components) {
-    kinds.push_back(kind_of(component, most));
+    kinds.push_back(kind_of(component.foreground, component.high >= kWisp, most));
     needs_distance = needs_distance || kinds.back() == Kind::kPiece || kinds.back() == Kind::kWisp;
   }
   std::vector<char> removed(found.components.size(), 0);
@@ -163,6 +173,54 @@ ComponentSummary filter_components(std::span<float> p, int width, const Box& are
   const std::vector<char> filled = holes_to_fill(holes, found);
   write(p, width, holes, filled, 1);
   return {count(removed), count(filled)};
+}
+
+bool has_flat_border(ConstImageView rgba) {
+  const int right = rgba.width - 1;
+  const int bottom = rgba.height - 1;
+  for (const Box& side : {Box{0, 0, rgba.width, 1}, Box{0, bottom, rgba.width, 1},
+                          Box{0, 0, 1, rgba.height}, Box{right, 0, 1, rgba.height}}) {
+    const ConstImageView line = part_of(rgba, side);
+    const int bytes = 4 * side.width;
+    for (int i = 0; i < bytes * side.height; ++i) {
+      const int difference = line.row(i / bytes)[i % bytes] - rgba.data[i % 4];
+      if (2 * std::abs(difference) > kShade) return false;
+    }
+  }
+  return true;
+}
+
+bool restore_coloured_holes(std::span<float> p, int width, std::span<const float> planes,
+                            ThreadPool& pool) {
+  const auto columns = static_cast<std::size_t>(width);
+  const Box area{0, 0, width, static_cast<int>(p.size() / columns)};
+  const Components parts = find_components(p, width, area, 0, kHole, Connectivity::kFour, pool);
+  if (parts.components.size() < 2) return false;  // the background alone
+  std::vector<float> raised(p.begin(), p.end());
+  std::vector<int> sides(p.size(), 0);  // of the largest coloured square that ends here
+  std::vector<char> wide(parts.components.size(), 0);
+  for (const Run& run : parts.runs) {
+    for (int x = run.begin; x < run.end; ++x) {
+      const std::size_t at =
+          static_cast<std::size_t>(run.y) * columns + static_cast<std::size_t>(x);
+      const float share = coloured(planes.data(), p.size(), at);
+      raised[at] = std::max(p[at], share);
+      if (share < 1 || p[at] >= 1 - kHole || x == 0 || run.y == 0) continue;
+      sides[at] = 1 + std::min({sides[at - 1], sides[at - columns], sides[at - columns - 1]});
+      if (sides[at] * kSquarePart >= std::max(width, area.height))
+        wide[static_cast<std::size_t>(run.component)] = 1;
+    }
+  }
+  for (const Run& run : parts.runs) {
+    const bool open = run.y == 0 || run.y == area.height - 1 || run.begin == 0 || run.end == width;
+    if (open && wide[static_cast<std::size_t>(run.component)] != 0) return false;
+  }
+  for (const Run& run : parts.runs) {
+    if (wide[static_cast<std::size_t>(run.component)] == 0) continue;
+    const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(run.y) * width + run.begin;
+    std::copy_n(raised.begin() + first, run.end - run.begin, p.begin() + first);
+  }
+  return count(wide) > 0;
 }
 
 Box network_area(const Box& roi, int width, int height, int p_width, int p_height) {

@@ -46,6 +46,26 @@ struct ComponentSummary {
 ComponentSummary filter_components(std::span<float> p, int width, const Box& area,
                                    ThreadPool& pool);
 
+/// Whether every pixel of the image's border is within 12 of 255 of its first one, in each channel.
+bool has_flat_border(ConstImageView rgba);
+
+/// Gives outlines on a flat background their coloured inside, which networks take for background
+/// (decision 0281). I is the colour at a network pixel, 0..255, k B with k in 0..1 the shade of the
+/// border's colour B nearest to it, and |I - k B| / 24 - 1, limited to 0..1, how coloured it is.
+/// A part is a connected set (four neighbours) of network pixels with p <= 0.9, and wide if all of
+/// a square of 1/64 of the longer side in it has p < 0.1 and is coloured. In wide parts p becomes
+/// the greater of p and how coloured a network pixel is; in none if one that touches the border is
+/// wide. So the background, its shadows and the rims of openings stay as they are. Returns whether
+/// there is a wide part and none touches the border; without, p is as it was.
+///
+/// | limit   |                                                                                        |
+/// |---------|----------------------------------------------------------------------------------------|
+/// | layout  | p: rows of `width` floats; planes R, G, B: the same of an image with a flat border     |
+/// | threads | rows over the pool; same bytes for any number of threads                               |
+/// | scratch | two values a network pixel, connected_components.h                                     |
+bool restore_coloured_holes(std::span<float> p, int width, std::span<const float> planes,
+                            ThreadPool& pool);
+
 /// The network pixels of a p_width x p_height output that the pixels of `roi` in an image of width
 /// x height depend on, including the support of the spline (cubic_taps.h).
 Box network_area(const Box& roi, int width, int height, int p_width, int p_height);

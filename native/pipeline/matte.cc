@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "matte/component_filter.h"
 #include "pipeline/prepare.h"
 #include "pipeline/subject_detector.h"
 
@@ -66,6 +67,20 @@ Status copy_output(const StageContext& context, const Prepared& prepared, const 
   return download(context.backend, probability, result.output);
 }
 
+/// Before stage 3: restores the coloured inside of outlines (matte/component_filter.h), on the host
+/// on every backend. Where there is a mask, that says what the subject is.
+Status restore_coloured_holes(const MatteJob& job, const StageContext& context,
+                              const TensorView& probability) {
+  if (job.plan.mask || !has_flat_border(job.pixels)) return {};
+  std::vector<float> p;
+  CUTOUT_RETURN_IF_ERROR(download(context.backend, probability, p));
+  std::vector<float> planes(3 * p.size());
+  fill_network_input(job.pixels, {probability.width, probability.height, {0, 0, 0}, {1, 1, 1}},
+                     planes.data(), context.pool);
+  if (!cutout::restore_coloured_holes(p, probability.width, planes, context.pool)) return {};
+  return context.backend.upload(p, probability);
+}
+
 /// Stage 3, first half: what the subject is. Constrains the prediction by the mask
 /// (matte/mask_constraint.h), removes connected components that are no subject and fills holes
 /// (matte/component_filter.h), in place.
@@ -112,6 +127,7 @@ Status make_matte(const MatteJob& job, const StageContext& context, MatteResult&
   }
   const Clock::time_point predicted = Clock::now();
 
+  CUTOUT_RETURN_IF_ERROR(restore_coloured_holes(job, context, inferred.answer.probability));
   CUTOUT_RETURN_IF_ERROR(filter_components(job, context, prepared, inferred));
   const Clock::time_point found = Clock::now();
   if (detector) {

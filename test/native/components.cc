@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "image/network_input.h"
 #include "images.h"
 #include "matte/component_filter.h"
 #include "matte/connected_components.h"
@@ -99,6 +100,23 @@ Napi::Value is_surer_js(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), is_surer(measured(0), measured(1)));
 }
 
+/// hasFlatBorder(image)
+Napi::Value has_flat_border_js(const Napi::CallbackInfo& info) {
+  return Napi::Boolean::New(info.Env(), has_flat_border(to_image(info[0])));
+}
+
+/// restoreColouredHoles(p, width, image, threads): changes p.
+Napi::Value restore_coloured_holes_js(const Napi::CallbackInfo& info) {
+  auto p = info[0].As<Napi::Float32Array>();
+  const int width = info[1].ToNumber().Int32Value();
+  const int height = static_cast<int>(p.ElementLength()) / width;
+  ThreadPool pool(info[3].ToNumber().Int32Value());
+  std::vector<float> planes(3 * p.ElementLength());
+  fill_network_input(to_image(info[2]), {width, height, {0, 0, 0}, {1, 1, 1}}, planes.data(), pool);
+  restore_coloured_holes({p.Data(), p.ElementLength()}, width, planes, pool);
+  return info.Env().Undefined();
+}
+
 /// networkArea(roi, width, height, pWidth, pHeight): box.
 Napi::Value network_area_js(const Napi::CallbackInfo& info) {
   const auto whole = [&](std::size_t i) { return info[i].ToNumber().Int32Value(); };
@@ -113,6 +131,8 @@ CUTOUT_TEST_MODULE([](Napi::Env env, Napi::Object exports) {
   exports.Set("findComponents", Napi::Function::New(env, find_components_js));
   exports.Set("uncertainty", Napi::Function::New(env, uncertainty_js));
   exports.Set("isSurer", Napi::Function::New(env, is_surer_js));
+  exports.Set("hasFlatBorder", Napi::Function::New(env, has_flat_border_js));
+  exports.Set("restoreColouredHoles", Napi::Function::New(env, restore_coloured_holes_js));
   exports.Set("networkArea", Napi::Function::New(env, network_area_js));
 });
 

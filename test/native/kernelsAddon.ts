@@ -117,6 +117,9 @@ export interface KernelAddon {
     area: Box,
     threads: number,
   ): Uncertainty & { readonly secondLook: boolean };
+  hasFlatBorder(image: Image): boolean;
+  /** Changes p, a map of `width` columns about the whole image. */
+  restoreColouredHoles(p: Float32Array, width: number, image: Image, threads: number): void;
   isSurer(second: Uncertainty, first: Uncertainty): boolean;
   /** Changes p, of `width` columns, which covers `view` of an image. */
   constrain(

@@ -107,6 +107,24 @@ test('a matte is made by prepare, infer, solve and write', (t) => {
   t.deepEqual(reduced.kernels.slice(-2), ['reduce 100', 'solve 64']);
 });
 
+test('a drawing on a flat background gets its coloured inside back, unless a mask says what the subject is', (t) => {
+  const network = networks.spec('outline', { width: 256, height: 256 });
+  // A white outline on black around blue, which the network takes for background.
+  const plan = { width: 480, height: 360 };
+  const image = disc(plan.width, plan.height);
+  for (let i = 0; i < plan.width * plan.height; i++) {
+    const inside = Math.hypot((i % plan.width) - 240, Math.floor(i / plan.width) - 180) < 80;
+    if (inside) image.data.set([0, 0, 120], i * 4);
+  }
+  const middle = (180 * plan.width + 240) * 4;
+  const found = stagesOf(network, image, plan).first;
+  t.deepEqual([...found.pixels.subarray(middle, middle + 4)], [0, 0, 120, 255]);
+  const undecided = { data: new Uint8Array(4).fill(128), width: 2, height: 2 };
+  t.is(stagesOf(network, image, { ...plan, mask: undecided }).first.pixels[middle + 3], 0);
+  image.data[4] = 13;
+  t.is(stagesOf(network, image, plan).first.pixels[middle + 3], 0);
+});
+
 test('an answer at a smaller size that is in doubt passes prepare and infer again; a sure one does not', (t) => {
   const network = networks.spec('free', { free: true });
   const plan = { width: 40, height: 30, input: { width: 32, height: 32 } };
