@@ -13,6 +13,7 @@ import {
 import { ModelError } from '../models/error.ts';
 import { NORMALISATIONS } from '../models/guess.ts';
 import { networkFiles } from '../models/layout.ts';
+import { memoryText } from '../models/memory.ts';
 import { chooseSelectorPrecision, formFor, questionOf } from '../models/precision.ts';
 import {
   type PullDependencies,
@@ -87,7 +88,8 @@ class Networks {
   /** What a network that makes mattes, or the detector, may be computed in. */
   choice({ manifest }: CatalogueEntry, device?: Provider) {
     const { config, target } = this.given;
-    return choiceOf(manifest, { ...config.engine, ...(device && { device }) }, target());
+    const engine = { ...config.engine, ...(device && { device }) };
+    return choiceOf(manifest, engine, target(), config.limits.memory);
   }
 
   /** The form that this machine uses of a network: of those that it may be in, the usual one until they are measured. */
@@ -126,7 +128,10 @@ class Networks {
 
   sayReady(name: string, record: PreparedRecord): void {
     const batch = record.freeBatch ? 'any batch size' : 'one image at a time';
-    this.given.out.write(`${name} is ready: ${megabytes(record.bytes)}, ${record.precision}, ${batch}.\n`);
+    const memory = record.memory ? `, ${memoryText(record.memory)} of memory` : '';
+    this.given.out.write(
+      `${name} is ready: ${megabytes(record.bytes)}, ${record.precision}, ${batch}${memory}.\n`,
+    );
   }
 }
 

@@ -26,8 +26,10 @@ import { networkFiles } from '../models/layout.ts';
 import { floatFormFor, specOf } from '../models/locate.ts';
 import type { Manifest } from '../models/manifest.ts';
 import { measuredRun, rememberRun } from '../models/measured.ts';
+import { checkMemory } from '../models/memory.ts';
 import type { Observer } from '../models/observer.ts';
 import { pullDependencies, pullNetwork, removeNetwork } from '../models/pull.ts';
+import { readRecord } from '../models/record.ts';
 import { type Trial, tryNetwork } from '../models/trial.ts';
 import { RequestTelemetry } from '../ops/telemetry.ts';
 import { configureLocalImages } from '../server/images.ts';
@@ -99,13 +101,16 @@ async function check(
   entry: CatalogueEntry,
   stated: { readonly value: Manifest['output'] | undefined; readonly because: string | undefined },
   pixels: Pixels,
-  { engine: config }: Config,
+  { engine: config, limits }: Config,
   observer: Observer,
 ): Promise<Trial & { readonly file: string }> {
   const { manifest } = entry;
   const device = deviceOfTrial(config);
   const form = floatFormFor(manifest, device);
-  const file = networkFiles(config.modelsDir, manifest, form).prepared;
+  const files = networkFiles(config.modelsDir, manifest, form);
+  const { name } = manifest;
+  if (device === 'cpu') checkMemory({ name, form }, (await readRecord(files))?.memory, limits.memory);
+  const file = files.prepared;
   const deviceIds = deviceIdsOf(config).slice(0, 1);
   const engine = await startEngine(loadAddon(), { ...config, device, deviceIds, batchMax: 1 }, observer);
   try {

@@ -1,9 +1,10 @@
-import { FORMS, type Form } from '../compiler/form.ts';
+import { FORMS, type Form, precisionOfForm } from '../compiler/form.ts';
 import type { Provider } from '../engine/types.ts';
 import { exists } from '../files.ts';
 import { type Catalogue, type CatalogueEntry, isAdded, listCatalogue } from '../models/catalogue.ts';
 import { networkFiles } from '../models/layout.ts';
 import { measuredRun } from '../models/measured.ts';
+import { memoryText } from '../models/memory.ts';
 import { readRecord } from '../models/record.ts';
 import { table } from './output.ts';
 
@@ -32,6 +33,8 @@ async function describe(entry: CatalogueEntry, { modelsDir, device, defaultNetwo
   const prepared = await preparedIn(modelsDir, entry);
   const isPulled = prepared.length === 0 && (await exists(networkFiles(modelsDir, entry.manifest).source));
   const run = await measuredRun(modelsDir, entry.manifest, device);
+  const used = prepared.find((form) => precisionOfForm(form) === run?.precision) ?? prepared[0];
+  const record = used && (await readRecord(networkFiles(modelsDir, entry.manifest, used)));
   return {
     name,
     title,
@@ -52,6 +55,8 @@ async function describe(entry: CatalogueEntry, { modelsDir, device, defaultNetwo
     /** Milliseconds of a run on this machine, and its precision; null: not measured. */
     runMs: run?.runMs ?? null,
     runPrecision: run?.precision ?? null,
+    /** What that form, or else the first that is prepared, takes on the CPU; null: not prepared. */
+    memory: record?.memory ?? null,
     quality: quality ?? null,
   };
 }
@@ -96,5 +101,8 @@ export function listTable(networks: Awaited<ReturnType<typeof listNetworks>>): s
     ];
   });
   const head = ['  NAME', 'LICENCE', '  MB', 'RUN HERE', 'QUALITY', 'STATE'];
-  return `${table([head, ...rows])}\n${notes.join('\n')}\n`;
+  const needs = networks.flatMap(({ name, memory }) =>
+    memory ? [`A run of ${name} on the CPU takes ${memoryText(memory)} of memory.\n`] : [],
+  );
+  return `${table([head, ...rows])}\n${needs.join('')}${notes.join('\n')}\n`;
 }

@@ -9,6 +9,9 @@ import type { MatrixFormat } from './lowPrecision/pack.ts';
 import { Network } from './network.ts';
 import { freeBatch } from './onnx/batch.ts';
 import { collapseDeformable } from './onnx/deformable.ts';
+import { OPERATORS_DOMAIN } from './onnx/graph.ts';
+import { estimateOf, type MemoryEstimate, needOf } from './onnx/memory.ts';
+import type { NodeProto } from './onnx/onnx_pb.ts';
 import { raiseOperatorSet } from './onnx/operatorSet.ts';
 import { dropUnused, keepOutputs, resolveIdentities } from './onnx/prune.ts';
 import { freeSize } from './onnx/size.ts';
@@ -50,6 +53,8 @@ export interface Compiled {
   readonly freeBatch: boolean;
   readonly sizeStep: number;
   readonly operators: boolean;
+  /** Of a run on the CPU with an image of the description's size; undefined for the other forms, and without a size. */
+  readonly memory?: MemoryEstimate | undefined;
 }
 
 /**
@@ -111,6 +116,10 @@ export function useMatrices(network: Network, format: MatrixFormat): void {
   dropUnused(graph);
 }
 
+/** Whether a node computes the convolutional part of a network (native/ort/custom_operators.h). */
+const isProgram = ({ domain, opType }: NodeProto) =>
+  domain === OPERATORS_DOMAIN && opType.endsWith('Network');
+
 /**
  * Compiles an ONNX file of a network that makes mattes or features to a form: keeps output 0 and `features` only, and with
  * `batch` `kept` the batch dimension. `file` is borrowed until the pieces are read. Throws a RangeError for an unsupported
@@ -122,10 +131,13 @@ export function compileOnnx(
   form: OnnxForm,
   table?: QuantisationTable,
   batch: 'free' | 'kept' = 'free',
+  size?: Pick<NetworkDescription['input'], 'width' | 'height'>,
 ): Compiled {
   const halves = form === 'fp16';
   const network = readNetwork(file, features === undefined ? [] : [features], { halves, batch });
   const { graph } = network;
+  const input = size && !halves ? [1, 3, size.height, size.width] : undefined;
+  const floats = input && needOf(graph, input);
   if (form === 'bf16') useMatrices(network, form);
   else if (form === 'int8-operators' && !table) useMatrices(network, 'int8');
   else if (form === 'int8' || form === 'int8-operators') {
@@ -135,7 +147,9 @@ export function compileOnnx(
   const precision = halves && !hasHalf(graph) ? 'fp32' : precisionOfForm(form);
   const outputs = graph.output.map(({ name }) => name);
   const { freeBatch, sizeStep, operators } = network;
-  return { pieces: network.encode(), precision, outputs, freeBatch, sizeStep, operators };
+  const whole = form === 'int8' || graph.node.some(isProgram);
+  const memory = floats && (whole ? estimateOf(floats, form) : estimateOf(needOf(graph, input)));
+  return { pieces: network.encode(), precision, outputs, freeBatch, sizeStep, operators, memory };
 }
 
 /**
@@ -195,5 +209,5 @@ export function compile(
   const file = asOnnx(source, network);
   if (form === 'gpu') return compileForGpu(file, network);
   // A detector reads one image at a time.
-  return compileOnnx(file, features, form, table, role === 'detector' ? 'kept' : 'free');
+  return compileOnnx(file, features, form, table, role === 'detector' ? 'kept' : 'free', network.input);
 }

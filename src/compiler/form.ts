@@ -28,9 +28,9 @@ export const precisionOfForm = (form: Form): Precision =>
   form === 'int8-operators' ? 'int8' : form === 'gpu' ? 'fp16' : form;
 
 /** Incremented whenever preparation produces different files; older ones are then prepared again. */
-export const PREPARER_VERSION = 7;
+export const PREPARER_VERSION = 8;
 /** The same for the forms in 16 bits. */
-const PREPARER_VERSION_16 = 8;
+const PREPARER_VERSION_16 = 9;
 
 export const preparerOf = (form: Form): number =>
   form === 'fp16' || form === 'gpu' || form === 'bf16' ? PREPARER_VERSION_16 : PREPARER_VERSION;

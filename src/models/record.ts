@@ -18,6 +18,8 @@ const preparedRecordSchema = z.strictObject({
   tableSha256: z.string().optional(),
   /** Whether it has an operator of Cutout; false in the form `int8-operators` where the network cannot be made so. */
   operators: z.boolean().optional(),
+  /** What a run on the CPU takes (compiler/onnx/memory.ts); none of the forms for a GPU and of subject points. */
+  memory: z.strictObject({ bytes: z.number().int(), complete: z.boolean() }).optional(),
 });
 
 export type PreparedRecord = Readonly<z.infer<typeof preparedRecordSchema>>;

@@ -29,6 +29,7 @@ import {
   questionOf,
   refusedText,
 } from '../models/precision.ts';
+import { memoryLimit } from '../ops/memory.ts';
 import { findRuntime, takesRtx } from '../runtime/installed.ts';
 import { type FetchOptions, loadWithNotices, openNetwork } from './openNetwork.ts';
 import { openSelector } from './openSelector.ts';
@@ -99,10 +100,12 @@ export function choiceOf(
   manifest: Manifest,
   config: EngineConfig,
   versions: Pick<Versions, 'addon' | 'operators'>,
+  memory: number | 'auto',
 ) {
   const choices = precisionChoices(manifest, questionOf(config, versions));
   const { intraOpThreads: threads } = threadsOf(config);
-  const key = { choices, threads, version: versions.addon };
+  const { bytes } = memoryLimit(memory);
+  const key = { choices, threads, version: versions.addon, memory: bytes };
   return { manifest, choices, kept: new KeptChoice(config.modelsDir, manifest, key) };
 }
 
@@ -157,7 +160,7 @@ const relayTo =
     observer.notice(`ONNX Runtime, ${levels[level] ?? level}: ${text}`);
 
 interface StartOptions extends FetchOptions {
-  /** CUTOUT_MEMORY_LIMIT, which measuring other forms of a network keeps to. */
+  /** CUTOUT_MEMORY_LIMIT, which the networks must fit into. */
   readonly memory?: number | 'auto';
   /** Receives the engine before its networks are opened. */
   readonly onEngine?: (engine: Pick<Engine, 'stats'>) => void;
@@ -246,11 +249,12 @@ async function loadNetworks(
   engine: Engine,
   { first, second: wanted }: Networks,
   config: EngineConfig,
-  { pull, observer, signal, onnxruntime }: StartOptions & { readonly onnxruntime: string },
+  { pull, observer, signal, memory = 'auto', onnxruntime }: StartOptions & { readonly onnxruntime: string },
 ): Promise<LoadedNetworks> {
   // Networks compiled by a GPU's provider cannot be saved in this form.
   const processor = config.device === 'cpu' ? await processorKey() : undefined;
   const opener = { load: loadWithNotices(engine, observer), gpus: () => engine.gpus() };
+  let starting = true;
   const open: Open = ({ located, form, choice }, fetch, leaving) => {
     const operators = choice.operators ?? '';
     const cacheKey = processor ? { onnxruntime, processor, operators } : undefined;
@@ -258,7 +262,9 @@ async function loadNetworks(
     const opening = { engine: opener, located, form, cacheKey, signal: until };
     // What is fetched behind a server that is ready shows no progress.
     const watched = leaving ? { ...observer, progress: () => {} } : observer;
-    return openNetwork(opening, config, { pull: fetch, observer: watched, onnxruntime });
+    // What was open before has the same memory again.
+    const limit = fetch || starting ? memory : undefined;
+    return openNetwork(opening, config, { pull: fetch, memory: limit, observer: watched, onnxruntime });
   };
   const openFirst = async (mayPull: boolean, required: boolean) => {
     // Short, and concurrent with opening the network, whose errors are reported first.
@@ -269,6 +275,7 @@ async function loadNetworks(
   };
   const { info, types } = await openFirst(pull, false);
   const second = wanted && (await openSecond(wanted, open, config, { pull, observer, signal }));
+  starting = false;
   if (types.notice) observer.notice(types.notice);
   const reload = async () => {
     await openFirst(false, types.found);
@@ -287,7 +294,7 @@ export async function openEngine(config: EngineConfig, start: StartOptions): Pro
   const native = loadAddon();
   const versions = native.versions();
   const find = async (name: string) =>
-    choiceOf((await findFor(name, { modelsDir })).manifest, config, versions);
+    choiceOf((await findFor(name, { modelsDir })).manifest, config, versions, start.memory ?? 'auto');
   const found = await find(model);
   const secondName = await secondModelOf(config);
   const foundSecond = secondName === undefined ? undefined : await find(secondName);

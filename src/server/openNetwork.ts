@@ -10,6 +10,7 @@ import {
   type NetworkSpec,
 } from '../engine/types.ts';
 import { gpuSpecOf, preparedFacts } from '../models/locate.ts';
+import { checkMemory } from '../models/memory.ts';
 import type { Observer } from '../models/observer.ts';
 import { type CacheKey, draftOptimised, findOptimised } from '../models/optimised.ts';
 
@@ -176,11 +177,20 @@ export async function openOnGpu(
   }
 }
 
-/** Opens a network from the best of its files; with `pull` fetches it if it is missing. */
+/**
+ * Opens a network from the best of its files; with `pull` fetches it if it is missing. `memory`: CUTOUT_MEMORY_LIMIT, which it
+ * must fit into on the CPU; undefined: not checked, as of one that was open before.
+ */
 export async function openNetwork(
   opening: NetworkOpening,
   config: EngineConfig,
-  { pull, observer, onnxruntime }: Omit<FetchOptions, 'signal'> & Pick<GpuOpening, 'onnxruntime'>,
+  {
+    pull,
+    memory,
+    observer,
+    onnxruntime,
+  }: Omit<FetchOptions, 'signal'> &
+    Pick<GpuOpening, 'onnxruntime'> & { readonly memory?: number | 'auto' | undefined },
 ): Promise<NetworkInfo> {
   const { modelsDir, device } = config;
   const { located, form, signal } = opening;
@@ -188,6 +198,19 @@ export async function openNetwork(
     const { ensureNetwork } = await import('../models/ensure.ts');
     return ensureNetwork(located.name, { modelsDir, pull, device, form, observer, signal });
   };
-  if (device === 'cpu') return (await openCopy(opening, config)) ?? (await openPrepared(opening, ensure));
+  const check = async () => {
+    if (memory === undefined) return;
+    const { name } = located;
+    checkMemory({ name, form }, (await preparedFacts(name, { modelsDir, device, form })).memory, memory);
+  };
+  if (device === 'cpu') {
+    await check();
+    const checked = async () => {
+      const spec = await ensure();
+      await check();
+      return spec;
+    };
+    return (await openCopy(opening, config)) ?? (await openPrepared(opening, checked));
+  }
   return openOnGpu(opening, config, { ensure, observer, onnxruntime });
 }

@@ -1,0 +1,29 @@
+import type { Form } from '../compiler/form.ts';
+import { countedShare, memoryLimit } from '../ops/memory.ts';
+import { ModelError } from './error.ts';
+import type { PreparedRecord } from './record.ts';
+
+const mb = (bytes: number) => `${Math.round(bytes / 1e6)} MB`;
+
+/** Bytes that a network takes, for a person. */
+export const memoryText = ({ bytes, complete }: NonNullable<PreparedRecord['memory']>): string =>
+  `${complete ? 'about' : 'at least'} ${mb(bytes)}`;
+
+/**
+ * Checks that a network which is not open yet fits into the memory that the process has left, before the system ends the
+ * process. `limit`: CUTOUT_MEMORY_LIMIT. Throws ModelError `MODEL_MEMORY`.
+ */
+export function checkMemory(
+  { name, form }: { readonly name: string; readonly form: Form },
+  memory: PreparedRecord['memory'],
+  limit: number | 'auto' = 'auto',
+): void {
+  const { bytes, from } = memoryLimit(limit);
+  const held = process.memoryUsage.rss();
+  if (!memory || held + memory.bytes <= countedShare * bytes) return;
+  throw new ModelError(
+    'MODEL_MEMORY',
+    `${name} in ${form} takes ${memoryText(memory)} of memory and is not opened: of ${mb(bytes)} (${from}), the process has ${mb(Math.max(0, countedShare * bytes - held))} left. ` +
+      `Give it or its container ${mb((held + memory.bytes) / countedShare)}, set CUTOUT_MEMORY_LIMIT to what it may take, or take another form (CUTOUT_PRECISION) or network (CUTOUT_MODEL).`,
+  );
+}
