@@ -13,7 +13,6 @@ import {
 import { ModelError } from '../models/error.ts';
 import { NORMALISATIONS } from '../models/guess.ts';
 import { networkFiles } from '../models/layout.ts';
-import { memoryText } from '../models/memory.ts';
 import { chooseSelectorPrecision, formFor, questionOf } from '../models/precision.ts';
 import {
   type PullDependencies,
@@ -23,7 +22,7 @@ import {
   pullNetwork,
   removeNetwork,
 } from '../models/pull.ts';
-import type { PreparedRecord } from '../models/record.ts';
+import { memoryText, type PreparedRecord } from '../models/record.ts';
 import { verifyPrepared, verifySource } from '../models/verify.ts';
 import { abortedByStop } from '../ops/stopSignals.ts';
 import { choiceOf } from '../server/openEngine.ts';

@@ -4,8 +4,7 @@ import { exists } from '../files.ts';
 import { type Catalogue, type CatalogueEntry, isAdded, listCatalogue } from '../models/catalogue.ts';
 import { networkFiles } from '../models/layout.ts';
 import { measuredRun } from '../models/measured.ts';
-import { memoryText } from '../models/memory.ts';
-import { readRecord } from '../models/record.ts';
+import { memoryText, readRecord } from '../models/record.ts';
 import { table } from './output.ts';
 
 /** Forms whose prepared files exist; their contents are not checked. */

@@ -24,6 +24,10 @@ const preparedRecordSchema = z.strictObject({
 
 export type PreparedRecord = Readonly<z.infer<typeof preparedRecordSchema>>;
 
+/** Bytes that a network takes, for a person. */
+export const memoryText = ({ bytes, complete }: NonNullable<PreparedRecord['memory']>): string =>
+  `${complete ? 'about' : 'at least'} ${Math.round(bytes / 1e6)} MB`;
+
 /** Returns the record beside a prepared network; undefined if there is none or it cannot be read. */
 export const readRecord = ({ record }: NetworkFiles): Promise<PreparedRecord | undefined> =>
   readKept(preparedRecordSchema, record);

@@ -15,8 +15,8 @@ import { networkFiles } from '../models/layout.ts';
 import { preparedFacts } from '../models/locate.ts';
 import type { Manifest } from '../models/manifest.ts';
 import { rememberRun } from '../models/measured.ts';
-import { checkMemory } from '../models/memory.ts';
 import { type Choices, formFor, type PrecisionChoice } from '../models/precision.ts';
+import { checkMemory } from './checkMemory.ts';
 import { type FetchOptions, loadWithNotices } from './openNetwork.ts';
 
 /** A network whose forms are measured. */

@@ -10,9 +10,10 @@ import {
   type NetworkSpec,
 } from '../engine/types.ts';
 import { gpuSpecOf, preparedFacts } from '../models/locate.ts';
-import { checkMemory } from '../models/memory.ts';
 import type { Observer } from '../models/observer.ts';
 import { type CacheKey, draftOptimised, findOptimised } from '../models/optimised.ts';
+
+import { checkMemory } from './checkMemory.ts';
 
 /** How an opening fetches what is missing, and reports. */
 export interface FetchOptions {

@@ -115,5 +115,6 @@ export interface MemoryEstimate {
 /** Returns what a network takes of which this is needed. `form`: the graph is in floats, and a program of that form computes it. */
 export function estimateOf({ weights, others, maps, complete }: Need, form?: Form): MemoryEstimate {
   const factors = (form && SHARES[form]) ?? RUNTIME;
-  return { bytes: Math.round(factors.weights * weights + others + factors.maps * maps), complete };
+  const bytes = Math.round(factors.weights * weights + others + factors.maps * maps);
+  return { bytes: Math.min(bytes, Number.MAX_SAFE_INTEGER), complete };
 }

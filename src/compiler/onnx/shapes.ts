@@ -1,3 +1,4 @@
+import { whereSupported } from '../lowPrecision/geometry.ts';
 import {
   attribute,
   constants,
@@ -199,7 +200,6 @@ const RULES: Readonly<Record<string, Rule>> = {
   AveragePool: pools,
   GlobalAveragePool: (of) => of.shape().map((side, at) => (at < 2 ? side : 1)),
   Resize: resizes,
-  Upsample: resizes,
   MatMul: multiplies,
   MatMulInteger: multiplies,
   Gemm: (of) => {
@@ -231,10 +231,6 @@ const RULES: Readonly<Record<string, Rule>> = {
     const rest = countOf(from) / -countOf(sides);
     return sides.map((side) => (side === -1 ? rest : side));
   },
-  Flatten: (of) => {
-    const axis = of.int('axis', 1);
-    return [countOf(of.shape().slice(0, axis)), countOf(of.shape().slice(axis))];
-  },
   Squeeze: (of) => {
     const shape = of.shape();
     const axes = of.list(1, 'axes')?.map((axis) => (axis + shape.length) % shape.length);
@@ -253,7 +249,6 @@ const RULES: Readonly<Record<string, Rule>> = {
     const axis = of.axis(shape.length);
     return [...shape.slice(0, axis), ...of.shape(1), ...shape.slice(axis + 1)];
   },
-  GatherElements: (of) => of.shape(1),
   GatherND: (of) => {
     const indices = of.shape(1);
     const depth = of.int('batch_dims', 0) + known(indices.at(-1));
@@ -267,16 +262,8 @@ const RULES: Readonly<Record<string, Rule>> = {
     return [Math.max(0, Math.ceil((known(limit) - known(start)) / known(delta)))];
   },
   Shape: (of) => [of.shape().length],
-  DepthToSpace: (of) => {
-    const [batch = 1, channels = 0, height = 0, width = 0] = of.shape();
-    const block = of.int('blocksize', 1);
-    return [batch, channels / block ** 2, height * block, width * block];
-  },
   ReduceMean: reduces,
   ReduceSum: reduces,
-  ReduceMax: reduces,
-  ReduceMin: reduces,
-  ReduceL2: reduces,
 };
 
 const products: Rules = (of) =>
@@ -303,9 +290,7 @@ const RULE_OF: ReadonlyMap<string, Rule> = new Map([
   ...TOGETHER.split(' ').map((name) => [name, together] as const),
   ...Object.entries(RULES),
 ]);
-const IN_PLACE: ReadonlySet<string> = new Set(
-  `${SAME} ${TOGETHER} Reshape Flatten Squeeze Unsqueeze`.split(' '),
-);
+const IN_PLACE: ReadonlySet<string> = new Set(`${SAME} ${TOGETHER} Reshape Squeeze Unsqueeze`.split(' '));
 export const worksInPlace = ({ opType }: NodeProto): boolean => IN_PLACE.has(opType);
 
 type Calculation = (numbers: readonly number[], whole: boolean) => number;
@@ -409,16 +394,6 @@ function typeOf(of: Known): number {
   return of.tensor(opType === 'Where' ? 1 : 0).type;
 }
 
-/** Returns what `make` returns; undefined where something that it needs is not known. */
-function whereKnown<T>(make: () => T): T | undefined {
-  try {
-    return make();
-  } catch (error) {
-    if (error === UNKNOWN) return undefined;
-    throw error;
-  }
-}
-
 /**
  * Returns what is known of every tensor of the outermost graph for a first input of this shape, without computing
  * any map: the results of operators that are not known here, and what depends on them, are missing.
@@ -430,14 +405,14 @@ export function inferShapes(graph: GraphProto, input: Shape): Map<string, Tensor
   if (image) tensors.set(image.name, { shape: input, type: elementType(image) ?? FLOAT });
   for (const node of graph.node) {
     const of = new Known(node, tensors);
-    const shapes = whereKnown(() => MANY[node.opType]?.(of) ?? [known(RULE_OF.get(node.opType))(of)]);
+    const shapes = whereSupported(() => MANY[node.opType]?.(of) ?? [known(RULE_OF.get(node.opType))(of)]);
     if (!shapes) continue;
-    const type = whereKnown(() => typeOf(of)) ?? FLOAT;
+    const type = whereSupported(() => typeOf(of)) ?? FLOAT;
     for (const [at, name] of node.output.entries()) {
       const shape = shapes[at];
       if (name === '' || !shape?.every((side) => Number.isInteger(side) && side >= 0)) continue;
       const tensor = { shape, type };
-      const values = countOf(shape) <= MAX_VALUES ? whereKnown(() => valuesOf(of, tensor)) : undefined;
+      const values = countOf(shape) <= MAX_VALUES ? whereSupported(() => valuesOf(of, tensor)) : undefined;
       tensors.set(name, { ...tensor, values });
     }
   }

@@ -1,13 +1,9 @@
 import type { Form } from '../compiler/form.ts';
+import { ModelError } from '../models/error.ts';
+import { memoryText, type PreparedRecord } from '../models/record.ts';
 import { countedShare, memoryLimit } from '../ops/memory.ts';
-import { ModelError } from './error.ts';
-import type { PreparedRecord } from './record.ts';
 
 const mb = (bytes: number) => `${Math.round(bytes / 1e6)} MB`;
-
-/** Bytes that a network takes, for a person. */
-export const memoryText = ({ bytes, complete }: NonNullable<PreparedRecord['memory']>): string =>
-  `${complete ? 'about' : 'at least'} ${mb(bytes)}`;
 
 /**
  * Checks that a network which is not open yet fits into the memory that the process has left, before the system ends the
