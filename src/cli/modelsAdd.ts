@@ -31,7 +31,7 @@ import { pullDependencies, pullNetwork, removeNetwork } from '../models/pull.ts'
 import { readRecord } from '../models/record.ts';
 import { type Trial, tryNetwork } from '../models/trial.ts';
 import { RequestTelemetry } from '../ops/telemetry.ts';
-import { checkMemory } from '../server/checkMemory.ts';
+import { checkMemory, type MemoryRoom, roomFor } from '../server/checkMemory.ts';
 import { configureLocalImages } from '../server/images.ts';
 import { openCutout } from '../server/openCutout.ts';
 import { deviceIdsOf, startEngine } from '../server/openEngine.ts';
@@ -101,7 +101,8 @@ async function check(
   entry: CatalogueEntry,
   stated: { readonly value: Manifest['output'] | undefined; readonly because: string | undefined },
   pixels: Pixels,
-  { engine: config, limits }: Config,
+  { engine: config }: Config,
+  room: MemoryRoom,
   observer: Observer,
 ): Promise<Trial & { readonly file: string }> {
   const { manifest } = entry;
@@ -109,7 +110,7 @@ async function check(
   const form = floatFormFor(manifest, device);
   const files = networkFiles(config.modelsDir, manifest, form);
   const { name } = manifest;
-  if (device === 'cpu') checkMemory({ name, form }, (await readRecord(files))?.memory, limits.memory);
+  if (device === 'cpu') checkMemory({ name, form }, (await readRecord(files))?.memory, room);
   const file = files.prepared;
   const deviceIds = deviceIdsOf(config).slice(0, 1);
   const engine = await startEngine(loadAddon(), { ...config, device, deviceIds, batchMax: 1 }, observer);
@@ -200,6 +201,7 @@ export async function addNetwork(
   const { out, signal } = streams;
   const { modelsDir } = config.engine;
   const name = options.name ?? nameFrom(given);
+  const room = roomFor(config.limits.memory);
   await checkName(modelsDir, name);
   checkOptions(options);
   const limits = configureLocalImages();
@@ -223,7 +225,7 @@ export async function addNetwork(
         ? { value: guessed.value, because: guessed.because }
         : { value: options.output, because: undefined };
     const trial = await withProgress(out, name, (observer) =>
-      check(draft, stated, image.pixels, config, observer),
+      check(draft, stated, image.pixels, config, room, observer),
     ).catch((error: unknown) => {
       throw withSizeHint(error, inspected, size.value);
     });

@@ -78,7 +78,7 @@ export async function fastest(
       }
     }
     const least = Math.min(...best.values());
-    left = left.filter((choice) => (best.get(choice) ?? Number.POSITIVE_INFINITY) <= TOO_SLOW * least);
+    left = left.filter((choice) => (best.get(choice) ?? Number.NaN) <= TOO_SLOW * least);
   }
   const [first, ...others] = [...best].sort(([, a], [, b]) => a - b);
   if (!first) return undefined;

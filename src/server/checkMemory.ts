@@ -5,17 +5,29 @@ import { countedShare, memoryLimit } from '../ops/memory.ts';
 
 const mb = (bytes: number) => `${Math.round(bytes / 1e6)} MB`;
 
+/** What networks have to fit into. */
+export interface MemoryRoom {
+  /** CUTOUT_MEMORY_LIMIT. */
+  readonly limit: number | 'auto';
+  /** Bytes that the process held before: preparing and measuring leave freed memory behind, which is used again. */
+  readonly held: number;
+}
+
+/** Bytes that the process held before it prepared or opened anything. */
+const held = process.memoryUsage.rss();
+
+export const roomFor = (limit: number | 'auto' = 'auto'): MemoryRoom => ({ limit, held });
+
 /**
  * Checks that a network which is not open yet fits into the memory that the process has left, before the system ends the
- * process. `limit`: CUTOUT_MEMORY_LIMIT. Throws ModelError `MODEL_MEMORY`.
+ * process. Throws ModelError `MODEL_MEMORY`.
  */
 export function checkMemory(
   { name, form }: { readonly name: string; readonly form: Form },
   memory: PreparedRecord['memory'],
-  limit: number | 'auto' = 'auto',
+  { limit, held }: MemoryRoom,
 ): void {
   const { bytes, from } = memoryLimit(limit);
-  const held = process.memoryUsage.rss();
   if (!memory || held + memory.bytes <= countedShare * bytes) return;
   throw new ModelError(
     'MODEL_MEMORY',

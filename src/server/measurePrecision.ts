@@ -16,7 +16,7 @@ import { preparedFacts } from '../models/locate.ts';
 import type { Manifest } from '../models/manifest.ts';
 import { rememberRun } from '../models/measured.ts';
 import { type Choices, formFor, type PrecisionChoice } from '../models/precision.ts';
-import { checkMemory } from './checkMemory.ts';
+import { checkMemory, type MemoryRoom } from './checkMemory.ts';
 import { type FetchOptions, loadWithNotices } from './openNetwork.ts';
 
 /** A network whose forms are measured. */
@@ -32,13 +32,13 @@ async function drawnPixels() {
 /**
  * Prepares the forms that a network may be computed in, measures them on the CPU and keeps the choice of the fastest; the others'
  * files that were not there before are deleted. A network that is not there, or whose folder cannot be written, is not measured: the
- * form that is prepared is taken. `engine` has no network before and after. `memory`: CUTOUT_MEMORY_LIMIT.
+ * form that is prepared is taken. `engine` has no network before and after.
  */
 export async function measurePrecision(
   { manifest, choices, kept }: MeasuredNetwork,
   engine: Pick<Engine, 'load' | 'matte' | 'unload' | 'stats'>,
   { modelsDir }: Pick<EngineConfig, 'modelsDir'>,
-  { pull, observer, signal, memory = 'auto' }: FetchOptions & { readonly memory?: number | 'auto' },
+  { pull, observer, signal, room }: FetchOptions & { readonly room: MemoryRoom },
 ): Promise<PrecisionChoice> {
   const { name } = manifest;
   const filesOf = (choice: PrecisionChoice) => networkFiles(modelsDir, manifest, formFor(choice));
@@ -62,7 +62,7 @@ export async function measurePrecision(
     const place = { modelsDir, device: 'cpu', form, pull } as const;
     const spec = await ensureNetwork(name, { ...place, observer, signal });
     try {
-      checkMemory({ name, form }, (await preparedFacts(name, place)).memory, memory);
+      checkMemory({ name, form }, (await preparedFacts(name, place)).memory, room);
     } catch (error) {
       leftOut = true;
       throw error;

@@ -31,6 +31,7 @@ import {
 } from '../models/precision.ts';
 import { memoryLimit } from '../ops/memory.ts';
 import { findRuntime, takesRtx } from '../runtime/installed.ts';
+import { type MemoryRoom, roomFor } from './checkMemory.ts';
 import { type FetchOptions, loadWithNotices, openNetwork } from './openNetwork.ts';
 import { openSelector } from './openSelector.ts';
 import { isAbsent, openSubjectTypes } from './openSubjectTypes.ts';
@@ -249,12 +250,20 @@ async function loadNetworks(
   engine: Engine,
   { first, second: wanted }: Networks,
   config: EngineConfig,
-  { pull, observer, signal, memory = 'auto', onnxruntime }: StartOptions & { readonly onnxruntime: string },
+  {
+    pull,
+    observer,
+    signal,
+    room,
+    onnxruntime,
+  }: StartOptions & { readonly room: MemoryRoom } & { readonly onnxruntime: string },
 ): Promise<LoadedNetworks> {
   // Networks compiled by a GPU's provider cannot be saved in this form.
   const processor = config.device === 'cpu' ? await processorKey() : undefined;
   const opener = { load: loadWithNotices(engine, observer), gpus: () => engine.gpus() };
   let starting = true;
+  // Bytes of the first network, beside which the second one must fit.
+  let taken = 0;
   const open: Open = ({ located, form, choice }, fetch, leaving) => {
     const operators = choice.operators ?? '';
     const cacheKey = processor ? { onnxruntime, processor, operators } : undefined;
@@ -263,8 +272,8 @@ async function loadNetworks(
     // What is fetched behind a server that is ready shows no progress.
     const watched = leaving ? { ...observer, progress: () => {} } : observer;
     // What was open before has the same memory again.
-    const limit = fetch || starting ? memory : undefined;
-    return openNetwork(opening, config, { pull: fetch, memory: limit, observer: watched, onnxruntime });
+    const checked = fetch || starting ? { ...room, held: room.held + taken } : undefined;
+    return openNetwork(opening, config, { pull: fetch, room: checked, observer: watched, onnxruntime });
   };
   const openFirst = async (mayPull: boolean, required: boolean) => {
     // Short, and concurrent with opening the network, whose errors are reported first.
@@ -274,6 +283,13 @@ async function loadNetworks(
     return { info, types: await types };
   };
   const { info, types } = await openFirst(pull, false);
+  const { form, located } = first;
+  const facts = await preparedFacts(located.name, {
+    modelsDir: config.modelsDir,
+    device: config.device,
+    form,
+  });
+  taken = facts.memory?.bytes ?? 0;
   const second = wanted && (await openSecond(wanted, open, config, { pull, observer, signal }));
   starting = false;
   if (types.notice) observer.notice(types.notice);
@@ -291,6 +307,7 @@ async function loadNetworks(
 export async function openEngine(config: EngineConfig, start: StartOptions): Promise<OpenedEngine> {
   const { observer, signal } = start;
   const { modelsDir, device, model } = config;
+  const room = roomFor(start.memory);
   const native = loadAddon();
   const versions = native.versions();
   const find = async (name: string) =>
@@ -313,7 +330,11 @@ export async function openEngine(config: EngineConfig, start: StartOptions): Pro
       if (settled) return locate(manifest, settled, config);
       // Imported only if needed, because images and preparation are large.
       const { measurePrecision } = await import('./measurePrecision.ts');
-      return locate(manifest, await measurePrecision(network, engine, config, { ...start, pull }), config);
+      return locate(
+        manifest,
+        await measurePrecision(network, engine, config, { ...start, pull, room }),
+        config,
+      );
     };
     const first = await settle(found, start.pull);
     // What is fetched later is measured by the start after that.
@@ -322,6 +343,7 @@ export async function openEngine(config: EngineConfig, start: StartOptions): Pro
     // ONNX Runtime's version is known once its library is loaded.
     const loaded = await loadNetworks(engine, networks, config, {
       ...start,
+      room,
       onnxruntime: native.versions().onnxruntime,
     });
     const { sizeStep, operators: made } = await preparedFacts(model, { modelsDir, device, form: first.form });

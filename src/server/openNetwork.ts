@@ -13,7 +13,7 @@ import { gpuSpecOf, preparedFacts } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
 import { type CacheKey, draftOptimised, findOptimised } from '../models/optimised.ts';
 
-import { checkMemory } from './checkMemory.ts';
+import { checkMemory, type MemoryRoom } from './checkMemory.ts';
 
 /** How an opening fetches what is missing, and reports. */
 export interface FetchOptions {
@@ -179,19 +179,19 @@ export async function openOnGpu(
 }
 
 /**
- * Opens a network from the best of its files; with `pull` fetches it if it is missing. `memory`: CUTOUT_MEMORY_LIMIT, which it
- * must fit into on the CPU; undefined: not checked, as of one that was open before.
+ * Opens a network from the best of its files; with `pull` fetches it if it is missing. `room`: what it must
+ * fit into on the CPU; undefined: not checked, as of one that was open before.
  */
 export async function openNetwork(
   opening: NetworkOpening,
   config: EngineConfig,
   {
     pull,
-    memory,
+    room,
     observer,
     onnxruntime,
   }: Omit<FetchOptions, 'signal'> &
-    Pick<GpuOpening, 'onnxruntime'> & { readonly memory?: number | 'auto' | undefined },
+    Pick<GpuOpening, 'onnxruntime'> & { readonly room?: MemoryRoom | undefined },
 ): Promise<NetworkInfo> {
   const { modelsDir, device } = config;
   const { located, form, signal } = opening;
@@ -200,9 +200,9 @@ export async function openNetwork(
     return ensureNetwork(located.name, { modelsDir, pull, device, form, observer, signal });
   };
   const check = async () => {
-    if (memory === undefined) return;
+    if (!room) return;
     const { name } = located;
-    checkMemory({ name, form }, (await preparedFacts(name, { modelsDir, device, form })).memory, memory);
+    checkMemory({ name, form }, (await preparedFacts(name, { modelsDir, device, form })).memory, room);
   };
   if (device === 'cpu') {
     await check();
