@@ -219,8 +219,10 @@ class Runner {
     const auto parts = static_cast<std::size_t>(
         parts_for(multiplications_of(conv, task.output, conv.groups()), kMinPartMultiplications,
                   transforming_parts(conv, task.output)));
+    // Copied here, because a copy allocates and no exception may leave a part.
+    std::vector<ConvTask> tasks(parts, task);
     each(parts, [&](std::size_t part) {
-      ConvTask own = task;
+      ConvTask& own = tasks[part];
       const std::span<std::uint8_t> weights =
           scratch.subspan(part * 2 * task.transformed_bytes, 2 * task.transformed_bytes);
       own.transformed = weights;

@@ -20,7 +20,7 @@ import {
   pullNetwork,
   removeNetwork,
 } from '../models/pull.ts';
-import type { PreparedRecord } from '../models/record.ts';
+import { memoryText, type PreparedRecord } from '../models/record.ts';
 import { abortedByStop } from '../ops/stopSignals.ts';
 import { choiceOf } from '../server/openEngine.ts';
 import { type AddOptions, addNetwork } from './modelsAdd.ts';
@@ -84,7 +84,8 @@ class Networks {
   /** What a network that makes mattes, or the detector, may be computed in. */
   choice({ manifest }: CatalogueEntry, device?: Provider) {
     const { config, target } = this.given;
-    return choiceOf(manifest, { ...config.engine, ...(device && { device }) }, target());
+    const engine = { ...config.engine, ...(device && { device }) };
+    return choiceOf(manifest, engine, target(), config.limits.memory);
   }
 
   /** The form that this machine uses of a network: of those that it may be in, the usual one until they are measured. */
@@ -123,7 +124,10 @@ class Networks {
 
   sayReady(name: string, record: PreparedRecord): void {
     const batch = record.freeBatch ? 'any batch size' : 'one image at a time';
-    this.given.out.write(`${name} is ready: ${megabytes(record.bytes)}, ${record.precision}, ${batch}.\n`);
+    const memory = record.memory ? `, ${memoryText(record.memory)} of memory` : '';
+    this.given.out.write(
+      `${name} is ready: ${megabytes(record.bytes)}, ${record.precision}, ${batch}${memory}.\n`,
+    );
   }
 }
 

@@ -28,8 +28,10 @@ import type { Manifest } from '../models/manifest.ts';
 import { measuredRun, rememberRun } from '../models/measured.ts';
 import type { Observer } from '../models/observer.ts';
 import { pullDependencies, pullNetwork, removeNetwork } from '../models/pull.ts';
+import { readRecord } from '../models/record.ts';
 import { type Trial, tryNetwork } from '../models/trial.ts';
 import { RequestTelemetry } from '../ops/telemetry.ts';
+import { checkMemory, type MemoryRoom, roomFor } from '../server/checkMemory.ts';
 import { configureLocalImages } from '../server/images.ts';
 import { openCutout } from '../server/openCutout.ts';
 import { deviceIdsOf, startEngine } from '../server/openEngine.ts';
@@ -100,12 +102,16 @@ async function check(
   stated: { readonly value: Manifest['output'] | undefined; readonly because: string | undefined },
   pixels: Pixels,
   { engine: config }: Config,
+  room: MemoryRoom,
   observer: Observer,
 ): Promise<Trial & { readonly file: string }> {
   const { manifest } = entry;
   const device = deviceOfTrial(config);
   const form = floatFormFor(manifest, device);
-  const file = networkFiles(config.modelsDir, manifest, form).prepared;
+  const files = networkFiles(config.modelsDir, manifest, form);
+  const { name } = manifest;
+  if (device === 'cpu') checkMemory({ name, form }, (await readRecord(files))?.memory, room);
+  const file = files.prepared;
   const deviceIds = deviceIdsOf(config).slice(0, 1);
   const engine = await startEngine(loadAddon(), { ...config, device, deviceIds, batchMax: 1 }, observer);
   try {
@@ -198,6 +204,7 @@ export async function addNetwork(
   const { out, signal } = streams;
   const { modelsDir } = config.engine;
   const name = options.name ?? nameFrom(given);
+  const room = roomFor(config.limits.memory);
   await checkName(modelsDir, name);
   checkOptions(options);
   const limits = configureLocalImages();
@@ -221,7 +228,7 @@ export async function addNetwork(
         ? { value: guessed.value, because: guessed.because }
         : { value: options.output, because: undefined };
     const trial = await withProgress(out, name, (observer) =>
-      check(draft, stated, image.pixels, config, observer),
+      check(draft, stated, image.pixels, config, room, observer),
     ).catch((error: unknown) => {
       throw withSizeHint(error, inspected, size.value);
     });

@@ -1,19 +1,22 @@
-import { FORMS } from '../compiler/form.ts';
+import { FORMS, precisionOfForm } from '../compiler/form.ts';
 import type { Provider } from '../engine/types.ts';
 import { exists } from '../files.ts';
 import { type Catalogue, type CatalogueEntry, isAdded, listCatalogue } from '../models/catalogue.ts';
 import { networkFiles } from '../models/layout.ts';
 import { measuredRun } from '../models/measured.ts';
-import { readRecord } from '../models/record.ts';
+import { memoryText, readRecord } from '../models/record.ts';
 import { table } from './output.ts';
 
-/** Judged by the existence of files; their contents are not checked. */
-async function stateOf(modelsDir: string, { manifest }: CatalogueEntry): Promise<string> {
-  for (const form of FORMS) {
-    const files = networkFiles(modelsDir, manifest, form);
-    if ((await readRecord(files)) && (await exists(files.prepared))) return 'ready';
-  }
-  return (await exists(networkFiles(modelsDir, manifest).source)) ? 'pulled' : 'absent';
+/** The records of the prepared forms, judged by the existence of files; their contents are not checked. */
+async function recordsOf(modelsDir: string, { manifest }: CatalogueEntry) {
+  const found = await Promise.all(
+    FORMS.map(async (form) => {
+      const files = networkFiles(modelsDir, manifest, form);
+      const record = await readRecord(files);
+      return record && (await exists(files.prepared)) ? { form, record } : [];
+    }),
+  );
+  return found.flat();
 }
 
 interface ListOptions {
@@ -50,6 +53,8 @@ async function row(
 ): Promise<string[]> {
   const { name, licence, file, quality } = entry.manifest;
   const run = await measuredRun(modelsDir, entry.manifest, device);
+  const isPulled = await exists(networkFiles(modelsDir, entry.manifest).source);
+  const isReady = (await recordsOf(modelsDir, entry)).length > 0;
   const added = isAdded(modelsDir, entry) ? '#' : ' ';
   const mark = name === defaultNetwork ? '*' : name === second ? '+' : added;
   const restricted = licence.restricted ? '!' : '';
@@ -59,8 +64,17 @@ async function row(
     (file.bytes / 1e6).toFixed(file.bytes < 1e7 ? 1 : 0).padStart(4),
     run ? `${run.runMs.toFixed(0)} ${run.precision}` : '–',
     quality ? `${share(quality.correlation)} (${quality.interval.map(share).join('–')})` : '–',
-    await stateOf(modelsDir, entry),
+    isReady ? 'ready' : isPulled ? 'pulled' : 'absent',
   ];
+}
+
+/** What the form that runs here, or else the first that is prepared, takes on the CPU; empty where that is not known. */
+async function need(entry: CatalogueEntry, { modelsDir, device }: ListOptions): Promise<string> {
+  const run = await measuredRun(modelsDir, entry.manifest, device);
+  const records = await recordsOf(modelsDir, entry);
+  const used = records.find(({ form }) => precisionOfForm(form) === run?.precision) ?? records[0];
+  const memory = used?.record.memory;
+  return memory ? `A run of ${entry.manifest.name} on the CPU takes ${memoryText(memory)} of memory.\n` : '';
 }
 
 /** A table of every network, by name. Rejects with ModelError for an invalid manifest. */
@@ -68,5 +82,6 @@ export async function listNetworks(options: ListOptions): Promise<string> {
   const entries = await listCatalogue(options.catalogue);
   const rows = await Promise.all(entries.map((entry) => row(entry, options)));
   const head = ['  NAME', 'LICENCE', '  MB', 'RUN HERE', 'QUALITY', 'STATE'];
-  return `${table([head, ...rows])}\n${notes.join('\n')}\n`;
+  const needs = await Promise.all(entries.map((entry) => need(entry, options)));
+  return `${table([head, ...rows])}\n${needs.join('')}${notes.join('\n')}\n`;
 }

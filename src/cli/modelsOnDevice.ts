@@ -16,7 +16,7 @@ export type Open = (
 export async function openOnDevice(
   name: string,
   device: Provider,
-  { engine }: Pick<Config, 'engine'>,
+  { engine, limits: { memory } }: Pick<Config, 'engine' | 'limits'>,
   { out, signal, open = openEngine }: { out: Output; signal: AbortSignal; open?: Open | undefined },
 ): Promise<void> {
   const alone = {
@@ -28,7 +28,9 @@ export async function openOnDevice(
     subjectSelection: 'off',
   } as const;
   const started = performance.now();
-  const opened = await withProgress(out, name, (observer) => open(alone, { pull: false, observer, signal }));
+  const opened = await withProgress(out, name, (observer) =>
+    open(alone, { pull: false, memory, observer, signal }),
+  );
   const gpus = opened.engine.gpus().map(({ id, name }) => `GPU ${id} (${name})`);
   await opened.engine.close(0);
   if (device === 'cpu') return;

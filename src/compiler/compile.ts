@@ -10,6 +10,9 @@ import { Network } from './network.ts';
 import { freeBatch } from './onnx/batch.ts';
 import { collapseDeformable, isDeformable } from './onnx/deformable.ts';
 import { sampleDeformable } from './onnx/gridSample.ts';
+import { OPERATORS_DOMAIN } from './onnx/graph.ts';
+import { estimateOf, type MemoryEstimate, needOf } from './onnx/memory.ts';
+import type { NodeProto } from './onnx/onnx_pb.ts';
 import { raiseOperatorSet } from './onnx/operatorSet.ts';
 import { reduceBeforeEnlarging } from './onnx/pointwise.ts';
 import { dropUnused, keepOutputs, resolveIdentities } from './onnx/prune.ts';
@@ -52,6 +55,8 @@ export interface Compiled {
   readonly freeBatch: boolean;
   readonly sizeStep: number;
   readonly operators: boolean;
+  /** Of a run on the CPU with an image of the description's size; undefined for the other forms, and without a size. */
+  readonly memory?: MemoryEstimate | undefined;
 }
 
 /**
@@ -116,6 +121,10 @@ export function useMatrices(network: Network, format: MatrixFormat): void {
   dropUnused(graph);
 }
 
+/** Whether a node computes the convolutional part of a network (native/ort/custom_operators.h). */
+const isProgram = ({ domain, opType }: NodeProto) =>
+  domain === OPERATORS_DOMAIN && opType.endsWith('Network');
+
 /**
  * Compiles an ONNX file of a network that makes mattes or features to a form: keeps output 0 and `features` only, and with
  * `batch` `kept` the batch dimension. `file` is borrowed until the pieces are read. Throws a RangeError for an unsupported
@@ -127,10 +136,13 @@ export function compileOnnx(
   form: OnnxForm,
   table?: QuantisationTable,
   batch: 'free' | 'kept' = 'free',
+  size?: Pick<NetworkDescription['input'], 'width' | 'height'>,
 ): Compiled {
   const halves = form === 'fp16' || form === 'tensorrt';
   const network = readNetwork(file, features === undefined ? [] : [features], { halves, batch });
   const { graph } = network;
+  const input = size && !halves ? [1, 3, size.height, size.width] : undefined;
+  const floats = input && needOf(graph, input);
   if (form === 'tensorrt') sampleDeformable(network.model, graph);
   else if (form === 'bf16') useMatrices(network, form);
   else if (form === 'int8-operators' && !table) useMatrices(network, 'int8');
@@ -141,7 +153,9 @@ export function compileOnnx(
   const precision = halves && !hasHalf(graph) ? 'fp32' : precisionOfForm(form);
   const outputs = graph.output.map(({ name }) => name);
   const { freeBatch, sizeStep, operators } = network;
-  return { pieces: network.encode(), precision, outputs, freeBatch, sizeStep, operators };
+  const whole = form === 'int8' || graph.node.some(isProgram);
+  const memory = floats && (whole ? estimateOf(floats, form) : estimateOf(needOf(graph, input)));
+  return { pieces: network.encode(), precision, outputs, freeBatch, sizeStep, operators, memory };
 }
 
 /**
@@ -201,5 +215,5 @@ export function compile(
   const file = asOnnx(source, network);
   if (form === 'gpu') return compileForGpu(file, network);
   // A detector reads one image at a time.
-  return compileOnnx(file, features, form, table, role === 'detector' ? 'kept' : 'free');
+  return compileOnnx(file, features, form, table, role === 'detector' ? 'kept' : 'free', network.input);
 }

@@ -37,7 +37,8 @@ function meanDifference(a: Float32Array, b: Float32Array): number {
 
 /**
  * Returns the fastest of `choices` (`precisionChoices`), with the times as its reason. One that fails, or comes after floats and
- * does not agree with them, is left out with a notice; where the first one fails at once, nothing is returned.
+ * does not agree with them, is left out with a notice; where the first one fails at once for another reason than memory, nothing
+ * is returned.
  * @param run opens, runs and closes a form; `ms` is processor time, which other processes change less than the time that passes
  */
 export async function fastest(
@@ -56,16 +57,19 @@ export async function fastest(
         const { ms, output } = await run(choice);
         if (choice.precision === 'fp32') floats = output;
         const after = choices.indexOf(choice) > precisions.indexOf('fp32');
-        const difference = floats && after ? meanDifference(output, floats) : 0;
+        const difference = after ? meanDifference(output, floats ?? output) : 0;
         // Infinity and NaN do not agree either.
         if (!(difference <= LARGEST_DIFFERENCE))
           throw new Error(`it differs from floats by ${difference.toFixed(4)} on average.`);
         best.set(choice, Math.min(ms, best.get(choice) ?? ms));
         if (choice === usual && round === 0 && ms < QUICK_MS)
           return { ...usual, because: `measured: ${msText(ms)} of processor time` };
+        // Nothing says whether the others agree with floats, so that the first of them is taken.
+        if (after && !floats && precisions.includes('fp32')) break;
       } catch (error) {
         signal.throwIfAborted();
-        if (choice === usual && round === 0) return undefined;
+        const large = error instanceof ModelError && error.code === 'MODEL_MEMORY';
+        if (choice === usual && round === 0 && !large) return undefined;
         best.delete(choice);
         const reason = error instanceof Error ? error.message : String(error);
         // Not every network has every form.
@@ -74,7 +78,7 @@ export async function fastest(
       }
     }
     const least = Math.min(...best.values());
-    left = left.filter((choice) => (best.get(choice) ?? Number.POSITIVE_INFINITY) <= TOO_SLOW * least);
+    left = left.filter((choice) => (best.get(choice) ?? Number.NaN) <= TOO_SLOW * least);
   }
   const [first, ...others] = [...best].sort(([, a], [, b]) => a - b);
   if (!first) return undefined;
@@ -90,6 +94,8 @@ export interface ChoiceKey {
   readonly threads: number;
   /** Version of Cutout. */
   readonly version: string;
+  /** Bytes of memory that the process may take. */
+  readonly memory: number;
   /** Where the system describes the processor; tests change it. */
   readonly cpuinfo?: string;
 }
@@ -99,6 +105,9 @@ const keptSchema = z.strictObject({
   /** The chosen one is at this place of the choices. */
   at: z.number().int().nonnegative(),
   because: z.string(),
+  memory: z.number(),
+  /** Whether another form did not fit into that memory. */
+  leftOut: z.boolean(),
 });
 
 /** The choice for a network on this machine, kept beside its files. */
@@ -106,30 +115,40 @@ export class KeptChoice {
   readonly file: string;
   readonly #choices: readonly PrecisionChoice[];
   readonly #key: Promise<string>;
+  readonly #memory: number;
 
-  constructor(modelsDir: string, manifest: Manifest, { choices, threads, version, cpuinfo }: ChoiceKey) {
+  constructor(
+    modelsDir: string,
+    manifest: Manifest,
+    { choices, threads, version, memory, cpuinfo }: ChoiceKey,
+  ) {
     this.file = path.join(networkFiles(modelsDir, manifest).folder, 'choice.json');
     this.#choices = choices;
+    this.#memory = memory;
     const forms = choices.map((choice) => [formFor(choice), preparerOf(formFor(choice)), choice.operators]);
     this.#key = processorKey(cpuinfo).then((processor = '') =>
       JSON.stringify([version, processor, threads, manifest.file.sha256, forms]),
     );
   }
 
-  /** Returns the choice; undefined without one for this key that can be read. */
+  /**
+   * Returns the choice; undefined without one for this key that can be read, with less memory than it was made with, and where a
+   * form did not fit also with more.
+   */
   async read(): Promise<PrecisionChoice | undefined> {
     const kept = await readKept(keptSchema, this.file);
     if (kept?.key !== (await this.#key)) return undefined;
+    if (kept.leftOut ? kept.memory !== this.#memory : kept.memory > this.#memory) return undefined;
     const choice = this.#choices[kept.at];
     return choice && { ...choice, because: kept.because };
   }
 
-  /** Writes the choice; nothing is written where the folder cannot be. */
-  async keep(chosen: PrecisionChoice): Promise<void> {
+  /** Writes the choice; nothing is written where the folder cannot be. `leftOut`: another form did not fit into the memory. */
+  async keep(chosen: PrecisionChoice, leftOut = false): Promise<void> {
     const same = (each: PrecisionChoice) =>
       formFor(each) === formFor(chosen) && each.operators === chosen.operators;
-    const { because } = chosen;
-    const kept = { key: await this.#key, at: this.#choices.findIndex(same), because };
+    const at = this.#choices.findIndex(same);
+    const kept = { key: await this.#key, at, because: chosen.because, memory: this.#memory, leftOut };
     const content = `${JSON.stringify(kept)}\n`;
     await writeAtomically(this.file, content, 'replace', { prefix: UNFINISHED }).catch(() => {});
   }

@@ -15,6 +15,8 @@ type ModelErrorCode =
   | 'MODEL_UNDECIDED'
   /** Of an added file: what it gives for an image is no matte. */
   | 'MODEL_CHECK'
+  /** It takes more memory than the process has left. */
+  | 'MODEL_MEMORY'
   /** There is a network of that name already. */
   | 'MODEL_EXISTS';
 

@@ -4,7 +4,7 @@ import { type CatalogueEntry, catalogueWith, findNetwork } from './catalogue.ts'
 import { unsupported } from './error.ts';
 import { networkFiles } from './layout.ts';
 import type { Manifest } from './manifest.ts';
-import { readRecord } from './record.ts';
+import { type PreparedRecord, readRecord } from './record.ts';
 
 /** The network whose outputs classify the subject (models/types). */
 export const SUBJECT_DETECTOR = 'centernet';
@@ -105,6 +105,7 @@ interface PreparedFacts {
   readonly fp16: boolean;
   /** Of the prepared network; empty without a readable record. */
   readonly sha256: string;
+  readonly memory: PreparedRecord['memory'];
 }
 
 /**
@@ -118,5 +119,6 @@ export async function preparedFacts(name: string, place: Place): Promise<Prepare
     operators: record?.operators ?? false,
     fp16: record?.precision === 'fp16',
     sha256: record?.sha256 ?? '',
+    memory: record?.memory,
   };
 }

@@ -59,6 +59,7 @@ async function prepare({ modelsDir, entry, form }: PrepareTask): Promise<Prepare
     ...((form === 'int8-operators' || form === 'bf16' || form === 'gpu') && {
       operators: compiled.operators,
     }),
+    ...(compiled.memory && { memory: compiled.memory }),
   };
   await writeNetworkFile(files.record, [Buffer.from(`${JSON.stringify(record, null, 2)}\n`)]);
   return record;

@@ -18,9 +18,15 @@ const preparedRecordSchema = z.strictObject({
   tableSha256: z.string().optional(),
   /** Whether it has an operator of Cutout; false in the form `int8-operators` where the network cannot be made so. */
   operators: z.boolean().optional(),
+  /** What a run on the CPU takes (compiler/onnx/memory.ts); none of the forms for a GPU and of subject points. */
+  memory: z.strictObject({ bytes: z.number().int(), complete: z.boolean() }).optional(),
 });
 
 export type PreparedRecord = Readonly<z.infer<typeof preparedRecordSchema>>;
+
+/** Bytes that a network takes, for a person. */
+export const memoryText = ({ bytes, complete }: NonNullable<PreparedRecord['memory']>): string =>
+  `${complete ? 'about' : 'at least'} ${Math.round(bytes / 1e6)} MB`;
 
 /** Returns the record beside a prepared network; undefined if there is none or it cannot be read. */
 export const readRecord = ({ record }: NetworkFiles): Promise<PreparedRecord | undefined> =>

@@ -12,17 +12,15 @@ import { contractLimits } from '../image/types.ts';
 import { fastest, type KeptChoice, textOf } from '../models/choice.ts';
 import { ensureNetwork } from '../models/ensure.ts';
 import { networkFiles } from '../models/layout.ts';
+import { preparedFacts } from '../models/locate.ts';
 import type { Manifest } from '../models/manifest.ts';
 import { rememberRun } from '../models/measured.ts';
 import { type Choices, formFor, type PrecisionChoice } from '../models/precision.ts';
-import { countedShare, memoryLimit } from '../ops/memory.ts';
+import { checkMemory, type MemoryRoom } from './checkMemory.ts';
 import { type FetchOptions, loadWithNotices } from './openNetwork.ts';
 
 /** A network whose forms are measured. */
 type MeasuredNetwork = Readonly<{ manifest: Manifest; choices: Choices; kept: KeptChoice }>;
-
-/** Floats take at most so many times the memory of 8 bits or bf16. */
-const MEMORY_RATIO = 4;
 
 /** Returns a function that makes the pixels of the drawn image, which a run takes. */
 async function drawnPixels() {
@@ -34,13 +32,13 @@ async function drawnPixels() {
 /**
  * Prepares the forms that a network may be computed in, measures them on the CPU and keeps the choice of the fastest; the others'
  * files that were not there before are deleted. A network that is not there, or whose folder cannot be written, is not measured: the
- * form that is prepared is taken. `engine` has no network before and after. `memory`: CUTOUT_MEMORY_LIMIT.
+ * form that is prepared is taken. `engine` has no network before and after.
  */
 export async function measurePrecision(
   { manifest, choices, kept }: MeasuredNetwork,
   engine: Pick<Engine, 'load' | 'matte' | 'unload' | 'stats'>,
   { modelsDir }: Pick<EngineConfig, 'modelsDir'>,
-  { pull, observer, signal, memory = 'auto' }: FetchOptions & { readonly memory?: number | 'auto' },
+  { pull, observer, signal, room }: FetchOptions & { readonly room: MemoryRoom },
 ): Promise<PrecisionChoice> {
   const { name } = manifest;
   const filesOf = (choice: PrecisionChoice) => networkFiles(modelsDir, manifest, formFor(choice));
@@ -57,16 +55,18 @@ export async function measurePrecision(
   const load = loadWithNotices(engine, observer);
   const pixels = await drawnPixels();
   const runs = new Map<Form, number>();
-  const ratio = usual.precision === 'fp32' ? 1 : MEMORY_RATIO;
-  let usualBytes = 0;
+  let leftOut = false;
   const run = async (choice: PrecisionChoice) => {
     const { operators } = choice;
-    const { bytes, from } = memoryLimit(memory);
-    const held = process.memoryUsage.rss();
-    if (choice !== usual && held + ratio * usualBytes > countedShare * bytes)
-      throw new Error(`${from} does not give enough memory to try it.`);
-    const place = { modelsDir, device: 'cpu', form: formFor(choice), pull } as const;
+    const form = formFor(choice);
+    const place = { modelsDir, device: 'cpu', form, pull } as const;
     const spec = await ensureNetwork(name, { ...place, observer, signal });
+    try {
+      checkMemory({ name, form }, (await preparedFacts(name, place)).memory, room);
+    } catch (error) {
+      leftOut = true;
+      throw error;
+    }
     observer.progress({ phase: 'measure', network: name });
     await load({ ...spec, ...(operators !== undefined && { operators }) });
     try {
@@ -74,8 +74,6 @@ export async function measurePrecision(
       const before = process.cpuUsage();
       const { values, inferMs } = await networkOutput(engine, name, image);
       const { user, system } = process.cpuUsage(before);
-      if (choice === usual) usualBytes = Math.max(usualBytes, process.memoryUsage.rss() - held);
-      const form = formFor(choice);
       runs.set(form, Math.min(inferMs, runs.get(form) ?? inferMs));
       return { ms: (user + system) / 1000, output: values };
     } finally {
@@ -92,7 +90,7 @@ export async function measurePrecision(
   }
   // The usual one could not be run: its opening says why.
   if (!chosen) return usual;
-  await kept.keep(chosen);
+  await kept.keep(chosen, leftOut);
   const runMs = runs.get(formFor(chosen));
   if (runMs !== undefined)
     await rememberRun(modelsDir, manifest, { device: 'cpu', file: filesOf(chosen).prepared, runMs });

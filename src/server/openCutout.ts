@@ -31,12 +31,12 @@ interface OpenCutoutOptions extends FetchOptions {
  * Rejects with UserError, ModelError or EngineError, and soon after an abort with the reason of `signal`.
  */
 export async function openCutout(
-  config: Pick<Config, 'engine' | 'cutout'>,
+  config: Pick<Config, 'engine' | 'cutout' | 'limits'>,
   { limits, pull, observer, signal, ...options }: OpenCutoutOptions,
 ) {
   // Files do not depend on the type of subject.
   const wanted = { ...config.engine, subjectTypes: 'off' } as const;
-  const opened = await openEngine(wanted, { pull, observer, signal });
+  const opened = await openEngine(wanted, { pull, memory: config.limits.memory, observer, signal });
   // Nobody waits for readiness as at a server: all images get what may be fetched.
   if (pull) await opened.second?.fetch();
   await assertImageThreads();

@@ -29,7 +29,9 @@ import {
   questionOf,
   refusedText,
 } from '../models/precision.ts';
+import { memoryLimit } from '../ops/memory.ts';
 import { findRuntime, takesRtx } from '../runtime/installed.ts';
+import { type MemoryRoom, roomFor } from './checkMemory.ts';
 import { type FetchOptions, loadWithNotices, openNetwork } from './openNetwork.ts';
 import { openSelector } from './openSelector.ts';
 import { isAbsent, openSubjectTypes } from './openSubjectTypes.ts';
@@ -99,10 +101,12 @@ export function choiceOf(
   manifest: Manifest,
   config: EngineConfig,
   versions: Pick<Versions, 'addon' | 'operators'>,
+  memory: number | 'auto',
 ) {
   const choices = precisionChoices(manifest, questionOf(config, versions));
   const { intraOpThreads: threads } = threadsOf(config);
-  const key = { choices, threads, version: versions.addon };
+  const { bytes } = memoryLimit(memory);
+  const key = { choices, threads, version: versions.addon, memory: bytes };
   return { manifest, choices, kept: new KeptChoice(config.modelsDir, manifest, key) };
 }
 
@@ -157,7 +161,7 @@ const relayTo =
     observer.notice(`ONNX Runtime, ${levels[level] ?? level}: ${text}`);
 
 interface StartOptions extends FetchOptions {
-  /** CUTOUT_MEMORY_LIMIT, which measuring other forms of a network keeps to. */
+  /** CUTOUT_MEMORY_LIMIT, which the networks must fit into. */
   readonly memory?: number | 'auto';
   /** Receives the engine before its networks are opened. */
   readonly onEngine?: (engine: Pick<Engine, 'stats'>) => void;
@@ -246,11 +250,20 @@ async function loadNetworks(
   engine: Engine,
   { first, second: wanted }: Networks,
   config: EngineConfig,
-  { pull, observer, signal, onnxruntime }: StartOptions & { readonly onnxruntime: string },
+  {
+    pull,
+    observer,
+    signal,
+    room,
+    onnxruntime,
+  }: StartOptions & { readonly room: MemoryRoom } & { readonly onnxruntime: string },
 ): Promise<LoadedNetworks> {
   // Networks compiled by a GPU's provider cannot be saved in this form.
   const processor = config.device === 'cpu' ? await processorKey() : undefined;
   const opener = { load: loadWithNotices(engine, observer), gpus: () => engine.gpus() };
+  let starting = true;
+  // Bytes of the first network, beside which the second one must fit.
+  let taken = 0;
   const open: Open = ({ located, form, choice }, fetch, leaving) => {
     const operators = choice.operators ?? '';
     const cacheKey = processor ? { onnxruntime, processor, operators } : undefined;
@@ -258,7 +271,9 @@ async function loadNetworks(
     const opening = { engine: opener, located, form, cacheKey, signal: until };
     // What is fetched behind a server that is ready shows no progress.
     const watched = leaving ? { ...observer, progress: () => {} } : observer;
-    return openNetwork(opening, config, { pull: fetch, observer: watched, onnxruntime });
+    // What was open before has the same memory again.
+    const checked = fetch || starting ? { ...room, held: room.held + taken } : undefined;
+    return openNetwork(opening, config, { pull: fetch, room: checked, observer: watched, onnxruntime });
   };
   const openFirst = async (mayPull: boolean, required: boolean) => {
     // Short, and concurrent with opening the network, whose errors are reported first.
@@ -268,7 +283,15 @@ async function loadNetworks(
     return { info, types: await types };
   };
   const { info, types } = await openFirst(pull, false);
+  const { form, located } = first;
+  const facts = await preparedFacts(located.name, {
+    modelsDir: config.modelsDir,
+    device: config.device,
+    form,
+  });
+  taken = facts.memory?.bytes ?? 0;
   const second = wanted && (await openSecond(wanted, open, config, { pull, observer, signal }));
+  starting = false;
   if (types.notice) observer.notice(types.notice);
   const reload = async () => {
     await openFirst(false, types.found);
@@ -284,10 +307,11 @@ async function loadNetworks(
 export async function openEngine(config: EngineConfig, start: StartOptions): Promise<OpenedEngine> {
   const { observer, signal } = start;
   const { modelsDir, device, model } = config;
+  const room = roomFor(start.memory);
   const native = loadAddon();
   const versions = native.versions();
   const find = async (name: string) =>
-    choiceOf((await findFor(name, { modelsDir })).manifest, config, versions);
+    choiceOf((await findFor(name, { modelsDir })).manifest, config, versions, start.memory ?? 'auto');
   const found = await find(model);
   const secondName = await secondModelOf(config);
   const foundSecond = secondName === undefined ? undefined : await find(secondName);
@@ -306,7 +330,11 @@ export async function openEngine(config: EngineConfig, start: StartOptions): Pro
       if (settled) return locate(manifest, settled, config);
       // Imported only if needed, because images and preparation are large.
       const { measurePrecision } = await import('./measurePrecision.ts');
-      return locate(manifest, await measurePrecision(network, engine, config, { ...start, pull }), config);
+      return locate(
+        manifest,
+        await measurePrecision(network, engine, config, { ...start, pull, room }),
+        config,
+      );
     };
     const first = await settle(found, start.pull);
     // What is fetched later is measured by the start after that.
@@ -315,6 +343,7 @@ export async function openEngine(config: EngineConfig, start: StartOptions): Pro
     // ONNX Runtime's version is known once its library is loaded.
     const loaded = await loadNetworks(engine, networks, config, {
       ...start,
+      room,
       onnxruntime: native.versions().onnxruntime,
     });
     const { sizeStep, operators: made } = await preparedFacts(model, { modelsDir, device, form: first.form });

@@ -13,6 +13,8 @@ import { gpuSpecOf, preparedFacts } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
 import { type CacheKey, draftOptimised, findOptimised } from '../models/optimised.ts';
 
+import { checkMemory, type MemoryRoom } from './checkMemory.ts';
+
 /** How an opening fetches what is missing, and reports. */
 export interface FetchOptions {
   /** Fetches networks that are missing. */
@@ -177,11 +179,20 @@ export async function openOnGpu(
   }
 }
 
-/** Opens a network from the best of its files; with `pull` fetches it if it is missing. */
+/**
+ * Opens a network from the best of its files; with `pull` fetches it if it is missing. `room`: what it must
+ * fit into on the CPU; undefined: not checked, as of one that was open before.
+ */
 export async function openNetwork(
   opening: NetworkOpening,
   config: EngineConfig,
-  { pull, observer, onnxruntime }: Omit<FetchOptions, 'signal'> & Pick<GpuOpening, 'onnxruntime'>,
+  {
+    pull,
+    room,
+    observer,
+    onnxruntime,
+  }: Omit<FetchOptions, 'signal'> &
+    Pick<GpuOpening, 'onnxruntime'> & { readonly room?: MemoryRoom | undefined },
 ): Promise<NetworkInfo> {
   const { modelsDir, device } = config;
   const { located, form, signal } = opening;
@@ -189,6 +200,19 @@ export async function openNetwork(
     const { ensureNetwork } = await import('../models/ensure.ts');
     return ensureNetwork(located.name, { modelsDir, pull, device, form, observer, signal });
   };
-  if (device === 'cpu') return (await openCopy(opening, config)) ?? (await openPrepared(opening, ensure));
+  const check = async () => {
+    if (!room) return;
+    const { name } = located;
+    checkMemory({ name, form }, (await preparedFacts(name, { modelsDir, device, form })).memory, room);
+  };
+  if (device === 'cpu') {
+    await check();
+    const checked = async () => {
+      const spec = await ensure();
+      await check();
+      return spec;
+    };
+    return (await openCopy(opening, config)) ?? (await openPrepared(opening, checked));
+  }
   return openOnGpu(opening, config, { ensure, observer, onnxruntime });
 }

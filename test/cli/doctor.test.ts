@@ -268,7 +268,7 @@ test.serial('the choice that was measured is the one in use, with its times', as
   const environment = { CUTOUT_MODEL: 'tiny', CUTOUT_MODELS_DIR: place.modelsDir };
   const { engine } = loadConfig({ CUTOUT_DATA_DIR: place.dataDir, ...environment });
   const { manifest } = await findFor('tiny', { ...place, modelsDir: place.modelsDir });
-  const { choices, kept } = choiceOf(manifest, engine, load().versions());
+  const { choices, kept } = choiceOf(manifest, engine, load().versions(), 'auto');
   t.deepEqual(
     choices.map(({ precision }) => precision),
     ['int8', 'fp32'],

@@ -17,7 +17,7 @@ import { catalogueWith, findNetwork } from '../../src/models/catalogue.ts';
 import { pullDependencies, removeNetwork } from '../../src/models/pull.ts';
 import { deformableNetwork } from '../fixtures/deformable.ts';
 import { Recorder } from '../fixtures/networks.ts';
-import { int64s } from '../fixtures/onnx.ts';
+import { int64s, ints, node } from '../fixtures/onnx.ts';
 import { tinyNetwork } from '../fixtures/tinyNetwork.ts';
 
 interface Desk {
@@ -29,7 +29,7 @@ interface Desk {
   add(file: string, options?: Partial<AddOptions>): Promise<string>;
 }
 
-async function desk(t: ExecutionContext): Promise<Desk> {
+async function desk(t: ExecutionContext, settings: Readonly<Record<string, string>> = {}): Promise<Desk> {
   const folder = await mkdtemp(path.join(tmpdir(), 'cutout-add-'));
   t.teardown(() => rm(folder, { recursive: true }));
   const modelsDir = path.join(folder, 'models');
@@ -38,6 +38,7 @@ async function desk(t: ExecutionContext): Promise<Desk> {
     CUTOUT_MODELS_DIR: modelsDir,
     CUTOUT_PORT: String(await freePort()),
     CUTOUT_SUBJECT_TYPES: 'off',
+    ...settings,
   });
   return {
     folder,
@@ -64,6 +65,37 @@ const bright = (more: Partial<Parameters<typeof tinyNetwork>[0]> = {}) =>
   tinyNetwork({ width: 64, height: 64, gain: 2, bias: 0, sigmoid: true, ...more });
 
 const names = async (folder: string) => (await readdir(folder).catch(() => [])).sort();
+
+test.serial(
+  'a small file whose map has 4 GB is refused before it is opened, and leaves nothing',
+  async (t) => {
+    const { modelsDir, file, add } = await desk(t, { CUTOUT_MEMORY_LIMIT: '2GB' });
+    const model = fromBinary(ModelProtoSchema, bright());
+    const { graph } = model;
+    const output = graph?.node.at(-1)?.output;
+    const name = output?.[0] ?? '';
+    if (!graph || !output) return t.fail();
+    output[0] = 'plain';
+    graph.initializer.push(int64s('sides', [1, 1, 32_000, 32_000]));
+    graph.node.push(
+      node('ConstantOfShape', ['sides'], ['zeros']),
+      node('ReduceMean', ['zeros'], ['zero'], [ints('axes', [0, 1, 2, 3])]),
+      node('Add', ['plain', 'zero'], [name]),
+    );
+    const before = process.resourceUsage().maxRSS;
+    await t.throwsAsync(
+      add(await file('huge.onnx', toBinary(ModelProtoSchema, model)), { normalise: 'imagenet' }),
+      {
+        code: 'MODEL_MEMORY',
+        message:
+          /^huge in fp32 takes about \d+ MB of memory and is not opened: of 2\d{3} MB \(CUTOUT_MEMORY_LIMIT\), .*\(CUTOUT_MODEL\)\.$/,
+      },
+    );
+    // In KiB.
+    t.true(process.resourceUsage().maxRSS - before < 1e6);
+    t.deepEqual(await names(modelsDir), []);
+  },
+);
 
 test.serial(
   'a network that finds no subject in the image is refused with a sentence, and leaves nothing',

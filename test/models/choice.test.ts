@@ -2,6 +2,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import test from 'ava';
 import { type ChoiceKey, fastest, KeptChoice } from '../../src/models/choice.ts';
+import { ModelError } from '../../src/models/error.ts';
 import type { Choices, PrecisionChoice } from '../../src/models/precision.ts';
 import { temporaryFolder } from '../fixtures/cli.ts';
 import { tinyManifest } from '../fixtures/networks.ts';
@@ -17,15 +18,19 @@ interface Form {
   readonly ms: readonly number[];
   readonly off?: number;
   readonly ended?: string;
+  readonly large?: boolean;
   /** The run, from 0, that fails. */
   readonly endedAt?: number;
 }
+
+const tooLarge = new ModelError('MODEL_MEMORY', 'It takes about 3000 MB.');
 
 async function measure(choices: Choices, forms: ReadonlyMap<PrecisionChoice, Form>) {
   const runs: PrecisionChoice[] = [];
   const notices: string[] = [];
   const run = async (choice: PrecisionChoice) => {
-    const { ms = [], off = 0, ended, endedAt } = forms.get(choice) ?? {};
+    const { ms = [], off = 0, ended, endedAt, large } = forms.get(choice) ?? {};
+    if (large) throw tooLarge;
     const before = runs.filter((each) => each === choice).length;
     if (ended !== undefined || endedAt === before) throw new Error(ended);
     runs.push(choice);
@@ -132,12 +137,60 @@ test('a form that fails is a notice; where the usual one does, its opening will 
   t.is(later.chosen?.because, 'measured: 110 ms of processor time');
 });
 
+test('where floats do not fit into the memory, the first form that does is taken', async (t) => {
+  const byRows = { ...own, because } as const;
+  const small = { ms: [900] };
+  const { chosen, runs, notices } = await measure(
+    [floats, bf16, byRows],
+    new Map<PrecisionChoice, Form>([
+      [floats, { ms: [], large: true }],
+      [bf16, small],
+      [byRows, { ms: [100] }],
+    ]),
+  );
+  t.like(chosen, { precision: 'bf16', because: 'measured: 900 ms of processor time' });
+  t.deepEqual(runs, [bf16], '8 bits cannot be compared with floats');
+  t.deepEqual(notices, ['The network is not computed in fp32: It takes about 3000 MB.']);
+  const smaller = await measure(
+    [floats, bf16, byRows],
+    new Map<PrecisionChoice, Form>([
+      [floats, { ms: [], large: true }],
+      [bf16, { ms: [], large: true }],
+      [byRows, small],
+    ]),
+  );
+  t.is(smaller.chosen?.precision, 'int8');
+  const none = await measure(
+    [floats, bf16],
+    new Map<PrecisionChoice, Form>([
+      [floats, { ms: [], large: true }],
+      [bf16, { ...small, off: Number.NaN }],
+    ]),
+  );
+  t.is(none.chosen, undefined, 'what is not a number is not taken');
+});
+
+test('a choice is made anew with less memory, and with more where a form did not fit', async (t) => {
+  const modelsDir = temporaryFolder(t);
+  const manifest = tinyManifest({ kind: 'file', path: 'published.onnx' });
+  const with_ = (memory: number) =>
+    new KeptChoice(modelsDir, manifest, { choices: [floats, bf16], threads: 2, version: '1', memory });
+  await mkdir(path.dirname(with_(1000).file));
+  await with_(1000).keep(floats);
+  t.truthy(await with_(1000).read());
+  t.truthy(await with_(2000).read());
+  t.is(await with_(900).read(), undefined);
+  await with_(1000).keep(bf16, true);
+  t.is((await with_(1000).read())?.precision, 'bf16');
+  t.is(await with_(2000).read(), undefined);
+});
+
 test('a choice is kept for the same processor, version, threads and forms; another or a damaged one is none', async (t) => {
   const modelsDir = temporaryFolder(t);
   const manifest = tinyManifest({ kind: 'file', path: 'published.onnx' });
   const cpuinfo = path.join(modelsDir, 'cpuinfo');
   await writeFile(cpuinfo, 'model name : one\nflags : avx2\n');
-  const key: ChoiceKey = { choices: [own, standard], threads: 2, version: '1', cpuinfo };
+  const key: ChoiceKey = { choices: [own, standard], threads: 2, version: '1', memory: 1000, cpuinfo };
   const choice = (changed: Partial<ChoiceKey> = {}, of = manifest) =>
     new KeptChoice(modelsDir, of, { ...key, ...changed });
   await choice().keep(standard);

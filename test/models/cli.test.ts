@@ -39,7 +39,7 @@ test('list, pull, prepare and remove one network', async (t) => {
   const pull = await cli(place, 'pull');
   t.is(pull.status, 0, pull.errors);
   t.regex(pull.out, /^The weights of tiny are under AGPL-3\.0\. A note\./);
-  t.regex(pull.out, /tiny is ready: 0\.0 MB, fp32, any batch size\.\n$/);
+  t.regex(pull.out, /tiny is ready: 0\.0 MB, fp32, any batch size, about 0 MB of memory\.\n$/);
   t.regex((await listed()) ?? '', / ready$/);
 
   const prepared = path.join(place.modelsDir, 'tiny', 'prepared.onnx');

@@ -136,7 +136,8 @@ class Doctor {
   /** The choice that was measured, or else what a start without measurement would take. */
   #choose({ manifest }: CatalogueEntry, versions: Versions): Promise<PrecisionChoice | undefined> {
     return this.#try(async () => {
-      const { choices, kept } = choiceOf(manifest, this.#config.engine, versions);
+      const { engine, limits } = this.#config;
+      const { choices, kept } = choiceOf(manifest, engine, versions, limits.memory);
       return (await kept.read()) ?? choices[0];
     });
   }

@@ -1,16 +1,8 @@
 import { floatTensor } from './build.ts';
-import {
-  attribute,
-  constants,
-  floatValues,
-  int64Values,
-  intsOf,
-  producersOf,
-  shapeOf,
-  textOf,
-} from './graph.ts';
+import { attribute, constants, intsOf, shapeOf, textOf } from './graph.ts';
 import type { GraphProto, NodeProto, TensorProto, ValueInfoProto } from './onnx_pb.ts';
 import { dropUnused } from './prune.ts';
+import { inferShapes, slidSide, type Tensor } from './shapes.ts';
 
 /** Height and width of a feature map. */
 type Side = readonly [number, number];
@@ -27,29 +19,15 @@ const ARITHMETIC = new Set(['Shape', 'Slice', 'Gather', 'Unsqueeze', 'Squeeze', 
 
 const equal = (a: Side, b: Side) => a[0] === b[0] && a[1] === b[1];
 
-const numbers = (node: NodeProto, name: string): number[] | undefined => {
-  const found = intsOf(node, name);
-  return found.length > 0 ? found : undefined;
-};
-
 /**
  * Returns the height and width after a convolution or pooling, by the formulas of the ONNX standard; undefined for
  * automatic padding.
  */
 function slid(node: NodeProto, side: Side, weights: TensorProto | undefined): Side | undefined {
-  if (!['', 'NOTSET'].includes(textOf(node, 'auto_pad'))) return undefined;
-  const kernel = numbers(node, 'kernel_shape') ?? weights?.dims.slice(2).map(Number);
-  if (kernel?.length !== 2) return undefined;
-  const strides = numbers(node, 'strides') ?? [1, 1];
-  const pads = numbers(node, 'pads') ?? [0, 0, 0, 0];
-  const dilations = numbers(node, 'dilations') ?? [1, 1];
-  const up = attribute(node, 'ceil_mode')?.i === 1n;
-  const along = (axis: 0 | 1): number => {
-    const reach = (dilations[axis] ?? 1) * ((kernel[axis] ?? 1) - 1) + 1;
-    const steps = (side[axis] + (pads[axis] ?? 0) + (pads[axis + 2] ?? 0) - reach) / (strides[axis] ?? 1);
-    return (up ? Math.ceil(steps) : Math.floor(steps)) + 1;
-  };
-  return [along(0), along(1)];
+  const declared = intsOf(node, 'kernel_shape');
+  const kernel = declared.length > 0 ? declared : weights?.dims.slice(2).map(Number);
+  if (!['', 'NOTSET'].includes(textOf(node, 'auto_pad')) || kernel?.length !== 2) return undefined;
+  return [slidSide(node, 0, side[0], kernel), slidSide(node, 1, side[1], kernel)];
 }
 
 const wholeFactors = (from: Side, to: Side): Side | undefined => {
@@ -57,59 +35,16 @@ const wholeFactors = (from: Side, to: Side): Side | undefined => {
   return factors.every((factor) => Number.isInteger(factor) && factor >= 1) ? factors : undefined;
 };
 
-type Maps = ReadonlyMap<string, Side>;
-
-/** Integer scale factors of every Resize; undefined if one is not enlarged by an integer. */
-class Enlargements {
-  readonly #known: ReadonlyMap<string, TensorProto>;
-  readonly #producers: ReadonlyMap<string, NodeProto>;
-
-  constructor(graph: GraphProto) {
-    this.#known = constants(graph);
-    this.#producers = producersOf(graph);
-  }
-
-  /** Integers that are constant or computed from the sides of maps; NaN for those that are not known here. */
-  #integers(name: string, maps: Maps): number[] {
-    const constant = this.#known.get(name);
-    if (constant) return int64Values(constant)?.map(Number) ?? [Number.NaN];
-    const node = this.#producers.get(name);
-    const [first = '', ...rest] = node?.input ?? [];
-    const of = (each: string) => this.#integers(each, maps);
-    switch (node?.opType) {
-      case 'Shape':
-        return [Number.NaN, Number.NaN, ...(maps.get(first) ?? [Number.NaN, Number.NaN])];
-      case 'Gather': {
-        const from = of(first);
-        return of(rest[0] ?? '').map((at) => from.at(at) ?? Number.NaN);
-      }
-      case 'Slice': {
-        const [[start], [end]] = [of(rest[0] ?? ''), of(rest[1] ?? '')];
-        return rest[3] === undefined || of(rest[3])[0] === 1 ? of(first).slice(start, end) : [Number.NaN];
-      }
-      case 'Cast':
-      case 'Squeeze':
-      case 'Unsqueeze':
-        return of(first);
-      case 'Concat':
-        return node.input.flatMap(of);
-      default:
-        return [Number.NaN];
-    }
-  }
-
-  of(node: NodeProto, maps: Maps): Side | undefined {
-    const side = maps.get(node.input[0] ?? '');
-    if (attribute(node, 'axes') || !side) return undefined;
-    const [, , scales = '', sizes = ''] = node.input;
-    if (sizes !== '') {
-      const [height = Number.NaN, width = Number.NaN] = this.#integers(sizes, maps).slice(-2);
-      return wholeFactors(side, [height, width]);
-    }
-    const [batch, channels, height, width] = floatValues(this.#known.get(scales)) ?? [];
-    if (batch !== 1 || channels !== 1 || height === undefined || width === undefined) return undefined;
-    return wholeFactors([1, 1], [height, width]);
-  }
+/** Returns by which integers a Resize enlarges; undefined for another one. */
+function enlargementOf(node: NodeProto, tensors: ReadonlyMap<string, Tensor>): Side | undefined {
+  const [from = '', , scales = '', sizes = ''] = node.input;
+  const [before, after] = [tensors.get(from), tensors.get(node.output[0] ?? '')];
+  const whole = sizes !== '' || tensors.get(scales)?.values?.every(Number.isInteger) === true;
+  if (attribute(node, 'axes') || !before || !after || !whole) return undefined;
+  const [batch, channels, height = Number.NaN, width = Number.NaN] = before.shape;
+  const [toBatch, toChannels, toHeight = Number.NaN, toWidth = Number.NaN] = after.shape;
+  if (batch !== toBatch || channels !== toChannels) return undefined;
+  return wholeFactors([height, width], [toHeight, toWidth]);
 }
 
 /**
@@ -119,7 +54,7 @@ class Enlargements {
 function sidesOf(
   graph: GraphProto,
   input: Side,
-  factorOf: (node: NodeProto, maps: Maps) => Side | undefined,
+  factorOf: (node: NodeProto) => Side | undefined,
 ): Map<string, Side> | undefined {
   const known = constants(graph);
   const maps = new Map<string, Side>([[graph.input[0]?.name ?? '', input]]);
@@ -141,7 +76,7 @@ function sidesOf(
       return rest.every((name) => alike(name) || broadcasts(name)) ? side : undefined;
     if (node.opType === 'Concat')
       return Number(attribute(node, 'axis')?.i) === 1 && rest.every(alike) ? side : undefined;
-    const factor = node.opType === 'Resize' ? factorOf(node, maps) : undefined;
+    const factor = node.opType === 'Resize' ? factorOf(node) : undefined;
     return factor && [side[0] * factor[0], side[1] * factor[1]];
   };
   for (const node of graph.node) {
@@ -179,10 +114,12 @@ function declaredSide(value: ValueInfoProto | undefined): Side | undefined {
 export function freeSize(graph: GraphProto): number | undefined {
   const input = declaredSide(graph.input[0]);
   if (!input) return undefined;
-  const enlargements = new Enlargements(graph);
+  const dims = (graph.input[0] && shapeOf(graph.input[0])) ?? [];
+  const shape = dims.map(({ value }) => (value.case === 'dimValue' ? Number(value.value) : 1));
+  const tensors = inferShapes(graph, shape);
   const factors = new Map<NodeProto, Side>();
-  const maps = sidesOf(graph, input, (node, before) => {
-    const factor = enlargements.of(node, before);
+  const maps = sidesOf(graph, input, (node) => {
+    const factor = enlargementOf(node, tensors);
     if (factor) factors.set(node, factor);
     return factor;
   });
