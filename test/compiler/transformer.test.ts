@@ -4,7 +4,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
 import { compileOnnx } from '../../src/compiler/compile.ts';
 import { floatTensor } from '../../src/compiler/onnx/build.ts';
-import { attribute } from '../../src/compiler/onnx/graph.ts';
+import { attribute, floatValues } from '../../src/compiler/onnx/graph.ts';
 import { GraphProtoSchema, ModelProtoSchema, type NodeProto } from '../../src/compiler/onnx/onnx_pb.ts';
 import { loadAddon } from '../../src/engine/addon.ts';
 import { createEngine } from '../../src/engine/engine.ts';
@@ -127,6 +127,33 @@ test('weights that a network uses twice are packed once', (t) => {
   t.is(packed(all)?.length, 2);
   t.deepEqual(packed('again'), packed(all));
   t.notDeepEqual(packed('other'), packed(all), 'its bias is another one');
+});
+
+test('weights that a node transposes are packed as they are used', (t) => {
+  const file = transformerNetwork();
+  const model = fromBinary(ModelProtoSchema, file);
+  const graph = model.graph;
+  const known = new Map(graph?.initializer.map((tensor) => [tensor.name, tensor]));
+  for (const product of graph?.node.filter(({ opType }) => opType === 'MatMul') ?? []) {
+    const tensor = known.get(product.input[1] ?? '');
+    const values = floatValues(tensor);
+    if (!graph || !tensor || !values) continue;
+    const [rows = 0, columns = 0] = tensor.dims.map(Number);
+    const turned = Float32Array.from(
+      values,
+      (_, at) => values[(at % rows) * columns + Math.floor(at / rows)] ?? 0,
+    );
+    graph.initializer.push(floatTensor(`${tensor.name} turned`, [columns, rows], turned));
+    graph.node.unshift(node('Transpose', [`${tensor.name} turned`], [`${tensor.name} back`]));
+    product.input[1] = `${tensor.name} back`;
+  }
+  const packed = (bytes: Uint8Array) =>
+    fromBinary(ModelProtoSchema, bytesOf(bytes, 'bf16')).graph?.initializer.flatMap(({ name, rawData }) =>
+      /bf16/.test(name) ? [[name, Buffer.from(rawData).toString('base64')]] : [],
+    );
+  const wanted = packed(file);
+  t.true((wanted?.length ?? 0) >= 8);
+  t.deepEqual(packed(toBinary(ModelProtoSchema, model)), wanted);
 });
 
 test('a bias that is no constant row is left to ONNX Runtime', (t) => {

@@ -1,6 +1,15 @@
 import { transposed } from '../matrix.ts';
 import { buildNode, rawTensor } from '../onnx/build.ts';
-import { attribute, constants, consumersOf, FLOAT, INT8, OPERATORS_DOMAIN } from '../onnx/graph.ts';
+import {
+  attribute,
+  constants,
+  consumersOf,
+  FLOAT,
+  INT8,
+  intsOf,
+  OPERATORS_DOMAIN,
+  producersOf,
+} from '../onnx/graph.ts';
 import type { FloatsOf } from '../onnx/half.ts';
 import type { GraphProto, NodeProto, TensorProto } from '../onnx/onnx_pb.ts';
 import { Unsupported } from './geometry.ts';
@@ -40,10 +49,13 @@ export const PREFIX: Readonly<Record<MatrixFormat, string>> = { bf16: 'Bf16', in
 export const ownNode = (...[opType, inputs, output, settings]: Parameters<typeof buildNode>): NodeProto =>
   Object.assign(buildNode(opType, inputs, output, settings), { domain: OPERATORS_DOMAIN });
 
-/** Returns the size of a constant matrix that is worth an operator, and whether it is stored with its columns first. */
-function sizeOf(node: NodeProto, matrix: TensorProto | undefined) {
+/**
+ * Returns the size of a constant matrix that is worth an operator, and whether it is stored with its columns first;
+ * `transposed`: a node transposes it first.
+ */
+function sizeOf(node: NodeProto, matrix: TensorProto | undefined, transposed = false) {
   const [rows = 0, across = 0, ...rest] = matrix?.dims.map(Number) ?? [];
-  const turned = node.opType === 'Gemm' && attribute(node, 'transB')?.i === 1n;
+  const turned = (node.opType === 'Gemm' && attribute(node, 'transB')?.i === 1n) !== transposed;
   const [inputs, columns] = turned ? [across, rows] : [rows, across];
   const large = inputs >= LEAST_INPUTS && columns >= LEAST_COLUMNS;
   return rest.length === 0 && large ? { inputs, columns, turned } : undefined;
@@ -55,6 +67,7 @@ class MatMulsConverter {
   readonly #floatsOf: FloatsOf;
   readonly #constants: ReadonlyMap<string, TensorProto>;
   readonly #consumers: ReadonlyMap<string, NodeProto[]>;
+  readonly #producers: ReadonlyMap<string, NodeProto>;
   readonly #outputs: ReadonlySet<string>;
   readonly #made: TensorProto[] = [];
   /** The names of packed weights and biases, by what they were made of: a network may use a matrix twice. */
@@ -67,6 +80,7 @@ class MatMulsConverter {
     this.#floatsOf = floatsOf;
     this.#constants = constants(graph);
     this.#consumers = consumersOf(graph);
+    this.#producers = producersOf(graph);
     this.#outputs = new Set(graph.output.map(({ name }) => name));
   }
 
@@ -114,6 +128,15 @@ class MatMulsConverter {
     return this.#floatsOf(tensor);
   }
 
+  /** Returns the constant matrix that this is the transposed one of, as exporters of PyTorch 2 write weights. */
+  #transposed(name: string): string | undefined {
+    const node = this.#producers.get(name);
+    const [inner = ''] = node?.opType === 'Transpose' ? node.input : [];
+    return node && this.#constant(inner)?.dims.length === 2 && `${intsOf(node, 'perm')}` !== '0,1'
+      ? inner
+      : undefined;
+  }
+
   /** Whether a constant has one number for each column. */
   #isRow(name: string, columns: number): boolean {
     const sides = this.#constant(name)?.dims.map(Number) ?? [];
@@ -139,11 +162,13 @@ class MatMulsConverter {
 
   #matMul(node: NodeProto): MatMul | undefined {
     if (node.domain !== '' || (node.opType !== 'MatMul' && node.opType !== 'Gemm')) return undefined;
-    const [from = '', weights = '', bias = ''] = node.input;
+    const [from = '', matrix = '', bias = ''] = node.input;
     const gemm = node.opType === 'Gemm';
     const whole = (name: string) => (attribute(node, name)?.f ?? 1) === 1;
     if (gemm && (attribute(node, 'transA')?.i === 1n || !whole('alpha') || !whole('beta'))) return undefined;
-    const size = sizeOf(node, this.#constant(weights));
+    const inner = this.#transposed(matrix);
+    const weights = inner ?? matrix;
+    const size = sizeOf(node, this.#constant(weights), inner !== undefined);
     // A bias that is a column has a number for each row.
     if (!size || (bias !== '' && !this.#isRow(bias, size.columns))) return undefined;
     const plain: MatMul = {
