@@ -131,7 +131,7 @@ float coloured(const float* planes, std::size_t size, std::size_t at) {
     along += plane[at] * plane[0];
     background += plane[0] * plane[0];
   }
-  const float shade = clamp01(along / std::max(background, 1.0F));
+  const float shade = along / std::max(background, 1.0F);
   const float distance = squared - 2 * shade * along + shade * shade * background;
   return clamp01(std::sqrt(std::max(distance, 0.0F)) / kShade - 1);
 }

@@ -50,7 +50,7 @@ ComponentSummary filter_components(std::span<float> p, int width, const Box& are
 bool has_flat_border(ConstImageView rgba);
 
 /// Gives outlines on a flat background their coloured inside, which networks take for background
-/// (decision 0281). I is the colour at a network pixel, 0..255, k B with k in 0..1 the shade of the
+/// (decision 0281). I is the colour at a network pixel, 0..255, k B with k >= 0 the shade of the
 /// border's colour B nearest to it, and |I - k B| / 24 - 1, limited to 0..1, how coloured it is.
 /// A part is a connected set (four neighbours) of network pixels with p <= 0.9, and wide if all of
 /// a square of 1/64 of the longer side in it has p < 0.1 and is coloured. In wide parts p becomes

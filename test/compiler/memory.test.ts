@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import test from 'ava';
 import { estimateOf, needOf } from '../../src/compiler/onnx/memory.ts';
 import { GraphProtoSchema, type NodeProto, type TensorProto } from '../../src/compiler/onnx/onnx_pb.ts';
-import { FLOAT, int, int64s, ints, node, value, weights } from '../fixtures/onnx.ts';
+import { FLOAT, int, int64s, ints, node, text, value, weights } from '../fixtures/onnx.ts';
 
 const IMAGE = [1, 3, 8, 8];
 
@@ -73,4 +73,29 @@ test('an operator whose result is not known makes the estimate a lower bound', (
   const need = needOf(graph([node('NonZero', ['image'], ['at']), node('Cast', ['at'], ['alpha'])]), IMAGE);
   t.false(need.complete);
   t.is(need.maps, 3 * 64 * 4);
+});
+
+test('what a file says of itself makes neither long work nor a wrong estimate', (t) => {
+  const deep = Array.from({ length: 40 }, (_, at) => node('Gather', [`g${at}`, `g${at}`], [`g${at + 1}`]));
+  const nested = graph([node('Identity', ['image'], ['g0']), ...deep, node('Add', ['image', 'g40'], ['alpha'])]);
+  t.false(needOf(nested, IMAGE).complete, 'the number of axes doubles forty times');
+
+  const values = { ...int64s('one', [5]), int64Data: Array.from({ length: 300_000 }, () => 1n) };
+  const long = graph([node('Reshape', ['image', 'one'], ['alpha'])], [Object.assign(int64s('one', [1]), values)]);
+  t.false(needOf(long, IMAGE).complete, 'a list has more values than it says');
+
+  const sides = int64s('sides', [...new Array<number>(20).fill(2 ** 62), 0]);
+  const empty = graph([node('ConstantOfShape', ['sides'], ['none']), node('Add', ['image', 'none'], ['alpha'])], [sides]);
+  const below = graph(
+    [node('Relu', ['image'], ['alpha'])],
+    [Object.assign(weights('w', [1], FLOAT, 1), { dims: [-1000n, 1000n, 1000n] })],
+  );
+  for (const each of [empty, below]) {
+    const { bytes } = estimateOf(needOf(each, IMAGE));
+    t.true(Number.isSafeInteger(bytes) && bytes >= 0, `${bytes}`);
+  }
+
+  const fitted = node('Resize', ['image', '', '', 'large'], ['alpha'], [text('keep_aspect_ratio_policy', 'not_larger')]);
+  const large = int64s('large', [1, 3, 1_000_000, 8]);
+  t.false(needOf(graph([fitted], [large]), IMAGE).complete, 'one of the sides is not what the list says');
 });

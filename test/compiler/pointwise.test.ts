@@ -5,7 +5,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import { compileOnnx } from '../../src/compiler/compile.ts';
 import { floatTensor } from '../../src/compiler/onnx/build.ts';
-import { GraphProtoSchema, ModelProtoSchema } from '../../src/compiler/onnx/onnx_pb.ts';
+import { type AttributeProto, AttributeProtoSchema, GraphProtoSchema, ModelProtoSchema } from '../../src/compiler/onnx/onnx_pb.ts';
 import { FLOAT, int, int64s, ints, node, text, value } from '../fixtures/onnx.ts';
 import { random } from '../fixtures/random.ts';
 import { largestDifference, runNetwork } from './run.ts';
@@ -23,11 +23,24 @@ interface Changes {
   readonly mode?: 'linear' | 'nearest' | 'cubic';
   /** The number of channels of the enlarged map is read from its shape. */
   readonly counted?: boolean;
+  /** A nested graph reads the number of channels. */
+  readonly nested?: boolean;
+  readonly setting?: AttributeProto;
+}
+
+/** A nested graph that reads the number of channels of the enlarged map. */
+function branch(name: string): AttributeProto {
+  const reads = [
+    node('Gather', ['large shape', 'at1'], ['channels']),
+    node('Cast', ['channels'], ['made'], [int('to', FLOAT)]),
+  ];
+  const g = create(GraphProtoSchema, { name, node: reads, output: [value('made', FLOAT, [1])] });
+  return create(AttributeProtoSchema, { name, type: 5, g });
 }
 
 /** A network that ends as those of the BiRefNet family do: an enlarged map, another of the whole size, and their convolution. */
 function network(changes: Changes = {}): Uint8Array {
-  const { operatorSet = 19n, wide, shared, unknown, mode = 'linear', counted } = changes;
+  const { operatorSet = 19n, wide, shared, unknown, mode = 'linear', counted, nested, setting } = changes;
   const next = random(31);
   const some = (name: string, dims: readonly number[]) => {
     const length = dims.reduce((product, side) => product * side, 1);
@@ -45,12 +58,18 @@ function network(changes: Changes = {}): Uint8Array {
       'Resize',
       ['small', '', '', 'sizes'],
       ['large'],
-      [text('mode', mode), text('coordinate_transformation_mode', 'align_corners')],
+      [
+        text('mode', mode),
+        text('coordinate_transformation_mode', 'align_corners'),
+        ...(setting ? [setting] : []),
+      ],
     ),
     // What the image is enlarged to is read from the map beside it.
     node('Shape', ['large'], ['large shape']),
     node('Gather', ['large shape', counted ? 'at1' : 'at2'], ['height']),
-    node('Cast', ['height'], ['number'], [int('to', FLOAT)]),
+    nested
+      ? node('If', ['zero'], ['number'], [branch('then_branch'), branch('else_branch')])
+      : node('Cast', ['height'], ['number'], [int('to', FLOAT)]),
     node('Mul', ['image', 'number'], ['bright']),
     node('Conv', ['bright', 'b/w', 'b/b'], [unknown ? 'made' : 'middle'], same),
     ...(unknown ? [node('Relu', ['made'], ['middle'])] : []),
@@ -120,9 +139,12 @@ test('a network where that would not be the same, or of no use, keeps its convol
     { mode: 'nearest' },
     { mode: 'cubic' },
     { counted: true },
+    { nested: true },
+    { setting: int('exclude_outside', 1) },
+    { setting: text('keep_aspect_ratio_policy', 'not_larger') },
   ];
   for (const changes of kept) {
     const file = network(changes);
-    t.deepEqual(operatorsOf(compiled(file)), operatorsOf(file), Object.keys(changes).join());
+    t.deepEqual(operatorsOf(compiled(file)), operatorsOf(file), `${Object.keys(changes)} ${changes.setting?.name}`);
   }
 });

@@ -239,7 +239,7 @@ class MatMulsConverter {
 
   #matMulNode(matmuls: readonly MatMul[]): NodeProto {
     const [{ from, to, inputs, gelu }] = matmuls as readonly [MatMul];
-    const key = matmuls.map(({ weights, turned, bias }) => [weights, turned, bias]).join('\n');
+    const key = JSON.stringify(matmuls.map(({ weights, turned, bias }) => [weights, turned, bias]));
     const packed = this.#packed.get(key) ?? this.#pack(matmuls);
     this.#packed.set(key, packed);
     const columns = matmuls.map((each) => each.columns);

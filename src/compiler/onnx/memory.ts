@@ -8,7 +8,10 @@ const BYTES: Readonly<Record<number, number>> = {
   ...{ 2: 1, 3: 1, 4: 2, 5: 2, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 16: 2 },
 };
 
-const bytesOf = ({ shape, type }: Tensor): number => countOf(shape) * (BYTES[type] ?? 4);
+/** More than any machine has, and small enough that sums of them stay exact enough to compare. */
+const MOST = 2 ** 52;
+
+const bytesOf = ({ shape, type }: Tensor): number => Math.min(countOf(shape) * (BYTES[type] ?? 4), MOST);
 
 /** Bytes that a graph keeps. */
 export interface Need {
@@ -49,7 +52,7 @@ export function needOf(graph: GraphProto, input: readonly number[]): Need {
   let [held, maps, complete] = [sizeOf(image), 0, true];
   let [weights, others] = [0, 0];
   for (const { dims, dataType } of allTensors(graph)) {
-    const bytes = bytesOf({ shape: dims.map(Number), type: dataType });
+    const bytes = Math.max(0, bytesOf({ shape: dims.map(Number), type: dataType }));
     if (dataType === FLOAT) weights += bytes;
     else others += bytes;
   }
@@ -116,5 +119,5 @@ export interface MemoryEstimate {
 export function estimateOf({ weights, others, maps, complete }: Need, form?: Form): MemoryEstimate {
   const factors = (form && SHARES[form]) ?? RUNTIME;
   const bytes = Math.round(factors.weights * weights + others + factors.maps * maps);
-  return { bytes: Math.min(bytes, Number.MAX_SAFE_INTEGER), complete };
+  return { bytes: Math.min(bytes, MOST), complete };
 }

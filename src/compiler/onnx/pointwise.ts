@@ -7,6 +7,7 @@ import {
   intsOf,
   producersOf,
   sortNodes,
+  subgraphs,
   textOf,
 } from './graph.ts';
 import type { FloatsOf } from './half.ts';
@@ -91,7 +92,7 @@ class PartsFinder {
 
   /** Returns the height and width that a linear Resize gives, where they are constant. */
   #sizes(node: NodeProto): readonly bigint[] | undefined {
-    const unlike = ['axes', 'keep_aspect_ratio_policy'].some((name) => attribute(node, name));
+    const unlike = ['axes', 'exclude_outside', 'keep_aspect_ratio_policy'].some((name) => attribute(node, name));
     if (
       unlike ||
       textOf(node, 'mode') !== 'linear' ||
@@ -118,6 +119,8 @@ export function reduceBeforeEnlarging(
 ): void {
   const standard = opsetImport.find(({ domain }) => domain === '');
   if (!standard || standard.version < NAMED_AXES) return;
+  // What nested graphs read is not followed.
+  if (graph.node.some((node) => subgraphs(node).length > 0)) return;
   const [parts, known] = [new PartsFinder(graph), constants(graph)];
   const sumOf = (node: NodeProto): NodeProto[] => {
     const found = parts.of(node);
@@ -137,9 +140,9 @@ export function reduceBeforeEnlarging(
         return values[row * all + first + (i - row * channels)] ?? 0;
       });
       first += channels;
-      const tensor = floatTensor(`${to}/weights${at}`, [rows, channels, 1, 1], own);
+      const tensor = floatTensor(`cutout/${to}/weights${at}`, [rows, channels, 1, 1], own);
       graph.initializer.push(tensor);
-      const part = `${to}/part${at}`;
+      const part = `cutout/${to}/part${at}`;
       const reduced = resize ? `${part}/small` : part;
       const inputs = [from, tensor.name, ...(at === 0 && bias !== '' ? [bias] : [])];
       const conv = newNode('Conv', inputs, [reduced]);
@@ -154,7 +157,7 @@ export function reduceBeforeEnlarging(
     });
     const sum = newNode(
       'Sum',
-      found.map((_, at) => `${to}/part${at}`),
+      found.map((_, at) => `cutout/${to}/part${at}`),
       [to],
     );
     return [...made, sum];

@@ -25,12 +25,15 @@ export interface Tensor {
 
 type Shape = readonly number[];
 
-/** Longest tensor whose values are followed: sizes and indices. */
-const MAX_VALUES = 4096;
+/** Longest tensor whose values are followed: sizes and indices; most axes of a tensor. A file cannot make more work. */
+const MAX_VALUES = 256;
+const MAX_RANK = 64;
 
 const BOOL = 9;
 
-export const countOf = (shape: Shape): number => shape.reduce((count, side) => count * side, 1);
+/** Number of elements; 0 with a side of 0, however large the others are. */
+export const countOf = (shape: Shape): number =>
+  shape.includes(0) ? 0 : shape.reduce((count, side) => count * side, 1);
 
 /** Something is not known: the shape that depends on it is not either. One object, because stack traces take long to make. */
 const UNKNOWN = new RangeError('the shape of a tensor is not known');
@@ -81,8 +84,10 @@ class Known {
 
   /** The values of an input or, in older operator sets, of an attribute; undefined without. */
   list(input: number, name: string): readonly number[] | undefined {
-    if (this.has(input)) return this.values(input);
-    return attribute(this.node, name) && intsOf(this.node, name);
+    const list = this.has(input) ? this.values(input) : attribute(this.node, name) && intsOf(this.node, name);
+    // Two for each axis: the borders of a Pad.
+    if (list && list.length > 2 * MAX_RANK) throw UNKNOWN;
+    return list;
   }
 
   int(name: string, otherwise: number): number {
@@ -132,6 +137,7 @@ const ownConvolves = slides(
 );
 
 const resizes: Rule = (of) => {
+  if (attribute(of.node, 'keep_aspect_ratio_policy')) throw UNKNOWN;
   const shape = of.shape();
   const axes = of.list(9, 'axes') ?? shape.map((_, at) => at);
   const sizes = of.has(3) ? of.values(3) : undefined;
@@ -363,6 +369,10 @@ function valuesOf(of: Known, { shape, type }: Tensor): readonly number[] | undef
   }
 }
 
+/** Whether a tensor can have this shape. */
+const isShape = (shape: Shape): boolean =>
+  shape.length <= MAX_RANK && shape.every((side) => Number.isInteger(side) && side >= 0);
+
 /** Values of a constant; undefined for a type that sizes do not have, and for floats whose bytes are not widened yet. */
 function constantValues(tensor: TensorProto): readonly number[] | undefined {
   const integers = int64Values(tensor)?.map(Number);
@@ -376,7 +386,7 @@ function constantValues(tensor: TensorProto): readonly number[] | undefined {
 function constantOf(tensor: TensorProto): Tensor {
   const shape = tensor.dims.map(Number);
   const values = countOf(shape) <= MAX_VALUES ? constantValues(tensor) : undefined;
-  return { shape, type: tensor.dataType, values };
+  return { shape, type: tensor.dataType, values: values?.length === countOf(shape) ? values : undefined };
 }
 
 /** Returns the element type of a node's results: that of its first input, or of its second for the one that chooses. */
@@ -400,7 +410,8 @@ function typeOf(of: Known): number {
  */
 export function inferShapes(graph: GraphProto, input: Shape): Map<string, Tensor> {
   const tensors = new Map<string, Tensor>();
-  for (const [name, tensor] of constants(graph)) tensors.set(name, constantOf(tensor));
+  for (const [name, tensor] of constants(graph))
+    if (isShape(tensor.dims.map(Number))) tensors.set(name, constantOf(tensor));
   const [image] = graph.input;
   if (image) tensors.set(image.name, { shape: input, type: elementType(image) ?? FLOAT });
   for (const node of graph.node) {
@@ -410,7 +421,7 @@ export function inferShapes(graph: GraphProto, input: Shape): Map<string, Tensor
     const type = whereSupported(() => typeOf(of)) ?? FLOAT;
     for (const [at, name] of node.output.entries()) {
       const shape = shapes[at];
-      if (name === '' || !shape?.every((side) => Number.isInteger(side) && side >= 0)) continue;
+      if (name === '' || !shape || !isShape(shape)) continue;
       const tensor = { shape, type };
       const values = countOf(shape) <= MAX_VALUES ? whereSupported(() => valuesOf(of, tensor)) : undefined;
       tensors.set(name, { ...tensor, values });

@@ -125,7 +125,7 @@ export function freeSize(graph: GraphProto): number | undefined {
   });
   if (!maps) return undefined;
   const parts = [...maps.values()].flatMap((side) => [input[0] / side[0], input[1] / side[1]]);
-  const step = Math.max(...parts);
+  const step = parts.reduce((most, part) => Math.max(most, part), Number.NEGATIVE_INFINITY);
   if (!parts.every((part) => Number.isInteger(part) && step % part === 0)) return undefined;
   // Checks the factors at another size and aspect ratio: an agreement by rounding at the first would not hold
   // here.
