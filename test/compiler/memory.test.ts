@@ -77,25 +77,44 @@ test('an operator whose result is not known makes the estimate a lower bound', (
 
 test('what a file says of itself makes neither long work nor a wrong estimate', (t) => {
   const deep = Array.from({ length: 40 }, (_, at) => node('Gather', [`g${at}`, `g${at}`], [`g${at + 1}`]));
-  const nested = graph([node('Identity', ['image'], ['g0']), ...deep, node('Add', ['image', 'g40'], ['alpha'])]);
+  const nested = graph([
+    node('Identity', ['image'], ['g0']),
+    ...deep,
+    node('Add', ['image', 'g40'], ['alpha']),
+  ]);
   t.false(needOf(nested, IMAGE).complete, 'the number of axes doubles forty times');
 
-  const values = { ...int64s('one', [5]), int64Data: Array.from({ length: 300_000 }, () => 1n) };
-  const long = graph([node('Reshape', ['image', 'one'], ['alpha'])], [Object.assign(int64s('one', [1]), values)]);
+  const lies = Object.assign(int64s('one', new Array<number>(300_000).fill(1)), { dims: [1n] });
+  const long = graph([node('Reshape', ['image', 'one'], ['alpha'])], [lies]);
   t.false(needOf(long, IMAGE).complete, 'a list has more values than it says');
 
   const sides = int64s('sides', [...new Array<number>(20).fill(2 ** 62), 0]);
-  const empty = graph([node('ConstantOfShape', ['sides'], ['none']), node('Add', ['image', 'none'], ['alpha'])], [sides]);
+  const empty = graph(
+    [node('ConstantOfShape', ['sides'], ['none']), node('Add', ['image', 'none'], ['alpha'])],
+    [sides],
+  );
   const below = graph(
     [node('Relu', ['image'], ['alpha'])],
     [Object.assign(weights('w', [1], FLOAT, 1), { dims: [-1000n, 1000n, 1000n] })],
   );
-  for (const each of [empty, below]) {
+  const times = Array.from({ length: 20 }, (_, at) =>
+    node('Tile', [at ? `t${at - 1}` : 'image', 'by'], [`t${at}`]),
+  );
+  const huge = graph(
+    [...times, node('Add', ['image', 't19'], ['alpha'])],
+    [int64s('by', [1, 1, 2 ** 62, 2 ** 62])],
+  );
+  for (const each of [empty, below, huge]) {
     const { bytes } = estimateOf(needOf(each, IMAGE));
     t.true(Number.isSafeInteger(bytes) && bytes >= 0, `${bytes}`);
   }
 
-  const fitted = node('Resize', ['image', '', '', 'large'], ['alpha'], [text('keep_aspect_ratio_policy', 'not_larger')]);
+  const fitted = node(
+    'Resize',
+    ['image', '', '', 'large'],
+    ['alpha'],
+    [text('keep_aspect_ratio_policy', 'not_larger')],
+  );
   const large = int64s('large', [1, 3, 1_000_000, 8]);
   t.false(needOf(graph([fitted], [large]), IMAGE).complete, 'one of the sides is not what the list says');
 });

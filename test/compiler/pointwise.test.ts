@@ -5,7 +5,12 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import test from 'ava';
 import { compileOnnx } from '../../src/compiler/compile.ts';
 import { floatTensor } from '../../src/compiler/onnx/build.ts';
-import { type AttributeProto, AttributeProtoSchema, GraphProtoSchema, ModelProtoSchema } from '../../src/compiler/onnx/onnx_pb.ts';
+import {
+  type AttributeProto,
+  AttributeProtoSchema,
+  GraphProtoSchema,
+  ModelProtoSchema,
+} from '../../src/compiler/onnx/onnx_pb.ts';
 import { FLOAT, int, int64s, ints, node, text, value } from '../fixtures/onnx.ts';
 import { random } from '../fixtures/random.ts';
 import { largestDifference, runNetwork } from './run.ts';
@@ -106,6 +111,8 @@ function network(changes: Changes = {}): Uint8Array {
 const compiled = (file: Uint8Array) => Buffer.concat([...compileOnnx(file, undefined, 'fp32').pieces]);
 const operatorsOf = (file: Uint8Array) =>
   fromBinary(ModelProtoSchema, file).graph?.node.map(({ opType }) => opType) ?? [];
+const rewritten = (file: Uint8Array) =>
+  operatorsOf(file).filter((operator) => ['Conv', 'Resize', 'Sum'].includes(operator));
 
 test('channels are reduced before maps are enlarged, and the network gives the same', async (t) => {
   t.timeout(120_000);
@@ -122,12 +129,8 @@ test('channels are reduced before maps are enlarged, and the network gives the s
   const range = Math.max(...wanted) - Math.min(...wanted);
   t.true(range > 10);
   t.true(largestDifference(wanted, found) < 2e-6 * range);
-  const operators = operatorsOf(after);
-  t.false(operators.includes('Concat'), 'neither the maps nor the sizes are put together');
-  t.deepEqual(
-    operators.filter((operator) => ['Conv', 'Resize', 'Sum'].includes(operator)),
-    ['Conv', 'Conv', 'Resize', 'Conv', 'Conv', 'Sum'],
-  );
+  t.false(operatorsOf(after).includes('Concat'), 'neither the maps nor the sizes are put together');
+  t.deepEqual(rewritten(after), ['Conv', 'Conv', 'Resize', 'Conv', 'Conv', 'Sum']);
 });
 
 test('a network where that would not be the same, or of no use, keeps its convolution', (t) => {
@@ -145,6 +148,10 @@ test('a network where that would not be the same, or of no use, keeps its convol
   ];
   for (const changes of kept) {
     const file = network(changes);
-    t.deepEqual(operatorsOf(compiled(file)), operatorsOf(file), `${Object.keys(changes)} ${changes.setting?.name}`);
+    t.deepEqual(
+      rewritten(compiled(file)),
+      rewritten(file),
+      `${Object.keys(changes)} ${changes.setting?.name}`,
+    );
   }
 });

@@ -28,9 +28,10 @@ export interface Need {
 /** Returns the bytes that a node takes while it runs, beside its inputs and outputs: what every window reads is copied. */
 function workspace({ opType, input, output }: NodeProto, tensors: ReadonlyMap<string, Tensor>): number {
   const element = { DeformConv: 4, ConvInteger: 1 }[opType] ?? 0;
+  if (element === 0) return 0;
   const [, channels = 0, ...kernel] = tensors.get(input[1] ?? '')?.shape ?? [];
   const sides = tensors.get(output[0] ?? '')?.shape.slice(2) ?? [];
-  return element * channels * countOf(kernel) * countOf(sides);
+  return Math.min(element * channels * countOf(kernel) * countOf(sides), MOST);
 }
 
 /** Returns what a graph needs for a first input of this shape, node after node; no map is allocated. */

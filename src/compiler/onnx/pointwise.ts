@@ -92,7 +92,9 @@ class PartsFinder {
 
   /** Returns the height and width that a linear Resize gives, where they are constant. */
   #sizes(node: NodeProto): readonly bigint[] | undefined {
-    const unlike = ['axes', 'exclude_outside', 'keep_aspect_ratio_policy'].some((name) => attribute(node, name));
+    const unlike = ['axes', 'exclude_outside', 'keep_aspect_ratio_policy'].some((name) =>
+      attribute(node, name),
+    );
     if (
       unlike ||
       textOf(node, 'mode') !== 'linear' ||
