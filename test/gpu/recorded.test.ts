@@ -7,6 +7,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import test, { type ExecutionContext } from 'ava';
 import { root } from '../../bench/lib/paths.ts';
 import { runtimeCommand } from '../../src/cli/runtime.ts';
+import { compileOnnx } from '../../src/compiler/compile.ts';
 import { gpuProgram } from '../../src/compiler/lowPrecision/gpu.ts';
 import { floatReader, halfWidener } from '../../src/compiler/onnx/half.ts';
 import { ModelProtoSchema } from '../../src/compiler/onnx/onnx_pb.ts';
@@ -15,6 +16,7 @@ import { requirementsFile, runtimes } from '../../src/runtime/installed.ts';
 import { Networks } from '../fixtures/engineSetup.ts';
 import { sayLeftOut, unless } from '../fixtures/leftOut.ts';
 import { NetworkBuilder } from '../fixtures/lowPrecisionNetworks.ts';
+import { TRANSFORMER_SIDE, transformerNetwork } from '../fixtures/transformer.ts';
 
 /**
  * What a GPU would be asked to do: the engine, where ONNX Runtime runs the network with its real build for GPUs, over a stand-in for
@@ -192,6 +194,20 @@ test.serial(
       t.deepEqual(counted.log, []);
       isLean(t, counted, batch, byOnnxRuntime);
     }
+  },
+);
+
+test.serial(
+  "BiRefNet's operators by ONNX Runtime: none on the CPU, and the same copies and waits",
+  async (t) => {
+    const runtime = await onnxRuntime(t);
+    if (runtime === undefined) return;
+    const network = path.join(folder, 'transformer.onnx');
+    const { pieces } = compileOnnx(transformerNetwork(), undefined, 'fp32');
+    writeFileSync(network, Buffer.concat([...pieces]));
+    const counted = await count(t, runtime, { network, side: TRANSFORMER_SIDE, batch: 1 });
+    t.deepEqual(counted.log, []);
+    isLean(t, counted, 1, { ...byOnnxRuntime, launches: 30 });
   },
 );
 
