@@ -125,6 +125,14 @@ class DeviceCall {
   /// Memory until the end of the call. What is written to the host's goes to the device before the
   /// next work; what is added one after the other, together.
   Mirrored mirrored(std::size_t bytes);
+  /// Page-locked memory of the host until the end of the call; null after an error.
+  std::byte* on_host(std::size_t bytes) {
+    std::shared_ptr<void> memory;
+    if (status_.ok()) status_ = device_.allocate(Device::kPageLocked, bytes, memory);
+    if (!status_.ok()) return nullptr;
+    held_.push_back(memory);
+    return static_cast<std::byte*>(memory.get());
+  }
   /// The values on the device.
   template <typename T>
   const T* constant(std::span<const T> values) {

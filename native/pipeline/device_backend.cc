@@ -244,10 +244,10 @@ class DeviceBackend final : public Backend {
   }
 
   Status download(const TensorView& tensor, std::span<float> values) override {
-    const Mirrored copied = call_.mirrored(tensor.bytes());
-    call_.run<&Table::copy_to_host>(copied.host, tensor.data, tensor.bytes());
+    std::byte* const copied = call_.on_host(tensor.bytes());
+    call_.run<&Table::copy_to_host>(copied, tensor.data, tensor.bytes());
     CUTOUT_RETURN_IF_ERROR(call_.finish());
-    std::memcpy(values.data(), copied.host, tensor.bytes());
+    std::memcpy(values.data(), copied, tensor.bytes());
     return {};
   }
 

@@ -205,7 +205,7 @@ function prepareCommand(networks: Networks): Command {
 
 function addCommand({ given: { config, out } }: Networks): Command {
   return new Command('add')
-    .description('add a network of your own: reads its file, guesses the rest, checks it on an image')
+    .description('add a network of your own: reads its file, finds what that says, checks it on an image')
     .argument('<file>', 'ONNX file: one image [1, 3, height, width] in, one matte out')
     .option('--name <name>', "name for CUTOUT_MODEL (default: the file's)")
     .option('--title <title>', "title for lists (default: the file's name)")
@@ -228,7 +228,7 @@ function addCommand({ given: { config, out } }: Networks): Command {
     )
     .option('--licence <name>', 'licence of its weights')
     .option('--photo <file>', 'image to check it on (default: a built-in one)')
-    .option('-y, --yes', 'accept uncertain guesses', false)
+    .option('-y, --yes', 'take what is only probable', false)
     .action(async (file: string, options: AddOptions) => {
       await addNetwork(file, options, config, { out, signal: abortedByStop().signal });
     });

@@ -1,4 +1,4 @@
-import { FORMS, precisionOfForm } from '../compiler/form.ts';
+import { FORMS } from '../compiler/form.ts';
 import type { Provider } from '../engine/types.ts';
 import { exists } from '../files.ts';
 import { type Catalogue, type CatalogueEntry, isAdded, listCatalogue } from '../models/catalogue.ts';
@@ -13,7 +13,7 @@ async function recordsOf(modelsDir: string, { manifest }: CatalogueEntry) {
     FORMS.map(async (form) => {
       const files = networkFiles(modelsDir, manifest, form);
       const record = await readRecord(files);
-      return record && (await exists(files.prepared)) ? { form, record } : [];
+      return record && (await exists(files.prepared)) ? record : [];
     }),
   );
   return found.flat();
@@ -72,8 +72,8 @@ async function row(
 async function need(entry: CatalogueEntry, { modelsDir, device }: ListOptions): Promise<string> {
   const run = await measuredRun(modelsDir, entry.manifest, device);
   const records = await recordsOf(modelsDir, entry);
-  const used = records.find(({ form }) => precisionOfForm(form) === run?.precision) ?? records[0];
-  const memory = used?.record.memory;
+  const used = records.find(({ precision }) => precision === run?.precision) ?? records[0];
+  const memory = used?.memory;
   return memory ? `A run of ${entry.manifest.name} on the CPU takes ${memoryText(memory)} of memory.\n` : '';
 }
 

@@ -24,6 +24,7 @@ export const FORMS = [
   'gpu',
 ] as const satisfies readonly Form[];
 
+/** The precision of a form; `gpu` and `tensorrt` may also have floats, as PreparedRecord.precision says. */
 export const precisionOfForm = (form: Form): Precision =>
   form === 'int8-operators' ? 'int8' : form === 'gpu' || form === 'tensorrt' ? 'fp16' : form;
 

@@ -13,7 +13,7 @@ interface Window {
 /** Milliseconds that the two clocks may differ within a window before the wall clock counts as set. */
 const setBy = 100;
 
-/** Windows that are remembered; the oldest is forgotten first. */
+/** Windows that are remembered; the oldest, which is the first to expire, is forgotten first, also a current one. */
 const keptWindows = 10_000;
 
 /** Rate windows of one process. Every decision is synchronous and therefore atomic. */

@@ -12,7 +12,6 @@ import {
 import { gpuSpecOf, preparedFacts } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
 import { type CacheKey, draftOptimised, findOptimised } from '../models/optimised.ts';
-
 import { checkMemory, type MemoryRoom } from './checkMemory.ts';
 
 /** How an opening fetches what is missing, and reports. */

@@ -22,7 +22,6 @@ interface Finish {
   readonly nodes: readonly NodeProto[];
 }
 
-/** Whether a convolution reads where computed offsets say. */
 /** Finds the convolutions of a network that can be computed in bf16 or 8 bits, and replaces them. */
 class ConvolutionsConverter {
   readonly #graph: GraphProto;

@@ -7,6 +7,7 @@ import { raiseOperatorSet } from './operatorSet.ts';
 /** The first operator set with DeformConv. */
 const neededOperatorSet = 19n;
 
+/** Whether a node is a convolution that reads where computed offsets say. */
 export const isDeformable = ({ opType, domain }: NodeProto): boolean =>
   opType === 'DeformConv' && domain === '';
 

@@ -10,14 +10,8 @@ import {
   TensorProtoSchema,
 } from './onnx_pb.ts';
 
-/**
- * The nodes that compute a DeformConv: the samples of all its taps by one GridSample, times the mask, and their sums by a
- * convolution of one pixel. Positions are in float32, since float16 has no sixteenth of a pixel on large maps.
- * @param weights [outputs, channels / groups, rows, columns] @param linear the name of bilinear interpolation
- */
-function sampled(conv: NodeProto, weights: TensorProto, graph: GraphProto, linear: string): NodeProto[] {
-  const [map = '', , offset = '', bias = '', mask = ''] = conv.input;
-  const [output = ''] = conv.output;
+/** Returns what adds nodes, to `nodes`, and constants, to the graph, named after an output; each returns the name of what it adds. */
+function writerOf(graph: GraphProto, output: string) {
   const nodes: NodeProto[] = [];
   const op = (opType: string, inputs: string[], settings: Parameters<typeof buildNode>[3] = {}): string => {
     nodes.push(buildNode(opType, inputs, `cutout/${output}/${nodes.length}`, settings));
@@ -35,7 +29,18 @@ function sampled(conv: NodeProto, weights: TensorProto, graph: GraphProto, linea
     add(create(TensorProtoSchema, { name: nextName(), dataType: INT64, int64Data: [BigInt(value)] }));
   const reshape = (of: string, ...shape: number[]) => op('Reshape', [of, whole(...shape)]);
   const toFloat = (of: string) => op('Cast', [of], { to: FLOAT });
+  return { nodes, nextName, op, add, whole, float, integer, reshape, toFloat };
+}
 
+/**
+ * The nodes that compute a DeformConv: the samples of all its taps by one GridSample, times the mask, and their sums by a
+ * convolution of one pixel. Positions are in float32, since float16 has no sixteenth of a pixel on large maps.
+ * @param weights [outputs, channels / groups, rows, columns] @param linear the name of bilinear interpolation
+ */
+function sampled(conv: NodeProto, weights: TensorProto, graph: GraphProto, linear: string): NodeProto[] {
+  const [map = '', , offset = '', bias = '', mask = ''] = conv.input;
+  const [output = ''] = conv.output;
+  const { nodes, nextName, op, add, whole, float, integer, reshape, toFloat } = writerOf(graph, output);
   const half = weights.dataType === FLOAT16;
   const [outputs = 0, inputs = 0, rows = 0, columns = 0] = weights.dims.map(Number);
   const taps = rows * columns;

@@ -36,7 +36,7 @@ const wholeFactors = (from: Side, to: Side): Side | undefined => {
 };
 
 /** Returns by which integers a Resize enlarges; undefined for another one. */
-function enlargementOf(node: NodeProto, tensors: ReadonlyMap<string, Tensor>): Side | undefined {
+function wholeEnlargementOf(node: NodeProto, tensors: ReadonlyMap<string, Tensor>): Side | undefined {
   const [from = '', , scales = '', sizes = ''] = node.input;
   const [before, after] = [tensors.get(from), tensors.get(node.output[0] ?? '')];
   const whole = sizes !== '' || tensors.get(scales)?.values?.every(Number.isInteger) === true;
@@ -119,7 +119,7 @@ export function freeSize(graph: GraphProto): number | undefined {
   const tensors = inferShapes(graph, shape);
   const factors = new Map<NodeProto, Side>();
   const maps = sidesOf(graph, input, (node) => {
-    const factor = enlargementOf(node, tensors);
+    const factor = wholeEnlargementOf(node, tensors);
     if (factor) factors.set(node, factor);
     return factor;
   });
