@@ -98,7 +98,7 @@ struct Mirrored {
 /// Work on a stream of a device, one operation after the other, from the constructor to the last
 /// finish(); of one thread at a time. After the first error nothing is queued any longer, and
 /// pointers to memory are null. The destructor waits for work that was not waited for; until then
-/// no other call uses memory of this one, whoever else keeps it.
+/// no other call uses memory of this one, even where others hold it too.
 class DeviceCall {
  public:
   explicit DeviceCall(Device& device);

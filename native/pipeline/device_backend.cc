@@ -28,7 +28,8 @@ std::size_t area(int width, int height) {
 
 constexpr std::size_t kGrain = 16;  // rows that a thread copies at a time
 
-/// Before an image's pixels on the device, and in the copy that comes back: their summary.
+/// Bytes of the summary, which precedes an image's pixels on the device and in the copy that comes
+/// back.
 constexpr std::size_t kBeforePixels = 256;
 
 /// The caller's pixels and their copy on the device, in rows without padding.
@@ -36,7 +37,7 @@ struct DeviceImage final : JobImage {
   using JobImage::JobImage;
 
   [[nodiscard]] Box bounds() const { return {0, 0, device.width, device.height}; }
-  /// Of the pixels and what is before them.
+  /// Bytes of the pixels and of what precedes them.
   [[nodiscard]] std::size_t bytes() const {
     return kBeforePixels + 4 * area(device.width, device.height);
   }

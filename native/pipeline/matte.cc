@@ -67,7 +67,7 @@ Status copy_output(const StageContext& context, const Prepared& prepared, const 
   return download(context.backend, probability, result.output);
 }
 
-/// Before stage 3: restores the coloured inside of outlines (matte/component_filter.h), on the host
+/// Restores the coloured inside of outlines (matte/component_filter.h) before stage 3, on the host
 /// on every backend. Where there is a mask, that says what the subject is.
 Status restore_coloured_holes(const MatteJob& job, const StageContext& context,
                               const TensorView& probability) {

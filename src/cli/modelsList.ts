@@ -47,41 +47,37 @@ const notes = [
   'Best with hair: isnet. Apache-2.0, 0.39 of its time: u2net (models/README.md).',
 ];
 
-async function row(
+/** Returns a row of the table, and a sentence on the memory that a run on the CPU takes, empty where that is not known. */
+async function describe(
   entry: CatalogueEntry,
   { modelsDir, device, defaultNetwork, second }: ListOptions,
-): Promise<string[]> {
+): Promise<{ readonly row: string[]; readonly need: string }> {
   const { name, licence, file, quality } = entry.manifest;
   const run = await measuredRun(modelsDir, entry.manifest, device);
+  const records = await recordsOf(modelsDir, entry);
   const isPulled = await exists(networkFiles(modelsDir, entry.manifest).source);
-  const isReady = (await recordsOf(modelsDir, entry)).length > 0;
   const added = isAdded(modelsDir, entry) ? '#' : ' ';
   const mark = name === defaultNetwork ? '*' : name === second ? '+' : added;
   const restricted = licence.restricted ? '!' : '';
-  return [
+  const row = [
     `${mark} ${cut(name, maxName)}`,
     `${cut(licence.name, maxLicence - restricted.length)}${restricted}`,
     (file.bytes / 1e6).toFixed(file.bytes < 1e7 ? 1 : 0).padStart(4),
     run ? `${run.runMs.toFixed(0)} ${run.precision}` : '–',
     quality ? `${share(quality.correlation)} (${quality.interval.map(share).join('–')})` : '–',
-    isReady ? 'ready' : isPulled ? 'pulled' : 'absent',
+    records.length > 0 ? 'ready' : isPulled ? 'pulled' : 'absent',
   ];
-}
-
-/** What the form that runs here, or else the first that is prepared, takes on the CPU; empty where that is not known. */
-async function need(entry: CatalogueEntry, { modelsDir, device }: ListOptions): Promise<string> {
-  const run = await measuredRun(modelsDir, entry.manifest, device);
-  const records = await recordsOf(modelsDir, entry);
-  const used = records.find(({ precision }) => precision === run?.precision) ?? records[0];
-  const memory = used?.memory;
-  return memory ? `A run of ${entry.manifest.name} on the CPU takes ${memoryText(memory)} of memory.\n` : '';
+  // That of the form that runs here, or else of the first that is prepared.
+  const { memory } = records.find(({ precision }) => precision === run?.precision) ?? records[0] ?? {};
+  const need = memory ? `A run of ${name} on the CPU takes ${memoryText(memory)} of memory.\n` : '';
+  return { row, need };
 }
 
 /** A table of every network, by name. Rejects with ModelError for an invalid manifest. */
 export async function listNetworks(options: ListOptions): Promise<string> {
   const entries = await listCatalogue(options.catalogue);
-  const rows = await Promise.all(entries.map((entry) => row(entry, options)));
+  const networks = await Promise.all(entries.map((entry) => describe(entry, options)));
   const head = ['  NAME', 'LICENCE', '  MB', 'RUN HERE', 'QUALITY', 'STATE'];
-  const needs = await Promise.all(entries.map((entry) => need(entry, options)));
-  return `${table([head, ...rows])}\n${needs.join('')}${notes.join('\n')}\n`;
+  const needs = networks.map(({ need }) => need).join('');
+  return `${table([head, ...networks.map(({ row }) => row)])}\n${needs}${notes.join('\n')}\n`;
 }

@@ -55,7 +55,7 @@ export interface Compiled {
   readonly freeBatch: boolean;
   readonly sizeStep: number;
   readonly operators: boolean;
-  /** Of a run on the CPU with an image of the description's size; undefined for the other forms, and without a size. */
+  /** What a run on the CPU takes with an image of the description's size; undefined for other forms, and without a size. */
   readonly memory?: MemoryEstimate | undefined;
 }
 

@@ -2,6 +2,9 @@ import { hash } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
 import type { RateLimit } from './rate.ts';
 
+/** Sources whose failures a process remembers; the oldest is forgotten first. */
+export const mostSources = 10_000;
+
 /**
  * Brute-force protection: counts failed attempts per source (an address, an account) in the windows of a rate and
  * returns how long the source has to wait. Successful attempts are not counted. Neither method ever rejects.

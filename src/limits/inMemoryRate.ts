@@ -13,19 +13,20 @@ interface Window {
 /** Milliseconds that the two clocks may differ within a window before the wall clock counts as set. */
 const setBy = 100;
 
-/** Windows that are remembered; the oldest, which is the first to expire, is forgotten first, also a current one. */
-const keptWindows = 10_000;
-
 /** Rate windows of one process. Every decision is synchronous and therefore atomic. */
 export class InMemoryRateLimit extends RateLimit {
   readonly #milliseconds: number;
   readonly #clock: Clock;
+  readonly #most: number;
+  /** By name, in the order in which they began, which is that in which they expire. */
   readonly #windows = new Map<string, Window>();
 
-  constructor(options: RateOptions, clock: Clock) {
+  /** Of more than `most` windows the oldest is forgotten, although it has not expired: for names that strangers choose. */
+  constructor(options: RateOptions, clock: Clock, most = Number.POSITIVE_INFINITY) {
     super(options, clock.now);
     this.#milliseconds = options.windowSeconds * 1000;
     this.#clock = clock;
+    this.#most = most;
   }
 
   async share(name: string, cost: number): Promise<Share> {
@@ -64,8 +65,10 @@ export class InMemoryRateLimit extends RateLimit {
     const now = this.#clock.elapsed();
     // An expired one is moved to the end.
     this.#windows.delete(name);
-    const [oldest] = this.#windows.keys();
-    if (oldest !== undefined && this.#windows.size >= keptWindows) this.#windows.delete(oldest);
+    for (const [oldest, { start }] of this.#windows) {
+      if (this.#windows.size < this.#most && now < start + this.#milliseconds) break;
+      this.#windows.delete(oldest);
+    }
     const window = { start: now, end: this.#clock.now() + this.#milliseconds, used: 0, calls: 0 };
     this.#windows.set(name, window);
     return window;

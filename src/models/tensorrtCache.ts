@@ -45,7 +45,7 @@ const kernelsOf = (folder: string) => `${folder}.kernels`;
 interface TensorrtCache {
   /** For NetworkSpec.engineCache. */
   readonly folder: string;
-  /** For NetworkSpec.kernelCache: beside the engine, since it grows while the engine is used. */
+  /** The folder for NetworkSpec.kernelCache; it is not in the engine's, because it grows while the engine is used. */
   readonly kernels: string;
   /** Whether an engine is in it; otherwise loading the network builds one. */
   readonly built: boolean;

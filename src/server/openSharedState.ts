@@ -7,7 +7,7 @@ import { BoundedStore } from '../idempotency/boundedStore.ts';
 import { cachedResultBytes, cachedResultCodec } from '../idempotency/codec.ts';
 import { Idempotency } from '../idempotency/idempotency.ts';
 import { InMemoryResultStore } from '../idempotency/inMemoryStore.ts';
-import { Attempts } from '../limits/attempts.ts';
+import { Attempts, mostSources } from '../limits/attempts.ts';
 import { type Clock, systemClock } from '../limits/clock.ts';
 import { type ConcurrencyLimit, InMemoryConcurrencyLimit } from '../limits/concurrency.ts';
 import { InMemoryRateLimit } from '../limits/inMemoryRate.ts';
@@ -71,10 +71,10 @@ export async function openSharedState(
   return {
     rate: new InMemoryRateLimit(rules.rate, clock),
     concurrency: new InMemoryConcurrencyLimit(rules.accountConcurrency),
-    attempts: new Attempts(new InMemoryRateLimit(rules.attempts, clock)),
+    attempts: new Attempts(new InMemoryRateLimit(rules.attempts, clock, mostSources)),
     idempotency,
     sessions: new Keyv<Session>(),
-    fetchFailures: new Attempts(new InMemoryRateLimit(rules.fetchFailures, clock)),
+    fetchFailures: new Attempts(new InMemoryRateLimit(rules.fetchFailures, clock, mostSources)),
     permitted: cached
       ? new Keyv<boolean>({ store: new BoundedStore(permittedBytes, () => 0, ttlSeconds * 1000) })
       : undefined,

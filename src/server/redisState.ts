@@ -4,7 +4,7 @@ import type { CachedResult } from '../cutout/result.ts';
 import { Idempotency } from '../idempotency/idempotency.ts';
 import { RedisResultStore, type RedisStoreOptions } from '../idempotency/redisStore.ts';
 import type { ResultStoreOptions } from '../idempotency/resultStore.ts';
-import { Attempts } from '../limits/attempts.ts';
+import { Attempts, mostSources } from '../limits/attempts.ts';
 import { systemClock } from '../limits/clock.ts';
 import { InMemoryRateLimit } from '../limits/inMemoryRate.ts';
 import type { RateOptions } from '../limits/rate.ts';
@@ -46,7 +46,10 @@ export async function openRedisState(
       ...(ttl !== undefined && { ttl }),
     });
   const attemptsOf = (rules: RateOptions) =>
-    new Attempts(new InMemoryRateLimit(rules, systemClock), new RedisRateLimit(redis, rules, 'failures'));
+    new Attempts(
+      new InMemoryRateLimit(rules, systemClock, mostSources),
+      new RedisRateLimit(redis, rules, 'failures'),
+    );
   const cached = results.ttlSeconds > 0;
   return {
     rate: new RedisRateLimit(redis, rate),

@@ -3,7 +3,7 @@ import test, { type ExecutionContext } from 'ava';
 import { AppError } from '../../src/errors.ts';
 import type { Context } from '../../src/http/context.ts';
 import { tokenGuard } from '../../src/http/middleware/auth.ts';
-import { Attempts, attemptSourceOf } from '../../src/limits/attempts.ts';
+import { Attempts, attemptSourceOf, mostSources } from '../../src/limits/attempts.ts';
 import { systemClock } from '../../src/limits/clock.ts';
 import { InMemoryRateLimit } from '../../src/limits/inMemoryRate.ts';
 import type { RateOptions } from '../../src/limits/rate.ts';
@@ -128,7 +128,7 @@ if (redisIsHere) {
 
 test('memory: the oldest source is forgotten first', async (t) => {
   const attempts = new Attempts(
-    new InMemoryRateLimit({ limit: 1, windowSeconds: 60 }, { now: () => 0, elapsed: () => 0 }),
+    new InMemoryRateLimit({ limit: 1, windowSeconds: 60 }, { now: () => 0, elapsed: () => 0 }, mostSources),
   );
   for (let i = 0; i <= 10_000; i++) await attempts.failed(String(i));
   t.is(await attempts.wait('0'), 0);

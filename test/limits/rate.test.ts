@@ -120,6 +120,12 @@ test('clocks that drift apart a little do not change the reported values', async
   }
 });
 
+test('no current window is forgotten, however many accounts have one', async (t) => {
+  const rate = new InMemoryRateLimit({ limit: 1, windowSeconds: 60 }, { now: () => 0, elapsed: () => 0 });
+  for (let i = 0; i <= 10_000; i++) await rate.take(String(i), 1);
+  t.is((await rate.take('0', 1)).outcome, 'refused');
+});
+
 test('Retry-After is at least 1, and a client that waits for the reset is served', async (t) => {
   const clock = new TestClock('2020-06-01T15:48:27Z');
   const rate = new InMemoryRateLimit({ limit: 1, windowSeconds: 60 }, clock);

@@ -25,7 +25,7 @@ export interface Need {
   readonly complete: boolean;
 }
 
-/** Returns the bytes that a node takes while it runs, beside its inputs and outputs: what every window reads is copied. */
+/** Returns the bytes that a node takes while it runs, in addition to its inputs and outputs: what every window reads is copied. */
 function workspace({ opType, input, output }: NodeProto, tensors: ReadonlyMap<string, Tensor>): number {
   const element = { DeformConv: 4, ConvInteger: 1 }[opType] ?? 0;
   if (element === 0) return 0;
@@ -109,7 +109,7 @@ const SHARES: Partial<Readonly<Record<Form, typeof RUNTIME>>> = {
   int8: { weights: RUNTIME.weights / 3, maps: RUNTIME.maps / 3 },
 };
 
-/** Bytes of memory that a network takes beside the process when it is opened and runs one image. */
+/** Bytes of memory that a network takes in addition to the process when it is opened and runs one image. */
 export interface MemoryEstimate {
   readonly bytes: number;
   /** Whether every map is counted; without, it is the least. */
