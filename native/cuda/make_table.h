@@ -3,6 +3,7 @@
 #include "cuda/kernels/colour_sampling.h"
 #include "cuda/kernels/component_filter.h"
 #include "cuda/kernels/deblur.h"
+#include "cuda/kernels/edge_runs.h"
 #include "cuda/kernels/filter.h"
 #include "cuda/kernels/foreground_colours.h"
 #include "cuda/kernels/full_size.h"
@@ -43,6 +44,7 @@ Table make_table() {
   table.sample_colours = Launch<&sample_colours<Executor>>::run;
   table.reduce = Launch<&reduce<Executor>>::run;
   table.summarise = Launch<&summarise<Executor>>::run;
+  table.gather_edge_runs = Launch<&gather_edge_runs<Executor>>::run;
   table.deblur = Launch<&deblur_matte<Executor>>::run;
   table.local_models = Launch<&local_models<Executor>>::run;
   table.foreground_colours = Launch<&foreground_colours<Executor>>::run;

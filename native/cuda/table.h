@@ -11,7 +11,7 @@
 namespace cutout::cuda {
 
 /// Changes with every change of Table or of a type in it.
-inline constexpr int kTableVersion = 10;
+inline constexpr int kTableVersion = 11;
 
 // Memory of these types is the device's.
 
@@ -82,6 +82,20 @@ struct AlphaSummary {
   std::uint32_t opaque;
 };
 
+/// The runs of an image that are neither opaque nor transparent throughout (kernels/edge_runs.h).
+struct EdgeRuns {
+  static constexpr int kRun = 32;  // pixels of a row
+  // States; kFirst + i: run i of `pixels`.
+  static constexpr std::uint32_t kOpaque = 0;
+  static constexpr std::uint32_t kTransparent = 1;
+  static constexpr std::uint32_t kFirst = 2;
+
+  std::uint32_t* count;
+  std::uint32_t* states;
+  std::uint32_t* pixels;
+  std::uint32_t capacity;  // runs that `pixels` has room for
+};
+
 /// Functions of libcutout_cuda.so, and of the host executor in the tests. Each returns 0 or an
 /// error of CUDA, whose text error_text() gives. All work is queued on `stream`; null is the
 /// default stream. Memory, streams and work belong to the device that the calling thread has named
@@ -131,6 +145,7 @@ struct Table {
   int (*reduce)(Pixels image, FilterTaps rows, FilterTaps columns, float* scratch, Pixels out,
                 void* stream);
   int (*summarise)(Pixels image, Box region, AlphaSummary* summary, void* stream);
+  int (*gather_edge_runs)(Pixels image, EdgeRuns runs, void* stream);
   int (*deblur)(GuidePlanes guide, const float* p, SampledPlanes samples, const float* blurs,
                 void* scratch, float* alpha, float* confidence, float* for_colours, void* stream);
   int (*local_models)(GuidePlanes guide, const float* alpha, float* models, void* stream);

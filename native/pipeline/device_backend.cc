@@ -15,6 +15,7 @@
 #include "matte/deblur.h"
 #include "matte/math/full_size.h"
 #include "matte/math/uncertainty.h"
+#include "pipeline/edge_runs.h"
 
 namespace cutout {
 
@@ -62,6 +63,7 @@ struct DeviceImage final : JobImage {
   std::byte* summary = nullptr;  // of the device
   cuda::Pixels device{};
   std::shared_ptr<void> memory;  // where the image was reduced
+  bool reduced = false;          // the caller's rows have other pixels
 };
 
 cuda::Pixels part_of(const cuda::Pixels& pixels, const Box& part) {
@@ -181,13 +183,24 @@ class DeviceMatte final : public SolvedMatte {
     call_.run<&Table::full_size>(image_.device, part_, in_image, guide_, alpha_, confidence_,
                                  models_, colours_, channels, rows_, columns_,
                                  hidden == HiddenColour::kClear ? 0 : 0x00FFFFFFU);
-    call_.run<&Table::summarise>(image_.device, image_.bounds(),
-                                 reinterpret_cast<cuda::AlphaSummary*>(image_.summary));
-    call_.run<&Table::copy_to_host>(image_.copied, image_.summary, image_.bytes());
-    CUTOUT_RETURN_IF_ERROR(call_.finish());
-    image_.for_rows(pool_, [](std::uint8_t* to, const std::byte* from, std::size_t bytes) {
-      std::memcpy(to, from, bytes);
-    });
+    const EdgeRunsBlock edges(image_.device.width, image_.device.height);
+    bool whole = image_.reduced || edges.bytes() == 0;
+    if (!whole) {
+      call_.end_step();
+      auto* const block = call_.scratch<std::byte>(edges.bytes());
+      if (block == nullptr) return call_.status();
+      const cuda::EdgeRuns runs = edges.runs(block);
+      call_.clear(runs.count, sizeof *runs.count);
+      call_.run<&Table::gather_edge_runs>(image_.device, runs);
+      CUTOUT_RETURN_IF_ERROR(bring_back(block, edges.bytes()));
+      whole = !edges.write(image_.copied, image_.pixels, hidden, pool_);
+    }
+    if (whole) {
+      CUTOUT_RETURN_IF_ERROR(bring_back(image_.summary, image_.bytes()));
+      image_.for_rows(pool_, [](std::uint8_t* to, const std::byte* from, std::size_t bytes) {
+        std::memcpy(to, from, bytes);
+      });
+    }
     const auto& found = *reinterpret_cast<const cuda::AlphaSummary*>(image_.copied);
     const bool opaque = found.opaque == area(image_.device.width, image_.device.height);
     summary = Summary{found.left, found.top, found.right, found.bottom, found.foreground, opaque}
@@ -196,6 +209,14 @@ class DeviceMatte final : public SolvedMatte {
   }
 
  private:
+  /// Copies the summary and what is behind it to the host.
+  Status bring_back(std::byte* summary, std::size_t bytes) const {
+    call_.run<&Table::summarise>(image_.device, image_.bounds(),
+                                 reinterpret_cast<cuda::AlphaSummary*>(summary));
+    call_.run<&Table::copy_to_host>(image_.copied, summary, bytes);
+    return call_.finish();
+  }
+
   void set_guide(const float* values, const Guide& guide) {
     guide_.width = guide.width;
     guide_.height = guide.height;
@@ -333,6 +354,7 @@ class DeviceBackend final : public Backend {
 
   Status reduce(JobImage& image, int width, int height) override {
     auto& from = static_cast<DeviceImage&>(image);
+    from.reduced = true;
     from.pixels = {from.pixels.data, width, height, static_cast<std::ptrdiff_t>(width) * 4};
     if (from.bounds() == Box{0, 0, width, height}) return {};
     call_.end_step();

@@ -201,6 +201,35 @@ void copied_once() {
   if (after.to_host != before.to_host) fail("copies", 0, "something comes back with a mask");
 }
 
+/// Of a job's image a third of its bytes comes back, or also all of them: where it was reduced, is
+/// very small, or has more edge than there is room for.
+void brought_back(unsigned jobs) {
+  Host host;
+  unsigned thirds = 0;
+  unsigned whole = 0;
+  for (unsigned seed = 0; seed < jobs; ++seed) {
+    const DeviceJob job(seed);
+    DeviceResult result;
+    const std::size_t before = copied_by_host_device().to_host;
+    if (!run_job(*make_device_backend(host.device, pool()), job, result).ok())
+      fail("bytes", seed, "a job failed");
+    const std::size_t read = (result.input.size() + result.alpha.size()) * sizeof(float);
+    const std::size_t copied = copied_by_host_device().to_host - before - read;
+    constexpr std::size_t kOfAnswer = 400;  // with the summary
+    const std::size_t image = result.pixels.size();
+    const bool reduced = job.reduced_width != job.width || job.reduced_height != job.height;
+    if (copied <= image / 3 + kOfAnswer && !reduced && image > 3 * kOfAnswer) {
+      ++thirds;
+    } else if (copied >= image && copied <= image + image / 3 + kOfAnswer) {
+      ++whole;
+    } else {
+      fail("bytes", seed, "neither a third of the image comes back nor all of it");
+    }
+  }
+  if (thirds < jobs / 8 || whole < jobs / 8)
+    fail("bytes", jobs, "the images do not come back in both ways");
+}
+
 /// What jobs take while a session is opened is not reserved for the session again.
 void reserved_once() {
   std::uint64_t used = 100;
@@ -350,6 +379,7 @@ int main(int argc, char** argv) {
   stopped(jobs / 10 + 1);
   reused();
   copied_once();
+  brought_back(jobs / 2 + 20);
   reserved_once();
   budgeted();
   expect_nothing_held("jobs");

@@ -55,6 +55,8 @@ int allocate(Call kind, Blocks State::*blocks, void** memory, std::size_t bytes)
   if (const int error = record(kind, bytes); error != 0) return error;
   const std::size_t whole = (bytes / kAlignment + 1) * kAlignment;
   *memory = std::aligned_alloc(kAlignment, whole);
+  // Nothing is computed: what is read of it is always the same.
+  std::memset(*memory, 0, whole);
   State& s = state();
   const std::lock_guard lock(s.mutex);
   (s.*blocks)[static_cast<const std::byte*>(*memory)] = bytes;

@@ -1,5 +1,7 @@
 // The kernels of native/cuda/kernels/ that replace native/image.
+#include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "image/network_input.h"
 #include "image/resample.h"
@@ -126,11 +128,66 @@ void summarise(Cases& cases, Tables tables, std::span<double> found) {
   }
 }
 
+/// Whether what was gathered makes each pixel of the image that is not in an opaque or transparent
+/// run, from room for so many runs.
+bool gathered(const Image& image, std::uint32_t count, const std::vector<std::uint32_t>& states,
+              const std::vector<std::uint32_t>& packed, std::uint32_t capacity) {
+  constexpr int kRun = 32;
+  const int across = (image.width + kRun - 1) / kRun;
+  std::set<std::uint32_t> places;
+  for (int y = 0; y < image.height; ++y) {
+    for (int x = 0; x < image.width; x += kRun) {
+      const int n = std::min(kRun, image.width - x);
+      const std::uint32_t* const words = image.words.data() + area(image.width, y) + x;
+      const std::uint32_t state = states[area(across, y) + static_cast<std::size_t>(x / kRun)];
+      const bool opaque = std::all_of(words, words + n, [](auto w) { return w >> 24 == 255; });
+      const bool clear = std::all_of(words, words + n, [](auto w) { return w >> 24 == 0; });
+      if (opaque || clear) {
+        if (state != (opaque ? 0 : 1)) return false;
+        continue;
+      }
+      if (state < 2 || !places.insert(state - 2).second) return false;
+      if (state - 2 < capacity && !std::equal(words, words + n, &packed[(state - 2) * kRun]))
+        return false;
+    }
+  }
+  return places.size() == count && (places.empty() || *places.rbegin() == count - 1);
+}
+
+void gather_edge_runs(Cases& cases, Tables tables, std::span<double> found) {
+  Image image(cases, cases.side(400), cases.side(120));
+  const int last = static_cast<int>(image.words.size()) - 1;
+  for (int changed = cases.pick(0, 8); changed > 0; --changed) {
+    std::uint32_t& word = image.words[static_cast<std::size_t>(cases.pick(0, last))];
+    word = (word & 0xFFFFFFU) | (cases.pick(0, 1) == 0 ? 1U : 254U) << 24;
+  }
+  const std::size_t runs = area((image.width + 31) / 32, image.height);
+  const auto capacity = static_cast<std::uint32_t>(cases.pick(0, static_cast<int>(runs)));
+  constexpr std::uint32_t kUntouched = 0xABCDEF01;
+  const std::vector<std::uint32_t> room((capacity + std::size_t{1}) * 32, kUntouched);
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    const cuda::Table& table = *tables[i];
+    const Buffer<std::uint32_t> words(table, image.words);
+    const Buffer<std::uint32_t> count(table, std::vector<std::uint32_t>{0});
+    const Buffer<std::uint32_t> states(table, std::vector<std::uint32_t>(runs, kUntouched));
+    const Buffer<std::uint32_t> packed(table, room);
+    check(table,
+          table.gather_edge_runs(pixels(words, image.width, image.height),
+                                 {count.data(), states.data(), packed.data(), capacity}, nullptr));
+    const std::vector<std::uint32_t> got = packed.read();
+    const bool inside =
+        std::all_of(got.end() - 32, got.end(), [](auto w) { return w == kUntouched; });
+    const bool right = gathered(image, count.read().front(), states.read(), got, capacity);
+    found[i] = inside && right ? 0 : std::numeric_limits<double>::infinity();
+  }
+}
+
 constexpr Check kChecks[] = {
     {"network_input", 0, 0, 20, network_input},
     {"probability", 0, 3e-7, 5, probability},
     {"reduce", 0, 0, 15, reduce},
     {"summarise", 0, 0, 5, summarise},
+    {"gather_edge_runs", 0, 0, 10, gather_edge_runs},
 };
 
 }  // namespace

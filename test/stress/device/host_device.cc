@@ -381,6 +381,7 @@ Table make() {
   queue<&Table::sample_colours>(table);
   queue<&Table::reduce>(table);
   queue<&Table::summarise>(table);
+  queue<&Table::gather_edge_runs>(table);
   queue<&Table::deblur>(table);
   queue<&Table::local_models>(table);
   queue<&Table::foreground_colours>(table);
