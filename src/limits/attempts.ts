@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { SocketAddress } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import type { RateLimit } from './rate.ts';
 
@@ -46,8 +47,12 @@ export class Attempts {
 export const recordAttempt = (attempts: Attempts, source: string, right: boolean): Promise<number> =>
   right ? attempts.wait(source) : attempts.failed(source);
 
-/** The counted source of an address. IPv6 addresses count by /64, which one customer has whole. */
-export function attemptSourceOf(address: string): string {
+/**
+ * The counted source of an address, which may have a port, as some proxies write it. IPv6 addresses count by /64, which one customer
+ * has whole.
+ */
+export function attemptSourceOf(given: string): string {
+  const address = SocketAddress.parse(given)?.address ?? given;
   if (!ipaddr.isValid(address)) return address;
   const parsed = ipaddr.process(address);
   if (parsed instanceof ipaddr.IPv4) return parsed.toString();

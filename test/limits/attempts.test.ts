@@ -145,4 +145,6 @@ test('a source is an IPv4 address, or the /64 network of an IPv6 address', (t) =
   t.is(attemptSourceOf('2001:0db8:0001:0002::9'), '2001:db8:1:2::/64');
   t.is(attemptSourceOf('2001:db8::1'), '2001:db8:0:0::/64');
   t.is(attemptSourceOf('fe80::1%eth0'), 'fe80:0:0:0::/64');
+  t.is(attemptSourceOf('192.0.2.7:51234'), '192.0.2.7', 'with the port that some proxies add');
+  t.is(attemptSourceOf('[2001:db8:1:2::9]:443'), '2001:db8:1:2::/64');
 });
