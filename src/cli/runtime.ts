@@ -5,7 +5,13 @@ import path from 'node:path';
 import { Argument, Command } from 'commander';
 import { UserError } from '../errors.ts';
 import { makeFolder } from '../folder.ts';
-import { type RuntimeName, requirementsFile, runtimeFolder, runtimes } from '../runtime/installed.ts';
+import {
+  findRuntime,
+  type RuntimeName,
+  requirementsFile,
+  runtimeFolder,
+  runtimes,
+} from '../runtime/installed.ts';
 
 interface RuntimeCommandDependencies {
   readonly runtimesDir: string;
@@ -62,6 +68,15 @@ export function runtimeCommand(dependencies: RuntimeCommandDependencies): Comman
   const names = Object.keys(runtimes) as RuntimeName[];
   const name = new Argument('<name>', 'runtime').choices(names);
   const isThere = (each: RuntimeName) => existsSync(runtimeFolder(runtimesDir, each));
+  /** Where a runtime is, or what is wrong. */
+  const stateOf = (each: RuntimeName): string => {
+    try {
+      return findRuntime(runtimesDir, each) ? runtimeFolder(runtimesDir, each) : 'not installed';
+    } catch (error) {
+      if (error instanceof UserError) return error.message;
+      throw error;
+    }
+  };
   const command = new Command('runtime').description('install what GPUs need, by pip');
   command
     .command('install')
@@ -79,8 +94,7 @@ export function runtimeCommand(dependencies: RuntimeCommandDependencies): Comman
     .command('list')
     .description('list the runtimes and whether they are installed')
     .action(() => {
-      for (const each of names)
-        out.write(`${each}: ${isThere(each) ? runtimeFolder(runtimesDir, each) : 'not installed'}\n`);
+      for (const each of names) out.write(`${each}: ${stateOf(each)}\n`);
     });
   command
     .command('remove')

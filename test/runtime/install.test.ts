@@ -156,6 +156,8 @@ withPip('list and remove', async (t) => {
     await runtime({ runtimesDir }, 'list'),
     `tensorrt: not installed\ncuda: ${path.join(runtimesDir, 'cuda')}\n`,
   );
+  await rm(path.join(runtimesDir, 'cuda', 'onnxruntime/capi/libonnxruntime.so.1.30.0'));
+  t.regex(await runtime({ runtimesDir }, 'list'), /cuda: The runtime in .* is damaged: .* is missing\. Run /);
   await runtime({ runtimesDir }, 'remove', 'cuda');
   t.is(findRuntime(runtimesDir, 'cuda'), undefined);
   await t.throwsAsync(runtime({ runtimesDir }, 'remove', 'cuda'), {
