@@ -20,4 +20,10 @@ CUTOUT_INLINE Bf16 bf16_of(float value) {
   return static_cast<Bf16>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
 }
 
+/// Bits whose order as signed integers is that of the values. Its own inverse.
+CUTOUT_INLINE std::int16_t ordered(Bf16 value) {
+  const auto bits = static_cast<std::int16_t>(value);
+  return static_cast<std::int16_t>(bits ^ ((bits >> 15) & INT16_MAX));
+}
+
 }  // namespace cutout::low_precision

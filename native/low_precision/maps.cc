@@ -74,12 +74,6 @@ CUTOUT_SIMD void max_into(const std::uint8_t* values, int count, std::uint8_t* m
   for (int i = 0; i < count; ++i) most[i] = std::max(most[i], values[i]);
 }
 
-/// Bits whose order as signed integers is that of the values. Its own inverse.
-CUTOUT_INLINE std::int16_t ordered(Bf16 value) {
-  const auto bits = static_cast<std::int16_t>(value);
-  return static_cast<std::int16_t>(bits ^ ((bits >> 15) & 0x7fff));
-}
-
 CUTOUT_SIMD void max_into(const Bf16* values, int count, Bf16* most) {
   for (int i = 0; i < count; ++i) {
     const std::int16_t value = std::max(ordered(most[i]), ordered(values[i]));

@@ -86,22 +86,17 @@ CUTOUT_SIMD float largest_of(const float* values, int columns) {
   return over_lanes(values, columns, -INFINITY, [](float a, float b) { return b > a ? b : a; });
 }
 
-/// The bits of a bf16 as a number in the order of the values, and back.
-CUTOUT_INLINE std::int16_t in_order(std::int16_t bits) {
-  return static_cast<std::int16_t>(bits ^ ((bits >> 15) & INT16_MAX));
-}
-
 CUTOUT_SIMD RowSteps quantise_row(const Bf16* from, int columns, std::uint8_t* to) {
   constexpr float kSteps = 255;
   std::int16_t least = INT16_MAX;
   std::int16_t most = INT16_MIN;
   for (int i = 0; i < columns; ++i) {
-    const std::int16_t each = in_order(static_cast<std::int16_t>(from[i]));
+    const std::int16_t each = ordered(from[i]);
     least = each < least ? each : least;
     most = each > most ? each : most;
   }
-  const float low = float_of(static_cast<Bf16>(in_order(least)));
-  const float high = float_of(static_cast<Bf16>(in_order(most)));
+  const float low = float_of(static_cast<Bf16>(ordered(static_cast<Bf16>(least))));
+  const float high = float_of(static_cast<Bf16>(ordered(static_cast<Bf16>(most))));
   const float factor = high > low ? kSteps / (high - low) : 0;
   for (int i = 0; i < columns; ++i) {
     const float rounded = (float_of(from[i]) - low) * factor + kRounder;
