@@ -26,12 +26,6 @@ Napi::Value buffer(Napi::Env env, std::vector<T>& values) {
   return result;
 }
 
-/// The number of a CUDA version as a text; empty for 0.
-std::string version(int cuda) {
-  if (cuda == 0) return {};
-  return std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10);
-}
-
 Napi::Value device_stats(Napi::Env env, const Engine& engine, std::size_t device,
                          const DeviceWork& work) {
   Napi::Array waits = Napi::Array::New(env);
@@ -121,8 +115,8 @@ Napi::Value to_js(Napi::Env env, const ort::GpuRuntime& gpu) {
   const ort::DeviceProperties& device = gpu.device;
   return object_of(env, "id", device.number, "name", device.name, "computeCapability",
                    device.compute_capability(), "memoryBytes", device.memory_bytes, "driver",
-                   gpu.driver, "driverCuda", version(device.driver_cuda), "cuda",
-                   version(gpu.cuda_runtime), "tensorrt", gpu.tensorrt);
+                   gpu.driver, "driverCuda", ort::cuda_version(device.driver_cuda), "cuda",
+                   ort::cuda_version(gpu.cuda_runtime), "tensorrt", gpu.tensorrt);
 }
 
 Napi::Value to_js(Napi::Env env, const ort::LogLine& line) {

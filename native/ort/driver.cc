@@ -19,10 +19,6 @@ constexpr int kCompatibilityUnsupported = 804;
 constexpr int kComputeMajor = 75;
 constexpr int kComputeMinor = 76;
 
-std::string version(int cuda) {
-  return std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10);
-}
-
 Status failure_of_init(const std::string& what, int result) {
   switch (result) {
     case kNoDevice:
@@ -141,7 +137,7 @@ Status check_device(const std::string& what, const DeviceProperties& device, int
                                : major == 12 ? " (driver 525 or newer)"
                                              : "";
     return {Code::kDriver, what + ": the NVIDIA driver is too old. It supports CUDA " +
-                               version(device.driver_cuda) + ", this runtime needs " +
+                               cuda_version(device.driver_cuda) + ", this runtime needs " +
                                std::to_string(major) + ".0" + driver +
                                ". Update the driver of the host."};
   }

@@ -26,6 +26,12 @@ struct DeviceProperties {
   }
 };
 
+/// The number of a CUDA version (1000 * major + 10 * minor) as a text; empty for 0.
+inline std::string cuda_version(int cuda) {
+  if (cuda == 0) return {};
+  return std::to_string(cuda / 1000) + "." + std::to_string(cuda % 1000 / 10);
+}
+
 /// File of the driver's library, for dlopen.
 inline constexpr const char* kDriverLibrary = "libcuda.so.1";
 
