@@ -162,7 +162,11 @@ function doctorCommand(config: Config): Command {
   return new Command('doctor')
     .description('check library, networks, stores, clock, disk and limits')
     .option('--json', 'as JSON', false)
-    .option('--measure', 'also load the network in every precision and measure it, and the devices with CUTOUT_DEVICE=auto; may take minutes', false)
+    .option(
+      '--measure',
+      'also load the network in every precision and measure it, and the devices with CUTOUT_DEVICE=auto; may take minutes',
+      false,
+    )
     .action(async (options: { json: boolean; measure: boolean }) => {
       const { doctor } = await import('./doctor/doctor.ts');
       if (!(await doctor(config, options, { out: stdout, err: stderr }))) process.exitCode = 1;

@@ -161,17 +161,15 @@ export async function measureDevices(
 
 /**
  * The settings with the device that CUTOUT_DEVICE=auto stands for: the one that was kept, else the fastest as it is measured now, which
- * is then kept. `again`: what was kept is forgotten. Rejects with the reason of `signal`, or as `openEngine` does.
+ * is then kept. Rejects with the reason of `signal`, or as `openEngine` does.
  */
-export async function chooseDevice(
-  config: EngineConfig,
-  start: OpenOptions,
-  again = false,
-): Promise<EngineConfig> {
+export async function chooseDevice(config: EngineConfig, start: OpenOptions): Promise<EngineConfig> {
   if (!config.auto) return config;
   const question = await deviceQuestion(config);
-  if (again) await rm(question.file, { force: true }).catch(() => {});
-  const kept = await keptChoice(question);
-  if (kept) return decided(config, kept);
-  return decided(config, await measureDevices(config, question, start));
+  return decided(config, (await keptChoice(question)) ?? (await measureDevices(config, question, start)));
+}
+
+/** The next start measures again. Where the folder cannot be written, what was kept stays. */
+export async function forgetChoice(config: EngineConfig): Promise<void> {
+  await rm((await deviceQuestion(config)).file, { force: true }).catch(() => {});
 }

@@ -294,15 +294,9 @@ async function loadNetworks(
   return { info, second, subjectTypes: types.found, reload };
 }
 
-/**
- * Chooses the device where that is left to Cutout, finds (or with `pull` fetches) the network, starts the engine's threads, loads and warms it up. Rejects with
- * ModelError or EngineError, for the operator, and soon after an abort with the reason of `signal`.
- */
-export async function openEngine(settings: EngineConfig, start: OpenOptions): Promise<OpenedEngine> {
+/** Opens the engine on the device of the settings. */
+async function openOn(config: EngineConfig, start: OpenOptions): Promise<OpenedEngine> {
   const { observer, signal } = start;
-  // Imported only if needed: it starts processes.
-  const choose = settings.auto ? (await import('./chooseDevice.ts')).chooseDevice : undefined;
-  const config = (await choose?.(settings, start)) ?? settings;
   const { modelsDir, device, model } = config;
   const room = roomFor(start.memory);
   const native = loadAddon();
@@ -363,5 +357,27 @@ export async function openEngine(settings: EngineConfig, start: OpenOptions): Pr
     throw signal.aborted ? signal.reason : error;
   } finally {
     signal.removeEventListener('abort', giveUp);
+  }
+}
+
+/**
+ * Chooses the device where that is left to Cutout, finds (or with `pull` fetches) the network, starts the engine's threads, loads and
+ * warms it up. Rejects with ModelError or EngineError, for the operator, and soon after an abort with the reason of `signal`.
+ */
+export async function openEngine(settings: EngineConfig, start: OpenOptions): Promise<OpenedEngine> {
+  if (!settings.auto) return openOn(settings, start);
+  // Imported only if needed: it starts processes.
+  const { chooseDevice, forgetChoice } = await import('./chooseDevice.ts');
+  const config = await chooseDevice(settings, start);
+  try {
+    return await openOn(config, start);
+  } catch (error) {
+    if (config.device !== 'cpu' && !start.signal.aborted) {
+      await forgetChoice(settings);
+      start.observer.notice(
+        `${config.device} was the fastest and cannot be opened: the next start measures again.`,
+      );
+    }
+    throw error;
   }
 }

@@ -1,13 +1,20 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import test, { type ExecutionContext } from 'ava';
 import { loadConfig } from '../../src/config/readConfig.ts';
 import { measureDevices } from '../../src/server/chooseDevice.ts';
-import { candidatesOf, knownDevice, type MachineFacts } from '../../src/server/deviceQuestion.ts';
-import { temporaryFolder } from '../fixtures/cli.ts';
+import {
+  candidatesOf,
+  deviceQuestion,
+  knownDevice,
+  type MachineFacts,
+} from '../../src/server/deviceQuestion.ts';
+import { openEngine } from '../../src/server/openEngine.ts';
+import { modelsFolder, temporaryFolder } from '../fixtures/cli.ts';
 import type { Play } from '../fixtures/deviceTrialChild.ts';
 import { eventually } from '../fixtures/eventually.ts';
+import { unless } from '../fixtures/leftOut.ts';
 
 const nothing: MachineFacts = {
   capabilities: [],
@@ -181,4 +188,33 @@ test('commands that run nothing know the device or say why not, and never fail',
   t.like(unknown, { auto: false, device: 'cpu' });
   t.regex(unknown.deviceBecause ?? '', /^not measured yet/);
   t.is((await read({ CUTOUT_DEVICE: 'webgpu' })).deviceBecause, undefined);
+});
+
+const noWebgpu =
+  process.platform === 'linux' && process.arch === 'x64' ? undefined : 'nothing is chosen without WebGPU';
+
+unless(noWebgpu)('a choice that cannot be opened any more fails the start, and is forgotten', async (t) => {
+  const data = temporaryFolder(t);
+  const drivers = path.join(data, 'nothing.json');
+  process.env['VK_DRIVER_FILES'] = drivers;
+  const { engine } = loadConfig({
+    CUTOUT_DATA_DIR: data,
+    CUTOUT_MODELS_DIR: modelsFolder(path.join(data, 'models')),
+    CUTOUT_MODEL: 'u2netp',
+    CUTOUT_DEVICE: 'auto',
+    CUTOUT_SUBJECT_TYPES: 'off',
+    VK_DRIVER_FILES: drivers,
+  });
+  const { key, file, candidates } = await deviceQuestion(engine);
+  t.true(candidates.includes('webgpu'));
+  mkdirSync(path.dirname(file), { recursive: true });
+  writeFileSync(file, JSON.stringify({ key, device: 'webgpu', because: 'it was measured' }));
+  t.like(await knownDevice(engine), { device: 'webgpu', deviceBecause: 'it was measured' });
+  const notices: string[] = [];
+  const observer = { notice: (text: string) => void notices.push(text), progress: () => {} };
+  const opening = openEngine(engine, { pull: false, observer, signal: new AbortController().signal });
+  await t.throwsAsync(opening, { code: 'ENGINE_DRIVER' });
+  t.false(existsSync(file));
+  t.true(notices.includes('The device is webgpu: it was measured.'));
+  t.regex(notices.at(-1) ?? '', /^webgpu was the fastest and cannot be opened/);
 });
