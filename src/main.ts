@@ -1,9 +1,7 @@
 import { Command } from 'commander';
 import { isForPeople, printSafely, showConfig } from './cli/output.ts';
 import { type Config, InvalidSettings, loadConfig, withModel } from './config/readConfig.ts';
-import { loadAddon } from './engine/addon.ts';
 import { accessSentence } from './folder.ts';
-import { chooseDevice } from './runtime/installed.ts';
 import { release, version } from './server/installation.ts';
 
 const { argv, stderr, stdout } = process;
@@ -12,9 +10,7 @@ for (const stream of [stdout, stderr]) printSafely(stream);
 /** `cutout config` lists all settings before it fails for those that are wrong. */
 function readConfig(): Config {
   try {
-    return loadConfig(undefined, (runtimesDir) =>
-      chooseDevice(runtimesDir, loadAddon().computeCapabilities()),
-    );
+    return loadConfig();
   } catch (error) {
     if (argv[2] === 'config' && error instanceof InvalidSettings)
       showConfig(error.lines, argv.includes('--json'), stdout);

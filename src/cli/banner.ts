@@ -30,14 +30,14 @@ export async function banner(
   const { dataDir } = config.store;
   const url = config.http.publicUrl ?? urlHere(config.http.host, http.address.port);
   const loopback = ['127.0.0.1', '::1'].includes(http.address.address);
-  const { info, network, second, threads, precision, subjectTypes } = opened;
+  const { info, network, second, device, threads, precision, subjectTypes } = opened;
   const ms = Math.round(info.loadMs + info.warmUpMs);
   const how = [precision.because, operatorsText(precision)].filter(Boolean).join(', ');
   const place = { out, dataDir, url };
   return [
     '',
     `Cutout ${version()} listens on ${url}${loopback ? ' (this machine only; CUTOUT_HOST=0.0.0.0 accepts others)' : ''}`,
-    `Network   ${network.name} on ${config.engine.device} in ${precision.precision} (${how}), ready in ${ms} ms`,
+    `Network   ${network.name} on ${device} in ${precision.precision} (${how}), ready in ${ms} ms`,
     ...(second ? [`Second    ${second.name}${second.loaded ? '' : ', once it is fetched'}`] : []),
     `Types     ${subjectTypes ? allSubjectTypes.join(', ') : 'off: X-Type is always other for type=auto'}`,
     `Threads   ${describeThreads(threads)}`,

@@ -20,14 +20,16 @@ const { argv, stdin, stdout, stderr } = process;
 const asked = argv[2] === 'help' ? argv[3] : argv[2];
 
 async function models(config: Config): Promise<Command> {
-  const [{ modelsCommand }, { installedCatalogue }, { secondModelOf }, { loadAddon }] = await Promise.all([
-    import('./models.ts'),
-    import('../models/catalogue.ts'),
-    import('../models/locate.ts'),
-    import('../engine/addon.ts'),
-  ]);
+  const [{ modelsCommand }, { knownDevice }, { installedCatalogue }, { secondModelOf }, { loadAddon }] =
+    await Promise.all([
+      import('./models.ts'),
+      import('../server/deviceQuestion.ts'),
+      import('../models/catalogue.ts'),
+      import('../models/locate.ts'),
+      import('../engine/addon.ts'),
+    ]);
   return modelsCommand({
-    config,
+    config: { ...config, engine: await knownDevice(config.engine) },
     catalogueDir: installedCatalogue(),
     secondNetwork: () => secondModelOf(config.engine),
     target: () => loadAddon().versions(),
@@ -160,7 +162,11 @@ function doctorCommand(config: Config): Command {
   return new Command('doctor')
     .description('check library, networks, stores, clock, disk and limits')
     .option('--json', 'as JSON', false)
-    .option('--measure', 'also load the network in every precision and measure it; may take minutes', false)
+    .option(
+      '--measure',
+      'also load the network in every precision and measure it, and the devices with CUTOUT_DEVICE=auto; may take minutes',
+      false,
+    )
     .action(async (options: { json: boolean; measure: boolean }) => {
       const { doctor } = await import('./doctor/doctor.ts');
       if (!(await doctor(config, options, { out: stdout, err: stderr }))) process.exitCode = 1;

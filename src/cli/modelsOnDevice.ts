@@ -1,5 +1,6 @@
 import type { Config } from '../config/readConfig.ts';
 import type { Provider } from '../engine/types.ts';
+import { aloneOn } from '../server/deviceQuestion.ts';
 import { type OpenedEngine, openEngine } from '../server/openEngine.ts';
 import { type Output, withProgress } from './modelsProgress.ts';
 
@@ -19,17 +20,9 @@ export async function openOnDevice(
   { engine, limits: { memory } }: Pick<Config, 'engine' | 'limits'>,
   { out, signal, open = openEngine }: { out: Output; signal: AbortSignal; open?: Open | undefined },
 ): Promise<void> {
-  const alone = {
-    ...engine,
-    device,
-    model: name,
-    secondModel: 'off',
-    subjectTypes: 'off',
-    subjectSelection: 'off',
-  } as const;
   const started = performance.now();
   const opened = await withProgress(out, name, (observer) =>
-    open(alone, { pull: false, memory, observer, signal }),
+    open(aloneOn(engine, device, name), { pull: false, memory, observer, signal }),
   );
   const gpus = opened.engine.gpus().map(({ id, name }) => `GPU ${id} (${name})`);
   await opened.engine.close(0);

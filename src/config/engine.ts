@@ -33,7 +33,7 @@ export const engineSettings = {
     'Whether subject_points and subject_box choose the subject. The network sam2-tiny is downloaded and loaded at the first such request; a server with --no-pull needs it pulled before. off: they are refused with 400.',
   ),
   device: setting('CUTOUT_DEVICE', 'cpu', oneOf('auto', 'cpu', 'cuda', 'tensorrt', 'webgpu')).help(
-    'Device that runs the network: cpu; cuda or tensorrt (`cutout runtime install`); webgpu, a GPU of any maker by Vulkan. auto: cuda or tensorrt where it is installed and the driver of NVIDIA shows a GPU, else cpu. If it cannot be used, the start fails.',
+    'Device that runs the network: cpu; cuda or tensorrt (`cutout runtime install`); webgpu, a GPU of any maker by Vulkan. auto: the fastest of those that are installed and open, as the first start measures it (cutout doctor). A device that is named and cannot be used fails the start.',
   ),
   deviceIds: setting('CUTOUT_DEVICE_ID', '0', devices).help(
     'Numbers of the GPUs, for example 0 or 0,1; all: every GPU that the driver shows. Each gets a copy of the networks, and images go to the one with the fewest in progress.',
@@ -81,8 +81,13 @@ export const engineSettings = {
 
 export type EngineConfig = Omit<Values<typeof engineSettings>, 'modelsDir' | 'device'> & {
   readonly modelsDir: string;
+  /** Where the setting is auto: cpu until it is chosen (src/server/chooseDevice.ts). */
   readonly device: Exclude<Values<typeof engineSettings>['device'], 'auto'>;
-  /** Why, where the setting is auto. */
+  /** Whether the setting is auto and the device is not chosen yet. */
+  readonly auto: boolean;
+  /** VK_DRIVER_FILES, by which Vulkan finds its GPUs; empty: not set. */
+  readonly vulkanDrivers: string;
+  /** Why it was chosen. */
   readonly deviceBecause?: string;
   /** Folder of installed GPU runtimes (`cutout runtime install`), inside the data folder. */
   readonly runtimesDir: string;

@@ -145,32 +145,18 @@ function networksFolder(dataDir: string, env: Environment): string {
   return path.isAbsolute(own) ? path.join(own, 'cutout', 'models') : inData;
 }
 
-/** The device for CUTOUT_DEVICE=auto and why, by the folder of runtimes. */
-export type ChooseDevice = (runtimesDir: string) => {
-  readonly device: EngineConfig['device'];
-  readonly because: string;
-};
-
-const noChoice: ChooseDevice = () => ({ device: 'cpu', because: 'nothing else was looked for' });
-
-/** What is worked out from the settings: the folders that are inside the data folder unless they are set, and the device. */
-function withFolders(
-  parsed: Parsed,
-  env: Environment,
-  chooseDevice: ChooseDevice = noChoice,
-): Omit<Config, 'sources'> {
+/** What is worked out from the settings: the folders that are inside the data folder unless they are set. */
+function withFolders(parsed: Parsed, env: Environment): Omit<Config, 'sources'> {
   const { store, engine, improve } = parsed;
-  const runtimesDir = path.join(store.dataDir, 'runtimes');
-  const { device, because } =
-    engine.device === 'auto' ? chooseDevice(runtimesDir) : { device: engine.device, because: undefined };
   return {
     ...parsed,
     engine: Object.freeze({
       ...engine,
-      device,
-      ...(because !== undefined && { deviceBecause: because }),
+      device: engine.device === 'auto' ? 'cpu' : engine.device,
+      auto: engine.device === 'auto',
+      vulkanDrivers: given(env, 'VK_DRIVER_FILES'),
       modelsDir: engine.modelsDir ?? networksFolder(store.dataDir, env),
-      runtimesDir,
+      runtimesDir: path.join(store.dataDir, 'runtimes'),
     }),
     improve: Object.freeze({ ...improve, folder: path.join(store.dataDir, 'improve') }),
   };
@@ -188,10 +174,9 @@ const sourcesOf = (env: Environment): Sources =>
 /**
  * Reads the configuration and freezes it. A variable that is set but empty counts as not set. Throws
  * InvalidSettings that names, a line each, every unknown CUTOUT_* name, invalid value and incomplete group of settings.
- * Without `chooseDevice`, CUTOUT_DEVICE=auto is cpu.
  */
-export function loadConfig(env: Environment = process.env, chooseDevice?: ChooseDevice): Config {
-  return Object.freeze({ ...withFolders(readParts(env), env, chooseDevice), sources: sourcesOf(env) });
+export function loadConfig(env: Environment = process.env): Config {
+  return Object.freeze({ ...withFolders(readParts(env), env), sources: sourcesOf(env) });
 }
 
 /** With the network that a command line names, if any. Throws UserError if the second network is that one. */
@@ -218,7 +203,8 @@ const linesOf = (
   textOf: (variable: string) => string | null,
 ): ConfigLine[] =>
   partNames.flatMap((part) => {
-    const values: Readonly<Record<string, unknown>> = config[part];
+    const unchosen = part === 'engine' && config.engine.auto && { device: 'auto' };
+    const values: Readonly<Record<string, unknown>> = { ...config[part], ...unchosen };
     return Object.entries(parts[part]).map(([name, setting]: [string, Setting<unknown>]) => {
       const { variable, help, secret, show } = setting;
       const value = values[name] ?? textOf(variable);

@@ -414,6 +414,8 @@ export interface RuntimeMessage {
  */
 export interface OpeningStep {
   readonly network: string;
+  /** It is opened to measure this device, one of `steps`. */
+  readonly measured?: Provider;
   /** Number of the GPU; of a copy on the CPU where there are several, else undefined there. */
   readonly device?: number;
   /** Images in its batch. */

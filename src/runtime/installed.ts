@@ -82,21 +82,3 @@ export function findRuntime(runtimesDir: string, name: RuntimeName) {
 /** Whether TensorRT for RTX has code for GPUs of these compute capabilities. */
 export const takesRtx = (capabilities: readonly string[]): boolean =>
   capabilities.every((each) => ['8.6', '8.9'].includes(each) || Number(each) >= 12);
-
-/**
- * The device for CUTOUT_DEVICE=auto and why, on a machine with GPUs of these compute capabilities: cuda before tensorrt, since only it was
- * run on a GPU. Throws as findRuntime does.
- */
-export function chooseDevice(
-  runtimesDir: string,
-  capabilities: readonly string[],
-): { readonly device: 'cpu' | 'cuda' | 'tensorrt'; readonly because: string } {
-  if (capabilities.length === 0) return { device: 'cpu', because: "NVIDIA's driver shows no GPU" };
-  const installed = "its runtime is installed and NVIDIA's driver shows a GPU";
-  if (findRuntime(runtimesDir, 'cuda')) return { device: 'cuda', because: installed };
-  if (findRuntime(runtimesDir, 'tensorrt') && takesRtx(capabilities))
-    return { device: 'tensorrt', because: installed };
-  const because =
-    'there is a GPU, but no runtime for it (`cutout runtime install`); CUTOUT_DEVICE=cuda runs isnet without one';
-  return { device: 'cpu', because };
-}

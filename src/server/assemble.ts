@@ -91,12 +91,18 @@ async function openFoundation(
   const purchases = await openPurchases(config, stores, options.stripe);
   const people = await openConsole(config, stores, shared, options);
   const images = configureImages(config.cutout);
+  // The device, and with it the number of network runs, may still be measured.
+  let { workers } = threadsOf(config.engine);
+  const opened = ({ threads }: OpenedEngine) => {
+    workers = threads.workers;
+  };
+  options.opening.then(opened, () => {});
   const limits = openLimits(config, {
     logger,
     fetchFailures: shared.fetchFailures,
     rules: options.download,
     // Two more than network runs: one image is decoded and one encoded meanwhile.
-    running: options.running ?? threadsOf(config.engine).workers + 2,
+    running: () => options.running ?? workers + 2,
     onStuck: options.onStuck,
   });
   return { stores, improve, shared, observation, purchases, console: people, images, limits };
@@ -129,7 +135,7 @@ function openWork(
     const { metrics } = foundation.observation;
     const { memory, downloads, ...limits } = foundation.limits;
     const { name } = opened.network;
-    logger.info({ network: name, device: config.engine.device, ...opened.precision }, 'network');
+    logger.info({ network: name, device: opened.device, ...opened.precision }, 'network');
     if (options.memory) memory.bound(options.memory);
     else {
       const selects = (await opened.selector?.installed()) ?? false;

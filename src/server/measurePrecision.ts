@@ -23,7 +23,7 @@ import { type FetchOptions, loadWithNotices } from './openNetwork.ts';
 type MeasuredNetwork = Readonly<{ manifest: Manifest; choices: Choices; kept: KeptChoice }>;
 
 /** Returns a function that makes the pixels of the drawn image, which a run takes. */
-async function drawnPixels() {
+export async function drawnPixels() {
   const file = await sampleImage();
   const header = await probe(file, contractLimits);
   return () => decode(file, header, resultSize(header, sizeLimits.preview));

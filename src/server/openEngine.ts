@@ -32,7 +32,7 @@ import {
 import { memoryLimit } from '../ops/memory.ts';
 import { findRuntime, takesRtx } from '../runtime/installed.ts';
 import { type MemoryRoom, roomFor } from './checkMemory.ts';
-import { type FetchOptions, loadWithNotices, openNetwork } from './openNetwork.ts';
+import { loadWithNotices, type OpenOptions, openNetwork } from './openNetwork.ts';
 import { openSelector } from './openSelector.ts';
 import { isAbsent, openSubjectTypes } from './openSubjectTypes.ts';
 import { SecondNetworkLoader } from './secondNetworkLoader.ts';
@@ -46,6 +46,7 @@ export interface OpenedEngine {
   /** The network that looks at what leaves the first one in doubt; undefined: none does. */
   readonly second: SecondNetworkLoader | undefined;
   readonly info: NetworkInfo;
+  readonly device: EngineConfig['device'];
   readonly threads: Threads;
   readonly precision: PrecisionChoice;
   /** Whether subjects can be classified. */
@@ -160,13 +161,6 @@ const relayTo =
   ({ level, text }: RuntimeMessage): void =>
     observer.notice(`ONNX Runtime, ${levels[level] ?? level}: ${text}`);
 
-interface StartOptions extends FetchOptions {
-  /** CUTOUT_MEMORY_LIMIT, which the networks must fit into. */
-  readonly memory?: number | 'auto';
-  /** Receives the engine before its networks are opened. */
-  readonly onEngine?: (engine: Pick<Engine, 'stats'>) => void;
-}
-
 /** Opens a network's files; `fetch`: fetches them where they are missing. */
 type Open = (network: LocatedNetwork, fetch: boolean, signal?: AbortSignal) => Promise<NetworkInfo>;
 
@@ -179,7 +173,7 @@ async function openSecond(
   second: LocatedNetwork,
   open: Open,
   { model, secondModel }: EngineConfig,
-  { pull, observer, signal }: Pick<StartOptions, 'pull' | 'observer' | 'signal'>,
+  { pull, observer, signal }: Pick<OpenOptions, 'pull' | 'observer' | 'signal'>,
 ): Promise<SecondNetworkLoader | undefined> {
   const { name } = second.located;
   const named = secondModel !== 'auto';
@@ -256,7 +250,7 @@ async function loadNetworks(
     signal,
     room,
     onnxruntime,
-  }: StartOptions & { readonly room: MemoryRoom } & { readonly onnxruntime: string },
+  }: OpenOptions & { readonly room: MemoryRoom } & { readonly onnxruntime: string },
 ): Promise<LoadedNetworks> {
   // Networks compiled by a GPU's provider cannot be saved in this form.
   const processor = config.device === 'cpu' ? await processorKey() : undefined;
@@ -300,11 +294,8 @@ async function loadNetworks(
   return { info, second, subjectTypes: types.found, reload };
 }
 
-/**
- * Finds (or with `pull` fetches) the network, starts the engine's threads, loads and warms it up. Rejects with
- * ModelError or EngineError, for the operator, and soon after an abort with the reason of `signal`.
- */
-export async function openEngine(config: EngineConfig, start: StartOptions): Promise<OpenedEngine> {
+/** Opens the engine on the device of the settings. */
+async function openOn(config: EngineConfig, start: OpenOptions): Promise<OpenedEngine> {
   const { observer, signal } = start;
   const { modelsDir, device, model } = config;
   const room = roomFor(start.memory);
@@ -319,7 +310,7 @@ export async function openEngine(config: EngineConfig, start: StartOptions): Pro
   if (refused !== undefined) observer.notice(refused);
   const threads = threadsOf(config);
   const engine = await startEngine(native, config, observer);
-  start.onEngine?.(engine);
+  start.onOpening?.(() => engine.stats().opening);
   const giveUp = () => void engine.close(0);
   signal.addEventListener('abort', giveUp, { once: true });
   try {
@@ -354,6 +345,7 @@ export async function openEngine(config: EngineConfig, start: StartOptions): Pro
       // On a GPU a network has one size (native/ort/network.cc).
       network: { ...first.located, sizeStep: device === 'cpu' ? sizeStep : 0 },
       curve: first.curve,
+      device,
       threads,
       // A network whose 8-bit part the operators do not know is computed by those of ONNX Runtime.
       precision: made && operators !== undefined ? { ...plain, operators } : plain,
@@ -365,5 +357,27 @@ export async function openEngine(config: EngineConfig, start: StartOptions): Pro
     throw signal.aborted ? signal.reason : error;
   } finally {
     signal.removeEventListener('abort', giveUp);
+  }
+}
+
+/**
+ * Chooses the device where that is left to Cutout, finds (or with `pull` fetches) the network, starts the engine's threads, loads and
+ * warms it up. Rejects with ModelError or EngineError, for the operator, and soon after an abort with the reason of `signal`.
+ */
+export async function openEngine(settings: EngineConfig, start: OpenOptions): Promise<OpenedEngine> {
+  if (!settings.auto) return openOn(settings, start);
+  // Imported only if needed: it starts processes.
+  const { chooseDevice, forgetChoice } = await import('./chooseDevice.ts');
+  const config = await chooseDevice(settings, start);
+  try {
+    return await openOn(config, start);
+  } catch (error) {
+    if (config.device !== 'cpu' && !start.signal.aborted) {
+      await forgetChoice(settings);
+      start.observer.notice(
+        `${config.device} was the fastest and cannot be opened: the next start measures again.`,
+      );
+    }
+    throw error;
   }
 }

@@ -103,8 +103,8 @@ interface LimitsParts {
   readonly fetchFailures: Attempts;
   /** Replaces rules of downloads. */
   readonly rules: Partial<DownloadOptions> | undefined;
-  /** Images processed at a time. */
-  readonly running: number;
+  /** Images processed at a time; final once images are accepted. */
+  readonly running: () => number;
   /** Called once, when image libraries hold more than half of the threads for longer than they may. */
   readonly onStuck: (() => void) | undefined;
 }
@@ -119,16 +119,20 @@ export function openLimits(
   const downloads = new DownloadLimit({ perAccount, total });
   const downloader = createDownloader({ ...downloadRules, mode, allowHosts, ports, ...rules });
   const pixelJobs = new PixelJobs({
-    threads: running,
-    onOverdue: (overdue) => logger.warn({ overdue, threads: running }, 'an image job takes too long'),
+    get threads() {
+      return running();
+    },
+    onOverdue: (overdue) => logger.warn({ overdue, threads: running() }, 'an image job takes too long'),
     onStuck: (overdue) => {
-      logger.error({ overdue, threads: running }, 'image jobs do not end');
+      logger.error({ overdue, threads: running() }, 'image jobs do not end');
       onStuck?.();
     },
   });
   const scheduler = new FairScheduler(
     {
-      running,
+      get running() {
+        return running();
+      },
       overdue: () => pixelJobs.overdue,
       waitMs: config.limits.queueSeconds * 1000 || Number.POSITIVE_INFINITY,
       memory,

@@ -8,6 +8,7 @@ import {
   type Gpu,
   type NetworkInfo,
   type NetworkSpec,
+  type OpeningStep,
 } from '../engine/types.ts';
 import { gpuSpecOf, preparedFacts } from '../models/locate.ts';
 import type { Observer } from '../models/observer.ts';
@@ -21,6 +22,14 @@ export interface FetchOptions {
   readonly observer: Observer;
   /** Aborts it with its reason. */
   readonly signal: AbortSignal;
+}
+
+/** How an engine is opened. */
+export interface OpenOptions extends FetchOptions {
+  /** CUTOUT_MEMORY_LIMIT, which the networks must fit into. */
+  readonly memory?: number | 'auto';
+  /** Receives what tells, from now on, what of the networks is being opened. */
+  readonly onOpening?: (steps: () => readonly OpeningStep[]) => void;
 }
 
 /** A network being opened from any of its files. */

@@ -55,8 +55,8 @@ export async function openObservation(
 /** Watches what has metrics once the network is loaded. */
 export function watchWork(
   metrics: Metrics,
-  { engine, info, network, precision, onnxruntime }: OpenedEngine,
-  config: Pick<Config, 'engine' | 'cutout'>,
+  { engine, info, network, device, precision, onnxruntime }: OpenedEngine,
+  config: Pick<Config, 'cutout'>,
   { scheduler, memory, downloads }: Pick<Limits, 'scheduler' | 'memory' | 'downloads'>,
 ): void {
   metrics.networkLoaded(info.loadMs + info.warmUpMs);
@@ -64,7 +64,7 @@ export function watchWork(
     version: version(),
     node: process.versions.node,
     network: network.name,
-    device: config.engine.device,
+    device,
     precision: precision.precision,
     profile: config.cutout.profile,
     onnxruntime,

@@ -1,5 +1,5 @@
 import type { Config } from '../config/readConfig.ts';
-import type { Engine } from '../engine/engine.ts';
+import type { OpeningStep } from '../engine/types.ts';
 import type { Observer } from '../models/observer.ts';
 import { openEngine } from './openEngine.ts';
 import type { Overrides, Server, StartOptions } from './serverTypes.ts';
@@ -26,7 +26,7 @@ export async function openServer(
       start.observer.progress(progress);
     },
   };
-  let engine: Pick<Engine, 'stats'> | undefined;
+  let openingSteps: () => readonly OpeningStep[] = () => [];
   const opening = overrides.engine
     ? Promise.resolve(overrides.engine)
     : openEngine(config.engine, {
@@ -34,8 +34,8 @@ export async function openServer(
         observer,
         signal,
         memory: config.limits.memory,
-        onEngine: (started) => {
-          engine = started;
+        onOpening: (steps) => {
+          openingSteps = steps;
         },
       });
   // `ready` rejects with the same error; an error of the other parts is reported first.
@@ -49,8 +49,9 @@ export async function openServer(
   };
   try {
     const { assemble } = await import('./assemble.ts');
-    const openingSteps = () => engine?.stats().opening ?? [];
-    return await assemble(config, { ...start, ...overrides, opening, openingSteps, closeEngine });
+    const steps = () => openingSteps();
+    const parts = { opening, openingSteps: steps, closeEngine };
+    return await assemble(config, { ...start, ...overrides, ...parts });
   } catch (error) {
     await closeEngine();
     throw error;

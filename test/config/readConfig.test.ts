@@ -36,18 +36,15 @@ test('a set variable is parsed, trimmed and marked', (t) => {
   t.is(config.sources['CUTOUT_HOST'], 'default');
 });
 
-test('the device auto is chosen by the runtimes in the data folder, and only then', (t) => {
-  const asked: string[] = [];
-  const choose = (runtimesDir: string) => {
-    asked.push(runtimesDir);
-    return { device: 'cuda', because: 'it is there' } as const;
+test('the device auto is to be chosen, and is shown as it was set', (t) => {
+  const read = (device: string) => {
+    const config = loadConfig({ CUTOUT_DATA_DIR: '/srv', CUTOUT_DEVICE: device });
+    const shown = describeConfig(config).find(({ variable }) => variable === 'CUTOUT_DEVICE');
+    return { auto: config.engine.auto, shown: shown?.value, runtimesDir: config.engine.runtimesDir };
   };
-  const read = (device: string) =>
-    loadConfig({ CUTOUT_DATA_DIR: '/srv', CUTOUT_DEVICE: device }, choose).engine;
-  t.is(read('webgpu').device, 'webgpu');
-  t.deepEqual(asked, []);
-  t.like(read('auto'), { device: 'cuda', deviceBecause: 'it is there' });
-  t.deepEqual(asked, ['/srv/runtimes']);
+  const runtimesDir = '/srv/runtimes';
+  t.deepEqual(read('webgpu'), { auto: false, shown: 'webgpu', runtimesDir });
+  t.deepEqual(read('auto'), { auto: true, shown: 'auto', runtimesDir });
 });
 
 test('GPUs are named by one number, several, or all', (t) => {

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { Networks } from '../fixtures/engineSetup.ts';
 import { unless } from '../fixtures/leftOut.ts';
+import { device, loader, missing } from '../fixtures/swiftshader.ts';
 import type { WebgpuResult, WebgpuTask } from '../fixtures/webgpuChild.ts';
 
 /** Networks by WebGPU on SwiftShader, a device in software for Vulkan that Debian's package chromium carries. */
@@ -13,14 +13,6 @@ const networks = new Networks();
 test.after.always(() => networks.remove());
 
 const child = fileURLToPath(new URL('../fixtures/webgpuChild.js', import.meta.url));
-const device = '/usr/lib/chromium/vk_swiftshader_icd.json';
-const loader = '/usr/lib/chromium/libvulkan.so.1';
-const missing =
-  process.arch !== 'x64'
-    ? 'ONNX Runtime has WebGPU for x86-64 alone'
-    : existsSync(device) && existsSync(loader)
-      ? undefined
-      : `${device} or ${loader} (package chromium) is not there, so nothing was run by WebGPU`;
 
 const size = { width: 32, height: 32 };
 const specs = [

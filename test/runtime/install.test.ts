@@ -10,14 +10,12 @@ import { zipSync } from 'fflate';
 import { runtimeCommand } from '../../src/cli/runtime.ts';
 import { UserError } from '../../src/errors.ts';
 import {
-  chooseDevice,
   findRuntime,
   type RuntimeName,
   requirementsFile,
   runtimeFolder,
 } from '../../src/runtime/installed.ts';
 import { unless } from '../fixtures/leftOut.ts';
-import { pretendInstalled } from '../fixtures/runtimes.ts';
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 
@@ -245,16 +243,4 @@ test('every wheel of the runtimes is pinned by a digest', async (t) => {
   const [version] = lines.flatMap((line) => /^onnxruntime-gpu==(\S+)/.exec(line)?.[1] ?? []);
   const code = await readFile('src/runtime/installed.ts', 'utf8');
   t.true(code.includes(`libonnxruntime.so.${version}'`));
-});
-
-test('chooseDevice: cuda before tensorrt before cpu, as far as they are installed and take the GPUs', async (t) => {
-  const place = async (...names: RuntimeName[]) => {
-    const runtimesDir = await folder(t);
-    pretendInstalled(runtimesDir, ...names);
-    return (...capabilities: string[]) => chooseDevice(runtimesDir, capabilities).device;
-  };
-  const [none, rtx, both] = [await place(), await place('tensorrt'), await place('tensorrt', 'cuda')];
-  t.deepEqual([none('8.9'), rtx('8.9'), both('8.9')], ['cpu', 'tensorrt', 'cuda']);
-  t.deepEqual([rtx('8.6', '12.0'), rtx('8.9', '9.0'), rtx('8.0')], ['tensorrt', 'cpu', 'cpu']);
-  t.deepEqual([none(), rtx(), both()], ['cpu', 'cpu', 'cpu']);
 });

@@ -54,6 +54,7 @@ test('the archive has what an installed Cutout needs, and nothing of the tests, 
     ...['package.json', 'bin/cutout.js', 'build/commit'],
     ...['build/ts/src/main.js', 'build/web/index.html'],
     ...['build/ts/src/image/heif/heicWorker.js', 'build/ts/src/models/prepareWorker.js'],
+    'build/ts/src/server/deviceTrial.js',
     ...[
       'build/web/console.html',
       'models/isnet/model.json',

@@ -10,7 +10,7 @@ import { createLogger } from '../../src/ops/log.ts';
 import type { OpenedEngine } from '../../src/server/openEngine.ts';
 import { openServer } from '../../src/server/openServer.ts';
 import type { Server, StartOptions } from '../../src/server/serverTypes.ts';
-import { temporaryFolder } from '../fixtures/cli.ts';
+import { modelsFolder, temporaryFolder } from '../fixtures/cli.ts';
 import { FakeEngine, openedFake } from '../fixtures/fakeEngine.ts';
 import { scene } from '../fixtures/images.ts';
 import { unless } from '../fixtures/leftOut.ts';
@@ -61,6 +61,42 @@ test('the port is open while the network loads; images are answered with 503 unt
   const opened = await server.ready();
   t.is(opened.network.name, 'fake');
   t.deepEqual([await ask.ready(), await ask.cutout()], [200, 200]);
+});
+
+const noWebgpu =
+  process.platform === 'linux' && process.arch === 'x64' ? undefined : 'without WebGPU nothing is measured';
+
+unless(noWebgpu)('while devices are measured health says so; then the fastest one is opened', async (t) => {
+  const place = temporaryFolder(t);
+  const env = { CUTOUT_MODEL: 'u2netp', CUTOUT_MODELS_DIR: modelsFolder(path.join(place, 'models')) };
+  // No driver, so that WebGPU fails: here, and in the processes that measure.
+  const { VK_DRIVER_FILES: before } = process.env;
+  const drivers = path.join(place, 'nothing.json');
+  process.env['VK_DRIVER_FILES'] = drivers;
+  t.teardown(() => {
+    if (before === undefined) delete process.env['VK_DRIVER_FILES'];
+    else process.env['VK_DRIVER_FILES'] = before;
+  });
+  const auto = { CUTOUT_DEVICE: 'auto', CUTOUT_SUBJECT_TYPES: 'off', VK_DRIVER_FILES: drivers };
+  const config = configOf(place, { ...env, ...auto });
+  const notices: string[] = [];
+  const observer = { notice: (text: string) => void notices.push(text), progress: () => {} };
+  const server = await openServer(config, { ...start(), observer });
+  t.teardown(() => server.close(0));
+  const said = async () => {
+    const answer = await fetch(`http://127.0.0.1:${server.http.address.port}/health/ready`);
+    return `${answer.status} ${await answer.text()}`;
+  };
+  let text = '';
+  await eventually(async () => {
+    text = await said();
+    return text.includes('opening');
+  });
+  t.regex(text, /^503 .*is starting: opening u2netp to measure cpu, device 1 of 2, \d+ s so far\./);
+  const { device } = await server.ready();
+  t.is(device, 'cpu', notices.join('\n'));
+  t.regex(notices.join('\n'), /^The device webgpu is left out: WebGPU was asked for and cannot be used/m);
+  t.regex(await said(), /^200 /);
 });
 
 test('while an unloaded network cannot be loaded again, requests get 503 and the server is not ready', async (t) => {

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import os from 'node:os';
+import type { EngineConfig } from '../../config/engine.ts';
 import type { Config } from '../../config/readConfig.ts';
 import { loadAddon } from '../../engine/addon.ts';
 import { availableCores } from '../../engine/threads.ts';
@@ -9,9 +10,12 @@ import { networkFiles } from '../../models/layout.ts';
 import { findFor, secondModelOf } from '../../models/locate.ts';
 import { type PrecisionChoice, refusedText } from '../../models/precision.ts';
 import { type SourceState, verifySource } from '../../models/verify.ts';
+import { abortedByStop } from '../../ops/stopSignals.ts';
+import { chooseDevice, forgetChoice } from '../../server/chooseDevice.ts';
+import { knownDevice } from '../../server/deviceQuestion.ts';
 import { commit, version } from '../../server/installation.ts';
 import { choiceOf, librariesOf, threadsOf } from '../../server/openEngine.ts';
-import type { Output } from '../modelsProgress.ts';
+import { type Output, withProgress } from '../modelsProgress.ts';
 import { isForPeople } from '../output.ts';
 import type { Finding } from './finding.ts';
 import { type Bench, findGpus, measure, trialsOf } from './measure.ts';
@@ -51,7 +55,7 @@ const machineOf = (versions: Versions): Report['machine'] => ({
 });
 
 class Doctor {
-  readonly #config: Config;
+  #config: Config;
   readonly #dependencies: DoctorDependencies;
   readonly problems: string[] = [];
   readonly warnings: string[] = [];
@@ -72,8 +76,24 @@ class Doctor {
     }
   }
 
+  /** The settings with their device: where that is left to Cutout the known one, or, with `measures`, as it is measured now. */
+  async #withDevice(measures: boolean): Promise<EngineConfig> {
+    const { engine: config, limits } = this.#config;
+    if (!measures || !config.auto) return knownDevice(config);
+    const { signal, release } = abortedByStop();
+    const measured = await this.#try(async () => {
+      await forgetChoice(config);
+      return withProgress(this.#dependencies.err, config.model, (observer) =>
+        chooseDevice(config, { pull: false, memory: limits.memory, observer, signal }),
+      );
+    }).finally(release);
+    signal.throwIfAborted();
+    return measured ?? knownDevice(config);
+  }
+
   async examine(measures: boolean): Promise<Report> {
-    const config = this.#config.engine;
+    const config = await this.#withDevice(measures);
+    this.#config = { ...this.#config, engine: config };
     const native = await this.#try(() => (this.#dependencies.load ?? loadAddon)());
     const libraries = await this.#try(() => librariesOf(config));
     const runtimeFile = libraries?.runtimePath;
@@ -121,7 +141,7 @@ class Doctor {
       measured,
       install,
       warnings: this.warnings,
-      problems: this.problems,
+      problems: [...new Set(this.problems)],
     };
   }
 

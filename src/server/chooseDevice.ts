@@ -1,0 +1,175 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { EngineConfig } from '../config/engine.ts';
+import { writeAtomically } from '../files.ts';
+import { makeFolder } from '../folder.ts';
+import { UNFINISHED } from '../models/layout.ts';
+import { withLock } from '../models/lock.ts';
+import {
+  aloneOn,
+  type DeviceChoice,
+  type DeviceQuestion,
+  type DeviceTask,
+  decided,
+  deviceQuestion,
+  keptChoice,
+  type TrialMessage,
+} from './deviceQuestion.ts';
+import type { OpenOptions } from './openNetwork.ts';
+
+/** The program of a process that measures, and the seconds that it may take: the CPU's forms are measured within them, and TensorRT builds engines. */
+const usualTrials = {
+  program: fileURLToPath(new URL('./deviceTrial.js', import.meta.url)),
+  limits: { cpu: 600, cuda: 120, tensorrt: 600, webgpu: 120 },
+};
+
+/** Milliseconds in which a process ends by itself when it is told to; and when it has answered, which TensorRT writes its kernels in. */
+const stopMs = 2000;
+const closeMs = 10_000;
+
+/**
+ * Has a process measure a device, because it can open one library of ONNX Runtime only, and a provider may crash or hang. Resolves with
+ * images a second when the process has ended; rejects with the reason of `signal`, or with what is wrong with the device.
+ */
+async function trial(
+  task: DeviceTask,
+  program: string,
+  seconds: number,
+  { observer, signal }: Pick<OpenOptions, 'observer' | 'signal'>,
+): Promise<number> {
+  signal.throwIfAborted();
+  const child = fork(program, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  let rate: number | undefined;
+  let failure: string | undefined;
+  let killing: NodeJS.Timeout | undefined;
+  const killIn = (ms: number) => {
+    clearTimeout(killing);
+    killing = setTimeout(() => child.kill('SIGKILL'), ms);
+  };
+  const stop = () => {
+    child.kill('SIGTERM');
+    killIn(stopMs);
+  };
+  const limit = setTimeout(() => {
+    failure ??= `it took longer than ${seconds} s`;
+    stop();
+  }, seconds * 1000);
+  signal.addEventListener('abort', stop, { once: true });
+  child.on('message', (message: TrialMessage) => {
+    const { notice, progress } = message;
+    if (notice !== undefined) observer.notice(`${task.config.device}: ${notice}`);
+    if (progress) observer.progress(progress);
+    // A network that is being fetched is no slow device.
+    if (progress?.bytes !== undefined) limit.refresh();
+    const { imagesPerSecond, failure: fault } = message;
+    if (imagesPerSecond === undefined && fault === undefined) return;
+    // One that was told to end has less time.
+    if (failure === undefined && !signal.aborted) killIn(closeMs);
+    clearTimeout(limit);
+    rate ??= imagesPerSecond;
+    failure ??= fault;
+  });
+  try {
+    // What ended before it was told anything is seen by its exit.
+    child.send(task, () => {});
+    const [code, killed] = await once(child, 'close');
+    signal.throwIfAborted();
+    if (rate !== undefined) return rate;
+    throw new Error(failure ?? `its process ended with ${killed ?? code}`);
+  } finally {
+    clearTimeout(limit);
+    clearTimeout(killing);
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+/** Measures the devices one after the other; those that fail are left out, and of equal ones the first is taken. */
+async function fastest(
+  config: EngineConfig,
+  candidates: DeviceQuestion['candidates'],
+  start: OpenOptions,
+  { program, limits }: typeof usualTrials,
+): Promise<DeviceChoice | undefined> {
+  const { pull, memory = 'auto', observer, signal } = start;
+  const rates: (readonly [EngineConfig['device'], number])[] = [];
+  const leftOut: string[] = [];
+  observer.notice(`Measuring which device is the fastest: ${candidates.join(', ')}.`);
+  for (const [at, measured] of candidates.entries()) {
+    const since = performance.now();
+    const step = { network: config.model, measured, batch: 1, step: at + 1, steps: candidates.length };
+    start.onOpening?.(() => [{ ...step, seconds: (performance.now() - since) / 1000 }]);
+    try {
+      // The first one has fetched it.
+      const task = { config: aloneOn(config, measured), pull: pull && measured === 'cpu', memory };
+      const rate = await trial(task, program, limits[measured], { observer, signal });
+      // As it is said, so that nothing else decides.
+      rates.push([measured, Number(rate.toPrecision(3))]);
+    } catch (error) {
+      signal.throwIfAborted();
+      leftOut.push(measured);
+      observer.notice(
+        `The device ${measured} is left out: ${error instanceof Error ? error.message : String(error)}`,
+      );
+    }
+  }
+  const [best] = rates.toSorted(([, a], [, b]) => b - a);
+  if (!best) return undefined;
+  const figures = rates.map(([device, rate]) => `${device} ${rate}`).join(', ');
+  const without = leftOut.length > 0 ? `; ${leftOut.join(', ')} failed` : '';
+  return { device: best[0], because: `measured with ${config.model}: ${figures} images/s${without}` };
+}
+
+/**
+ * Measures the devices, each in a process of its own, and keeps the choice. Of starts at the same time one measures and the others wait;
+ * where nothing can be kept each measures. Where none could be measured cpu is taken, whose opening says why. Rejects with the reason of
+ * `signal`.
+ */
+export async function measureDevices(
+  config: EngineConfig,
+  question: DeviceQuestion,
+  start: OpenOptions,
+  trials = usualTrials,
+): Promise<DeviceChoice> {
+  const { candidates, key, file } = question;
+  const { observer, signal } = start;
+  const none = { device: 'cpu', because: `none of ${candidates.join(', ')} could be measured` } as const;
+  let begun = false;
+  const measure = async () => {
+    begun = true;
+    const kept = await keptChoice(question);
+    if (kept) return kept;
+    const chosen = await fastest(config, candidates, start, trials);
+    if (!chosen) return none;
+    const content = `${JSON.stringify({ key, ...chosen })}\n`;
+    await writeAtomically(file, content, 'replace', { prefix: UNFINISHED }).catch(() => unkept());
+    return chosen;
+  };
+  const folder = path.dirname(file);
+  const unkept = () => observer.notice(`${folder} cannot be written, so every start measures the devices.`);
+  const onWait = () => observer.notice('Waiting for another process that measures the devices.');
+  try {
+    makeFolder('models folder', folder);
+    return await withLock(path.join(folder, '.device.lock'), measure, { signal, onWait });
+  } catch (error) {
+    if (begun || signal.aborted) throw error;
+    return measure();
+  }
+}
+
+/**
+ * The settings with the device that CUTOUT_DEVICE=auto stands for: the one that was kept, else the fastest as it is measured now, which
+ * is then kept. Rejects with the reason of `signal`, or as `openEngine` does.
+ */
+export async function chooseDevice(config: EngineConfig, start: OpenOptions): Promise<EngineConfig> {
+  if (!config.auto) return config;
+  const question = await deviceQuestion(config);
+  return decided(config, (await keptChoice(question)) ?? (await measureDevices(config, question, start)));
+}
+
+/** The next start measures again. Where the folder cannot be written, what was kept stays. */
+export async function forgetChoice(config: EngineConfig): Promise<void> {
+  await rm((await deviceQuestion(config)).file, { force: true }).catch(() => {});
+}
