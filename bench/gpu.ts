@@ -103,14 +103,14 @@ async function networkArguments({ network, device, provider }: Options): Promise
   const onGpu = device !== 'host';
   const spec = await ensureNetwork(network, { ...place, device: onGpu ? provider : 'cpu' });
   const reference = onGpu ? await ensureNetwork(network, { ...place, device: 'cpu' }) : spec;
-  const { operators, fp16 } = onGpu
+  const facts = onGpu
     ? await preparedFacts(network, { modelsDir: modelsFolder(), device: provider })
-    : { operators: false, fp16: false };
+    : undefined;
   return [
-    ...[operators ? '--program' : '--network', spec.path, '--reference', reference.path],
+    ...[facts?.operators ? '--program' : '--network', spec.path, '--reference', reference.path],
     ...['--width', String(spec.width), '--height', String(spec.height)],
     ...(spec.output === 'logit' ? ['--logit'] : []),
-    ...(fp16 ? ['--fp16'] : []),
+    ...(facts?.precision === 'fp16' ? ['--fp16'] : []),
   ];
 }
 

@@ -1,4 +1,4 @@
-import type { Form } from '../compiler/form.ts';
+import type { Form, Precision } from '../compiler/form.ts';
 import type { NetworkSpec, Provider } from '../engine/types.ts';
 import { type CatalogueEntry, catalogueWith, findNetwork } from './catalogue.ts';
 import { unsupported } from './error.ts';
@@ -42,8 +42,12 @@ export const specOf = ({ name, input, output, trainedOn }: Manifest, path: strin
 /** Returns the same in a form for GPUs; `operators` of its facts says whether it is a program, which gives logits. */
 export const gpuSpecOf = (
   spec: NetworkSpec,
-  { operators, fp16 }: Pick<PreparedFacts, 'operators' | 'fp16'>,
-): NetworkSpec => ({ ...spec, fp16, ...(operators && { gpuProgram: true, output: 'logit' }) });
+  { operators, precision }: Pick<PreparedFacts, 'operators' | 'precision'>,
+): NetworkSpec => ({
+  ...spec,
+  fp16: precision === 'fp16',
+  ...(operators && { gpuProgram: true, output: 'logit' }),
+});
 
 /** What the networks of a role do. */
 const USES: Readonly<Record<Manifest['role'], string>> = {
@@ -101,8 +105,8 @@ interface PreparedFacts {
   readonly sizeStep: number;
   /** Whether it has an operator of Cutout. */
   readonly operators: boolean;
-  /** Whether it is in float16. */
-  readonly fp16: boolean;
+  /** Undefined without a readable record. */
+  readonly precision: Precision | undefined;
   /** Of the prepared network; empty without a readable record. */
   readonly sha256: string;
   readonly memory: PreparedRecord['memory'];
@@ -117,7 +121,7 @@ export async function preparedFacts(name: string, place: Place): Promise<Prepare
   return {
     sizeStep: record?.sizeStep ?? 0,
     operators: record?.operators ?? false,
-    fp16: record?.precision === 'fp16',
+    precision: record?.precision,
     sha256: record?.sha256 ?? '',
     memory: record?.memory,
   };

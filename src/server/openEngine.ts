@@ -337,18 +337,20 @@ async function openOn(config: EngineConfig, start: OpenOptions): Promise<OpenedE
       room,
       onnxruntime: native.versions().onnxruntime,
     });
-    const { sizeStep, operators: made } = await preparedFacts(model, { modelsDir, device, form: first.form });
-    const { operators, ...plain } = first.choice;
+    const facts = await preparedFacts(model, { modelsDir, device, form: first.form });
+    const { operators, ...chosen } = first.choice;
+    // Programs for a GPU are in float16, whatever the network was published in.
+    const plain = { ...chosen, precision: facts.precision ?? chosen.precision };
     return {
       ...loaded,
       engine,
       // On a GPU a network has one size (native/ort/network.cc).
-      network: { ...first.located, sizeStep: device === 'cpu' ? sizeStep : 0 },
+      network: { ...first.located, sizeStep: device === 'cpu' ? facts.sizeStep : 0 },
       curve: first.curve,
       device,
       threads,
       // A network whose 8-bit part the operators do not know is computed by those of ONNX Runtime.
-      precision: made && operators !== undefined ? { ...plain, operators } : plain,
+      precision: facts.operators && operators !== undefined ? { ...plain, operators } : plain,
       selector: openSelector(engine, config, { ...start, processor: versions }),
       onnxruntime: native.versions().onnxruntime,
     };

@@ -162,7 +162,7 @@ export async function openOnGpu(
   // TensorRT for RTX builds one engine for all sizes of batches; kernels for the card are compiled as they are used.
   const rtx = gpu.tensorrt.startsWith('for RTX');
   const cacheKey = {
-    ...{ network: facts.sha256, fp16: facts.fp16, onnxruntime, gpu },
+    ...{ network: facts.sha256, fp16: facts.precision === 'fp16', onnxruntime, gpu },
     ...(rtx && { batchMax: config.batchMax }),
   };
   const cache = await openTensorrtCache(network.path, cacheKey);

@@ -130,6 +130,7 @@ test.serial('what two GPUs answer is what the CPU answers', async (t) => {
     status: 'ready',
     devices: { ready: 2, lost: 0 },
   });
+  t.regex(server.stderr(), /^Network +small on cuda in fp16 /m);
   const results = await Promise.all(requests.map((options) => cutOut(server, place, image, options)));
   for (const [at, { data, info }] of results.entries()) {
     const said = JSON.stringify(requests[at]);
@@ -165,4 +166,19 @@ test.serial('a GPU that is lost: its images are made by the other one', async (t
 
   const cpu = await startServing(t, { ...place.env, CUTOUT_PRECISION: 'fp32' });
   for (const { image, data } of made) t.true(difference(data, (await cutOut(cpu, place, image)).data) < 0.5);
+});
+
+test.serial('auto measures cuda against the CPU, and the doctor says what computes', async (t) => {
+  const place = await install(t);
+  const run = (env: CliEnvironment) =>
+    cli(t, ['doctor', '--measure'], { ...place.onGpus, ...env }, undefined, undefined, [], place.program);
+  const auto = await run({ CUTOUT_DEVICE: 'auto', CUTOUT_DEVICE_ID: '0', CUTOUT_PRECISION: 'auto' });
+  t.regex(
+    `${auto.stdout}`,
+    /auto: measured with small: .*(cpu|cuda) [\d.e+]+, (cpu|cuda) [\d.e+]+.* images\/s/,
+  );
+  const named = await run({});
+  t.is(named.code, 0, named.stderr);
+  t.regex(`${named.stdout}`, /^Precision +fp16 \(the device cuda\)$/m);
+  t.regex(`${named.stdout}`, /^\* +fp16 +Cutout's, cuda /m);
 });

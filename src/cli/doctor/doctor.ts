@@ -130,7 +130,7 @@ class Doctor {
             name: config.model,
             device: config.device,
             ...(config.deviceBecause !== undefined && { deviceBecause: config.deviceBecause }),
-            precision: choice.precision,
+            precision: inUse?.precision ?? choice.precision,
             operators: inUse ? inUse.operators : (choice.operators ?? null),
             because: choice.because,
           }

@@ -92,8 +92,8 @@ export async function measure(
     const runMs = await medianRun(engine, network.name);
     if (used) await rememberRun(modelsDir, manifest, { device, file: network.path, runMs });
     return {
-      precision: precisionOfForm(form),
-      operators: operators ?? null,
+      precision: facts.precision ?? precisionOfForm(form),
+      operators: operators ?? (network.gpuProgram ? device : null),
       used,
       file: network.path,
       bytes: (await stat(network.path)).size,

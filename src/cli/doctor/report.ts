@@ -16,7 +16,7 @@ export const runCount = 5;
 /** One form of the network, opened and run. */
 export interface Measured {
   readonly precision: Precision;
-  /** Instruction set of Cutout's operators that computed a part of it; null: ONNX Runtime's computed all. */
+  /** Instruction set of Cutout's operators that computed a part of it, cuda for its kernels; null: ONNX Runtime's computed all. */
   readonly operators: string | null;
   /** Whether the server would use it now. */
   readonly used: boolean;
