@@ -64,7 +64,9 @@ Counts count_symbols(const std::uint8_t* at, std::span<const Sequence> sequences
     for (; left >= step; left -= step, at += step) {
       for (std::size_t i = 0; i < 8; ++i) ++literals[i][at[i]];
     }
-    for (; left > 0; --left, ++at) ++literals[0][*at];
+    const std::uint32_t rest = sampled ? std::min(left, 8u) : left;
+    for (std::uint32_t i = 0; i < rest; ++i) ++literals[i % 8][at[i]];
+    at += left;
     if (sequence.length != 0) {
       ++counts.length[257u + kLengthIndex[sequence.length]];
       ++counts.distance[distance_symbol(sequence.distance)];

@@ -60,7 +60,7 @@ std::size_t first_difference(std::uint64_t difference) {
   return static_cast<std::size_t>(std::countr_zero(difference)) / 8;
 }
 
-constexpr std::size_t kEqualStep = 64;
+constexpr std::size_t kEqualStep = 192;
 
 CUTOUT_SIMD bool step_equals(const std::uint8_t* a, const std::uint8_t* b) {
   std::uint8_t difference = 0;
@@ -114,7 +114,7 @@ std::size_t Deflater::extent(std::size_t at, std::size_t distance, std::size_t k
   const std::size_t size = std::min(most, in_.size() - at);
   std::size_t length = known;
   for (; length + 8 <= size; length += 8) {
-    while (length >= 2 * kEqualStep && length + kEqualStep + 8 <= size &&
+    while (length >= kEqualStep && length + kEqualStep + 8 <= size &&
            step_equals(here + length, there + length)) {
       length += kEqualStep;
     }
