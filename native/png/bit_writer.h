@@ -42,6 +42,11 @@ class BitWriter {
   /// Bits held back after flush(), 0..7.
   [[nodiscard]] unsigned pending() const { return bits_; }
 
+  /// Bits written since this writer was at `begin`.
+  [[nodiscard]] std::uint64_t bits_since(const BitWriter& begin) const {
+    return static_cast<std::uint64_t>(out_ - begin.out_) * 8 + bits_ - begin.bits_;
+  }
+
  private:
   std::uint8_t* out_;
   std::uint64_t held_ = 0;

@@ -1,7 +1,9 @@
 #include "png/block.h"
 
 #include <algorithm>
+#include <numeric>
 
+#include "core/simd.h"
 #include "png/huffman.h"
 
 namespace cutout::png {
@@ -43,29 +45,46 @@ struct Counts {
   std::array<std::uint32_t, kDistanceSymbols> distance{};
 };
 
-Counts count_symbols(const std::uint8_t* at, std::span<const Sequence> sequences) {
-  // Four tables, so that equal adjacent bytes do not depend on each other's increment.
-  std::array<std::array<std::uint32_t, 256>, 4> literals{};
+/// Of so many literals eight are in a sample.
+constexpr std::uint32_t kSampleEvery = 128;
+/// The least count of a sampled literal or of a length that occurs, as a fraction of the literals:
+/// any literal may occur, and codes stay within kLengthLimit without being cut to it.
+constexpr std::uint32_t kSampleLeast = 8192;
+
+Counts count_symbols(const std::uint8_t* at, std::span<const Sequence> sequences, bool sampled) {
+  // Eight tables, so that equal adjacent bytes, and equal channels of adjacent pixels, do not
+  // depend on each other's increment.
+  std::array<std::array<std::uint32_t, 256>, 8> literals{};
+  const std::uint32_t step = sampled ? kSampleEvery : 8;
   Counts counts;
+  std::uint64_t total = 0;
   for (const Sequence& sequence : sequences) {
     std::uint32_t left = sequence.literals;
-    for (; left >= 4; left -= 4, at += 4) {
-      ++literals[0][at[0]];
-      ++literals[1][at[1]];
-      ++literals[2][at[2]];
-      ++literals[3][at[3]];
+    total += left;
+    for (; left >= step; left -= step, at += step) {
+      for (std::size_t i = 0; i < 8; ++i) ++literals[i][at[i]];
     }
-    for (; left > 0; --left, ++at) ++literals[0][*at];
+    const std::uint32_t rest = sampled ? std::min(left, 8u) : left;
+    for (std::uint32_t i = 0; i < rest; ++i) ++literals[i % 8][at[i]];
+    at += left;
     if (sequence.length != 0) {
       ++counts.length[257u + kLengthIndex[sequence.length]];
       ++counts.distance[distance_symbol(sequence.distance)];
       at += sequence.length;
     }
   }
-  for (std::size_t i = 0; i < 256; ++i) {
-    counts.length[i] = literals[0][i] + literals[1][i] + literals[2][i] + literals[3][i];
+  for (const auto& table : literals) {
+    for (std::size_t i = 0; i < 256; ++i) counts.length[i] += table[i];
   }
   counts.length[kEndOfBlock] = 1;
+  if (!sampled) return counts;
+  const std::uint64_t counted = std::accumulate(&counts.length[0], &counts.length[256], 0u);
+  const auto least = static_cast<std::uint32_t>(total / kSampleLeast + 1);
+  for (std::size_t i = 0; i < kLengthSymbols; ++i) {
+    std::uint32_t& count = counts.length[i];
+    if (i < 256 && count != 0) count = static_cast<std::uint32_t>(count * total / counted);
+    if (i < 256 || count != 0) count = std::max(count, least);
+  }
   return counts;
 }
 
@@ -202,8 +221,8 @@ struct Entry {
   std::uint32_t count;
 };
 
-void write_body(const std::uint8_t* at, std::span<const Sequence> sequences, const Code& code,
-                BitWriter& writer) {
+CUTOUT_SIMD void write_body(const std::uint8_t* at, std::span<const Sequence> sequences,
+                            const Code& code, BitWriter& writer) {
   std::array<std::uint16_t, kLengthSymbols> length_codes;
   std::array<std::uint16_t, kDistanceSymbols> distance_codes;
   canonical_codes(code.length, length_codes);
@@ -304,8 +323,8 @@ BitCosts guess_costs(std::span<const std::uint8_t> bytes) {
 }
 
 void write_block(std::span<const std::uint8_t> bytes, std::span<const Sequence> sequences,
-                 bool last, BitWriter& out, BitCosts& costs) {
-  const Counts counts = count_symbols(bytes.data(), sequences);
+                 bool sampled, bool last, BitWriter& out, BitCosts& costs) {
+  const Counts counts = count_symbols(bytes.data(), sequences, sampled);
   Code dynamic;
   code_lengths(counts.length, kLengthLimit, dynamic.length);
   code_lengths(counts.distance, kDistanceLimit, dynamic.distance);
@@ -315,15 +334,18 @@ void write_block(std::span<const std::uint8_t> bytes, std::span<const Sequence> 
   const Code fixed = make_fixed_code();
   const std::uint64_t fixed_bits = 3 + body_bits(counts, fixed);
 
-  if (stored_bits(bytes.size(), out.pending()) <= std::min(dynamic_bits, fixed_bits)) {
-    write_stored(bytes, last, out);
-    return;
+  const std::uint64_t stored = stored_bits(bytes.size(), out.pending());
+  const BitWriter begin = out;
+  if (stored > std::min(dynamic_bits, fixed_bits)) {
+    const bool use_fixed = fixed_bits <= dynamic_bits;
+    out.put((last ? 1u : 0u) | (use_fixed ? 2u : 4u), 3);
+    out.flush();
+    if (!use_fixed) header.write(out);
+    write_body(bytes.data(), sequences, use_fixed ? fixed : dynamic, out);
+    if (!sampled || out.bits_since(begin) <= stored) return;
+    out = begin;  // the literals that were not counted are others
   }
-  const bool use_fixed = fixed_bits <= dynamic_bits;
-  out.put((last ? 1u : 0u) | (use_fixed ? 2u : 4u), 3);
-  out.flush();
-  if (!use_fixed) header.write(out);
-  write_body(bytes.data(), sequences, use_fixed ? fixed : dynamic, out);
+  write_stored(bytes, last, out);
 }
 
 }  // namespace cutout::png

@@ -39,10 +39,17 @@ inline std::uint32_t distance_symbol(std::uint32_t distance) {
 /// Costs for the first block, estimated from a sample of its bytes.
 [[nodiscard]] BitCosts guess_costs(std::span<const std::uint8_t> bytes);
 
+/// Minimum bytes of a block whose literals are sampled, and the bytes that it may write behind
+/// `out` as a multiple of them.
+inline constexpr std::size_t kSampledBlock = 32768;
+inline constexpr std::size_t kSampledGrowth = 2;
+
 /// Writes one block of a deflate stream in the shortest of the three forms (dynamic, fixed, stored;
 /// RFC 1951 section 3.2.3). `sequences` describe `bytes` completely and in order; matches may refer
-/// to bytes before `bytes`. `costs` is set to the costs of this block's symbols.
+/// to bytes before `bytes`. `costs` is set to the costs of this block's symbols. With `sampled` the
+/// code is made from a sample of the literals, and the form is the shortest by that estimate,
+/// but never longer than the stored one.
 void write_block(std::span<const std::uint8_t> bytes, std::span<const Sequence> sequences,
-                 bool last, BitWriter& out, BitCosts& costs);
+                 bool sampled, bool last, BitWriter& out, BitCosts& costs);
 
 }  // namespace cutout::png

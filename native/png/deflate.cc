@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "core/simd.h"
+
 namespace cutout::png {
 
 namespace {
@@ -58,6 +60,16 @@ std::size_t first_difference(std::uint64_t difference) {
   return static_cast<std::size_t>(std::countr_zero(difference)) / 8;
 }
 
+constexpr std::size_t kEqualStep = 192;
+
+CUTOUT_SIMD bool step_equals(const std::uint8_t* a, const std::uint8_t* b) {
+  std::uint8_t difference = 0;
+  for (std::size_t i = 0; i < kEqualStep; ++i) {
+    difference = static_cast<std::uint8_t>(difference | (a[i] ^ b[i]));
+  }
+  return difference == 0;
+}
+
 }  // namespace
 
 void Deflater::compress(std::span<const std::uint8_t> in, RowLayout layout, int effort, bool last,
@@ -65,12 +77,14 @@ void Deflater::compress(std::span<const std::uint8_t> in, RowLayout layout, int 
   in_ = in;
   effort_ = std::clamp(effort, kMinEffort, kMaxEffort);
   layout_ = layout.row != 0 ? layout : RowLayout{in.size(), 1};
-  buffer_.resize(std::max(buffer_.size(), deflate_bound(in.size()) + 8));
+  sampled_ = effort_ == kMinEffort && in.size() >= kSampledBlock;
+  const std::size_t most = sampled_ ? kSampledGrowth * in.size() : deflate_bound(in.size());
+  buffer_.resize(std::max(buffer_.size(), most + 8));
   writer_ = BitWriter(buffer_.data());
   sequences_.clear();
   block_begin_ = literal_begin_ = tokens_ = 0;
-  costs_ = guess_costs(in);
-  if (effort_ == 1) {
+  costs_ = effort_ == kMinEffort ? BitCosts{} : guess_costs(in);  // at no cost every run is taken
+  if (effort_ == kMinEffort) {
     parse_pixels<false>();
   } else if (effort_ < kFirstChainEffort) {
     latest_pair_.assign(std::size_t{1} << kPairBits, 0);
@@ -100,6 +114,10 @@ std::size_t Deflater::extent(std::size_t at, std::size_t distance, std::size_t k
   const std::size_t size = std::min(most, in_.size() - at);
   std::size_t length = known;
   for (; length + 8 <= size; length += 8) {
+    while (length >= kEqualStep && length + kEqualStep + 8 <= size &&
+           step_equals(here + length, there + length)) {
+      length += kEqualStep;
+    }
     const std::uint64_t difference = load64(here + length) ^ load64(there + length);
     if (difference != 0) return length + first_difference(difference);
   }
@@ -126,7 +144,8 @@ void Deflater::end_block(std::size_t end, bool last) {
   if (end > literal_begin_) {
     sequences_.push_back({static_cast<std::uint32_t>(end - literal_begin_), 0, 0});
   }
-  write_block(in_.subspan(block_begin_, end - block_begin_), sequences_, last, writer_, costs_);
+  write_block(in_.subspan(block_begin_, end - block_begin_), sequences_, sampled_, last, writer_,
+              costs_);
   sequences_.clear();
   block_begin_ = literal_begin_ = end;
   tokens_ = 0;
@@ -145,6 +164,8 @@ class PixelStarts {
         row_end_(layout.row) {}
 
   [[nodiscard]] std::size_t first() const { return lead_; }
+  /// The end of the row of the last one that was asked for.
+  [[nodiscard]] std::size_t row_end() const { return row_end_; }
   /// The next one from a position on, which is not before those that were asked for.
   std::size_t from(std::size_t position) {
     if (position >= row_end_) {
@@ -170,8 +191,8 @@ class PixelStarts {
 
 }  // namespace
 
-/// Searches at the starts of pixels only: for a repetition of the pixel before and, with kHash, at
-/// the latest position with the same two pixels.
+/// Searches at the starts of pixels only: with kHash for a repetition of the pixel before and at
+/// the latest position with the same two pixels, else for repetitions alone, at every fourth pixel.
 template <bool kHash>
 void Deflater::parse_pixels() {
   const std::uint8_t* bytes = in_.data();
@@ -183,8 +204,14 @@ void Deflater::parse_pixels() {
   std::size_t misses = 0;
   for (;; at = starts.from_start(at)) {
     if (at + kPairBytes > size) break;
-    if (at - literal_begin_ + tokens_ >= kBlockTokens) end_block(at, false);
-
+    if constexpr (kHash) {
+      if (at - literal_begin_ + tokens_ >= kBlockTokens) end_block(at, false);
+    } else {
+      const std::size_t end = std::min(starts.row_end(), size - kPairBytes + 1);
+      at = std::max(at, pixel + starts.first());
+      while (at < end && load64(bytes + at) != load64(bytes + at - pixel)) at += 4 * pixel;
+      if (at >= end) continue;
+    }
     const std::uint64_t pair = load64(bytes + at);
     std::size_t distance = 0;
     std::size_t length = 0;
@@ -221,7 +248,7 @@ void Deflater::parse_pixels() {
         continue;
       }
     }
-    at += pixel * (1 + (kHash ? std::min<std::size_t>(misses++ >> skip_after, 3) : 0));
+    at += pixel * (1 + std::min<std::size_t>(misses++ >> skip_after, 3));
   }
 }
 

@@ -31,12 +31,14 @@ struct RowLayout {
 ///
 /// | effort | search                                                                        |
 /// |--------|-------------------------------------------------------------------------------|
-/// | 1      | runs of one byte or one pixel                                                 |
+/// | 1      | runs of one byte or one pixel, most of those of eight bytes and all of twenty;|
+/// |        | codes are made from a sample of the literals                                  |
 /// | 2..4   | and the latest equal eight bytes at a pixel; after many misses pixels are     |
 /// |        | skipped, fewer with more effort                                               |
 /// | 5..9   | hash chains at every byte, deeper with more effort, and lazy evaluation       |
 ///
-/// A match is used where it costs fewer bits than its literals, by the codes of the block before.
+/// A match is used where it costs fewer bits than its literals, by the codes of the block before; a
+/// run of effort 1 always, and its bytes are one block.
 /// Not thread-safe; one object a thread.
 class Deflater {
  public:
@@ -76,6 +78,7 @@ class Deflater {
   std::span<const std::uint8_t> in_;
   RowLayout layout_;
   int effort_ = kMinEffort;
+  bool sampled_ = false;
   BitCosts costs_{};
   BitWriter writer_{nullptr};
   std::size_t block_begin_ = 0;

@@ -30,6 +30,7 @@ constexpr std::array<Byte, 2> kZlibHeader = {0x78, 0x9C};  // 32 KiB window, RFC
 /// their file.
 constexpr int kDrawingEffort = 7;
 constexpr int kDeepFrom = 3;
+constexpr int kSampleRows = 8;  // of so many one shows a drawing to the least effort
 constexpr std::string_view kProfileName = "ICC profile";
 
 /// Division into strips of whole rows; the last strip may be shorter.
@@ -100,6 +101,13 @@ Bytes head_of(ConstImageView rgba, const PngOptions& options) {
   return out;
 }
 
+/// Rows are read from both ends, which the processor's prefetchers do not foresee.
+void prefetch_row(ConstImageView rgba, int y) {
+  const Byte* row = rgba.row(y);
+  const std::size_t size = static_cast<std::size_t>(rgba.width) * 4;
+  for (std::size_t i = 0; i < size; i += 64) __builtin_prefetch(row + i);
+}
+
 /// The rows of the file: the view's own, or their alpha gathered into a buffer.
 class Rows {
  public:
@@ -163,24 +171,33 @@ CUTOUT_SIMD Variety row_variety(const Byte* row, const Byte* above, std::size_t 
 
 /// Whether the rows are those of a drawing or a screenshot: most pixels repeat a neighbour, and the
 /// others differ much. Unfiltered rows compress better there, since filters hide repetitions (PNG
-/// specification, section 12.7). `residuals` is the sum over the rows, each with its best filter.
-bool is_drawing(ConstImageView rgba, int first, int end, std::uint64_t residuals) {
+/// specification, section 12.7). `residuals` is the sum over the rows, each as filtered; one
+/// in `step` is looked at.
+bool is_drawing(ConstImageView rgba, int first, int end, int step, std::uint64_t residuals) {
   constexpr std::uint64_t kRepeated = 4;  // at most 1 / kRepeated of the pixels are fresh
   constexpr std::uint64_t kMuch = 32;  // minimum mean residual of a fresh pixel, over all channels
   Variety all;
-  for (int y = first + 1; y < end; ++y) {
+  for (int y = first + 1; y < end; y += step) {
     const Variety row =
         row_variety(rgba.row(y), rgba.row(y - 1), static_cast<std::size_t>(rgba.width));
     all.pixels += row.pixels;
     all.fresh += row.fresh;
   }
-  return all.fresh <= all.pixels / kRepeated && residuals > kMuch * all.fresh;
+  return all.fresh <= all.pixels / kRepeated &&
+         residuals > kMuch * all.fresh * static_cast<std::uint64_t>(step);
 }
 
-/// Filters one row of `size` bytes into `out` (`size` + 1 bytes, the filter type first) with the
-/// filter of the smallest residuals, and returns their sum. `trial` is scratch for a row.
-std::uint64_t write_filtered(Rows::Pair rows, std::size_t size, std::size_t pixel, Bytes& trial,
-                             Byte* out) {
+/// The filters of a row; of equally good ones the first. The least effort has the one that is best
+/// for most photographs.
+constexpr std::array kFilters = {png::Filter::kNone, png::Filter::kUp, png::Filter::kSub,
+                                 png::Filter::kAverage, png::Filter::kPaeth};
+constexpr std::array kFastFilters = {png::Filter::kAverage};
+
+/// Filters one row of `size` bytes into `out` (`size` + 1 bytes, the filter type first) with that
+/// of `filters` which leaves the smallest residuals, and returns their sum. `trial` is scratch for
+/// a row.
+std::uint64_t write_filtered(Rows::Pair rows, std::size_t size, std::size_t pixel,
+                             std::span<const png::Filter> filters, Bytes& trial, Byte* out) {
   // Transparent margins are 0 with every filter; predictors at `begin` read zeros.
   const std::size_t begin = png::leading_zeros(rows.row, rows.above, size) / pixel * pixel;
   const std::size_t tail = png::trailing_zeros(rows.row + begin, rows.above + begin, size - begin);
@@ -190,13 +207,13 @@ std::uint64_t write_filtered(Rows::Pair rows, std::size_t size, std::size_t pixe
   std::memset(residuals, 0, begin);
   std::memset(residuals + end, 0, size - end);
 
-  using png::Filter;
-  out[0] = static_cast<Byte>(Filter::kNone);
+  // An empty row is not filtered, so that a run may cross it.
+  out[0] = begin == end ? Byte{0} : static_cast<Byte>(filters[0]);
   const Byte* row = rows.row + begin;
   const Byte* above = rows.above + begin;
   std::uint64_t least =
-      png::filter_row(Filter::kNone, row, above, end - begin, pixel, residuals + begin);
-  for (const Filter filter : {Filter::kUp, Filter::kSub, Filter::kAverage, Filter::kPaeth}) {
+      png::filter_row(filters[0], row, above, end - begin, pixel, residuals + begin);
+  for (const png::Filter filter : filters.subspan(1)) {
     if (least == 0) break;
     const std::uint64_t sum = png::filter_row(filter, row, above, end - begin, pixel, trial.data());
     if (sum >= least) continue;
@@ -234,12 +251,16 @@ void encode_strip(ConstImageView rgba, const PngOptions& options, const Strips& 
   const auto filtered_row = [&](int y) {
     return scratch.filtered.data() + static_cast<std::size_t>(y - first) * strips.row;
   };
+  const bool fast = options.effort <= png::kMinEffort;
+  const auto filters = fast ? std::span<const png::Filter>(kFastFilters) : kFilters;
   std::uint64_t residuals = 0;
   for (int y = first; y < end; ++y) {
-    residuals += write_filtered(scratch.rows.at(y, first), strips.row - 1, strips.pixel,
+    prefetch_row(rgba, std::min(y + 1, rgba.height - 1));
+    residuals += write_filtered(scratch.rows.at(y, first), strips.row - 1, strips.pixel, filters,
                                 scratch.trial, filtered_row(y));
   }
-  const bool drawing = !options.alpha_only && is_drawing(rgba, first, end, residuals);
+  const bool drawing =
+      !options.alpha_only && is_drawing(rgba, first, end, fast ? kSampleRows : 1, residuals);
   for (int y = first; drawing && y < end; ++y) {
     filtered_row(y)[0] = static_cast<Byte>(png::Filter::kNone);
     std::memcpy(filtered_row(y) + 1, rgba.row(y), strips.row - 1);

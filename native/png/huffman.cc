@@ -136,11 +136,11 @@ void canonical_codes(std::span<const std::uint8_t> lengths, std::span<std::uint1
   for (std::size_t symbol = 0; symbol < lengths.size(); ++symbol) {
     const std::uint32_t length = lengths[symbol];
     std::uint32_t code = length != 0 ? next[length]++ : 0;
-    std::uint32_t reversed = 0;
-    for (std::uint32_t bit = 0; bit < length; ++bit, code >>= 1) {
-      reversed = (reversed << 1) | (code & 1u);
-    }
-    codes[symbol] = static_cast<std::uint16_t>(reversed);
+    code = (code & 0x5555u) << 1 | (code >> 1 & 0x5555u);
+    code = (code & 0x3333u) << 2 | (code >> 2 & 0x3333u);
+    code = (code & 0x0F0Fu) << 4 | (code >> 4 & 0x0F0Fu);
+    code = (code & 0x00FFu) << 8 | code >> 8;
+    codes[symbol] = static_cast<std::uint16_t>(code >> (16 - length));
   }
 }
 

@@ -83,6 +83,17 @@ test('noise of every size around the block limits is stored within the bound', (
   }
 });
 
+test('literals unlike those that the least effort samples are stored within the bound', (t) => {
+  const next = noise(17);
+  for (const size of [32_768, 65_536, 262_144]) {
+    // Eight bytes of every 128 are sampled: these are few values, the others noise.
+    const bytes = Uint8Array.from({ length: size }, (_, i) => (i % 128 < 8 ? (i * 37) % 11 : next()));
+    const stream = png.deflate([bytes], 1, 0, 1);
+    t.true(inflate(stream).equals(bytes));
+    t.true(stream.length <= png.deflateBound(size), `${stream.length} bytes for ${size}`);
+  }
+});
+
 test('matches reach exactly the window of 32768 bytes, never beyond', (t) => {
   const next = noise(11);
   const phrase = Uint8Array.from({ length: 64 }, next);

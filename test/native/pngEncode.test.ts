@@ -68,6 +68,24 @@ for (const [name, image] of Object.entries(images)) {
   }
 }
 
+test('every width around the steps of the loops decodes to the same pixels, with and without padding', (t) => {
+  for (let width = 1; width <= 70; width++) {
+    for (const image of [
+      cutImage(width, 9),
+      noiseImage(width, 5, width * 4 + (width % 3)),
+      flatImage(width, 4),
+      clearImage(width, 3),
+    ]) {
+      for (const alphaOnly of [false, true]) {
+        for (const effort of [1, 3]) {
+          const { pixels } = decodePng(encode(image, { alphaOnly, effort }));
+          t.true(pixels.equals(expectedPixels(image, alphaOnly)), `${width} wide, effort ${effort}`);
+        }
+      }
+    }
+  }
+});
+
 const large: Record<string, Image> = {
   'many strips': cutImage(700, 800),
   'rows longer than a stored block': photoImage(17_001, 23),
@@ -132,6 +150,17 @@ test('rows of a drawing stay unfiltered, smooth skies and photos do not', (t) =>
   t.false(unfiltered(photoImage(300, 220)));
   const sky = paint(300, 220, (x, y) => [90 + (x >> 5), 120 + (y >> 4), 200 + ((x + y) >> 6), 255]);
   t.false(unfiltered(sky));
+});
+
+test('the least effort filters photos alike, drawings and empty rows not at all', (t) => {
+  const used = (image: Image) => {
+    const { filters } = decodePng(encode(image, { alphaOnly: false, effort: 1 }));
+    return [...new Set(filters)].sort();
+  };
+  t.deepEqual(used(photoImage(300, 220)), [3]);
+  t.deepEqual(used(cutImage(300, 220)), [0, 3]);
+  t.deepEqual(used(drawingImage(300, 220)), [0]);
+  t.deepEqual(used(clearImage(300, 220)), [0]);
 });
 
 test('more effort gives smaller files: 9 below 5 below 3 below 1', (t) => {
