@@ -302,7 +302,7 @@ const knownErrors: Readonly<Record<string, KnownError>> = {
   ENGINE_DEVICE_MEMORY: broken('memory'),
   ENGINE_DEVICE: broken('device', { detail: 'The GPUs of the service do not answer. Try again later.' }),
   IMAGE_NO_THREAD: broken('threads', {
-    detail: 'The system let the service run no thread or process for this image. Try again.',
+    detail: 'The operating system could not run a thread or process for this image. Try again.',
   }),
   ENGINE_NOT_LOADED: broken('network', {
     detail: 'A network of the service cannot be loaded. Try again later.',

@@ -3,7 +3,8 @@
 /// An attribute of a hot loop that compiles it for AVX-512, for AVX2 and for the baseline; the
 /// version is chosen when the library is loaded. With -ffp-contract=off all three give the same
 /// bytes; the kernel tests compare them in every call (test/native/levels.ts). Sanitizer builds and
-/// other processors have the plain function only.
+/// other processors have the plain function only. Where it is defined, intrinsics of x86-64 are
+/// known too.
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define CUTOUT_CLONES

@@ -20,7 +20,8 @@ class EdgeRunsBlock {
   /// The runs in a block of the device or of the host. The summary is before them.
   [[nodiscard]] cuda::EdgeRuns runs(std::byte* block) const;
   /// Makes the result's pixels from those of before and a block on the host. False, with the pixels
-  /// as they were, where there were more runs than room for them.
+  /// as they were, where there were more runs than room for them, or a state names a run that is
+  /// not there, as where the device's memory was damaged.
   bool write(std::byte* block, ImageView pixels, HiddenColour hidden, ThreadPool& pool) const;
 
  private:

@@ -45,7 +45,7 @@ struct Counts {
   std::array<std::uint32_t, kDistanceSymbols> distance{};
 };
 
-/// Of so many literals eight are in a sample.
+/// Of so many literals the first eight are counted in a sample.
 constexpr std::uint32_t kSampleEvery = 128;
 /// The least count of a sampled literal or of a length that occurs, as a fraction of the literals:
 /// any literal may occur, and codes stay within kLengthLimit without being cut to it.
@@ -343,7 +343,7 @@ void write_block(std::span<const std::uint8_t> bytes, std::span<const Sequence> 
     if (!use_fixed) header.write(out);
     write_body(bytes.data(), sequences, use_fixed ? fixed : dynamic, out);
     if (!sampled || out.bits_since(begin) <= stored) return;
-    out = begin;  // the literals that were not counted are others
+    out = begin;  // the sample was not representative
   }
   write_stored(bytes, last, out);
 }

@@ -75,7 +75,8 @@ __attribute__((target("pclmul"))) std::array<std::uint8_t, 16> folded(
 
 constexpr std::uint32_t kAdlerModulus = 65521;
 constexpr std::size_t kLanes = 32;
-/// Bytes that are summed in 16 bits a lane, and in 32 bits (at most zlib's NMAX of 5552).
+/// A step of so many rows of lanes is summed in 16 bits a lane, ten steps (at most zlib's NMAX of
+/// 5552 bytes) in 32 bits.
 constexpr std::uint32_t kStepRows = 16;
 constexpr std::size_t kAdlerStep = kStepRows * kLanes;
 constexpr std::size_t kAdlerRun = 10 * kAdlerStep;

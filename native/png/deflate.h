@@ -31,14 +31,14 @@ struct RowLayout {
 ///
 /// | effort | search                                                                        |
 /// |--------|-------------------------------------------------------------------------------|
-/// | 1      | runs of one byte or one pixel, most of those of eight bytes and all of twenty;|
-/// |        | codes are made from a sample of the literals                                  |
+/// | 1      | runs of one byte or one pixel, most of the short ones and all of 23 bytes of  |
+/// |        | pixels of four; codes from a sample of the literals, of large inputs          |
 /// | 2..4   | and the latest equal eight bytes at a pixel; after many misses pixels are     |
 /// |        | skipped, fewer with more effort                                               |
 /// | 5..9   | hash chains at every byte, deeper with more effort, and lazy evaluation       |
 ///
-/// A match is used where it costs fewer bits than its literals, by the codes of the block before; a
-/// run of effort 1 always, and its bytes are one block.
+/// A match is used where it costs fewer bits than its literals, by the codes of the block before.
+/// With effort 1 every run is used and the input is one block.
 /// Not thread-safe; one object a thread.
 class Deflater {
  public:

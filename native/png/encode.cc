@@ -30,7 +30,7 @@ constexpr std::array<Byte, 2> kZlibHeader = {0x78, 0x9C};  // 32 KiB window, RFC
 /// their file.
 constexpr int kDrawingEffort = 7;
 constexpr int kDeepFrom = 3;
-constexpr int kSampleRows = 8;  // of so many one shows a drawing to the least effort
+constexpr int kSampleRows = 8;  // one row of so many is examined for drawings at effort 1
 constexpr std::string_view kProfileName = "ICC profile";
 
 /// Division into strips of whole rows; the last strip may be shorter.
@@ -101,7 +101,7 @@ Bytes head_of(ConstImageView rgba, const PngOptions& options) {
   return out;
 }
 
-/// Rows are read from both ends, which the processor's prefetchers do not foresee.
+/// Prefetches row y: rows are read from both ends, which the processor does not foresee.
 void prefetch_row(ConstImageView rgba, int y) {
   const Byte* row = rgba.row(y);
   const std::size_t size = static_cast<std::size_t>(rgba.width) * 4;
@@ -187,8 +187,8 @@ bool is_drawing(ConstImageView rgba, int first, int end, int step, std::uint64_t
          residuals > kMuch * all.fresh * static_cast<std::uint64_t>(step);
 }
 
-/// The filters of a row; of equally good ones the first. The least effort has the one that is best
-/// for most photographs.
+/// The filters that are tried, in order of preference; effort 1 uses Average alone, which is the
+/// best one for most photographs.
 constexpr std::array kFilters = {png::Filter::kNone, png::Filter::kUp, png::Filter::kSub,
                                  png::Filter::kAverage, png::Filter::kPaeth};
 constexpr std::array kFastFilters = {png::Filter::kAverage};

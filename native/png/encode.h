@@ -28,7 +28,7 @@ struct PngOptions {
 /// | effort            | 1 .. 9                                                                   |
 /// | icc               | at most 2^26 bytes                                                       |
 /// | largest file      | pixels and a byte a row, + 0.1 %, + 400 bytes, + the profile             |
-/// | memory            | the file, + about 1.5 MB (or six of its rows) a thread                  |
+/// | memory            | the file, + about 1.5 MB (or six of its rows) a thread                   |
 /// | threads           | reentrant; strips of rows run on `pool` and in the caller                |
 /// | errors            | Stopped, by the pool of a job that ended                                  |
 std::vector<std::uint8_t> encode_png(ConstImageView rgba, const PngOptions& options,

@@ -33,7 +33,7 @@ export const engineSettings = {
     'Whether subject_points and subject_box choose the subject. The network sam2-tiny is downloaded and loaded at the first such request; a server with --no-pull needs it pulled before. off: they are refused with 400.',
   ),
   device: setting('CUTOUT_DEVICE', 'cpu', oneOf('auto', 'cpu', 'cuda', 'tensorrt', 'webgpu')).help(
-    'Device that runs the network: cpu; cuda or tensorrt (`cutout runtime install`); webgpu, a GPU of any maker by Vulkan. auto: the fastest of those that are installed and open, as the first start measures it (cutout doctor). A device that is named and cannot be used fails the start.',
+    'Device that runs the network: cpu; cuda or tensorrt (`cutout runtime install`); webgpu, a GPU of any maker by Vulkan. auto: the fastest device that can be used here; the first start measures them and keeps the choice, which cutout doctor shows. A device that is named and cannot be used fails the start.',
   ),
   deviceIds: setting('CUTOUT_DEVICE_ID', '0', devices).help(
     'Numbers of the GPUs, for example 0 or 0,1; all: every GPU that the driver shows. Each gets a copy of the networks, and images go to the one with the fewest in progress.',
@@ -87,7 +87,7 @@ export type EngineConfig = Omit<Values<typeof engineSettings>, 'modelsDir' | 'de
   readonly auto: boolean;
   /** VK_DRIVER_FILES, by which Vulkan finds its GPUs; empty: not set. */
   readonly vulkanDrivers: string;
-  /** Why it was chosen. */
+  /** Why `device` was chosen. */
   readonly deviceBecause?: string;
   /** Folder of installed GPU runtimes (`cutout runtime install`), inside the data folder. */
   readonly runtimesDir: string;

@@ -51,8 +51,8 @@ export const recordAttempt = (attempts: Attempts, source: string, right: boolean
  * The counted source of an address, which may have a port, as some proxies write it. IPv6 addresses count by /64, which one customer
  * has whole.
  */
-export function attemptSourceOf(given: string): string {
-  const address = SocketAddress.parse(given)?.address ?? given;
+export function attemptSourceOf(sent: string): string {
+  const address = ipaddr.isValid(sent) ? sent : (SocketAddress.parse(sent)?.address ?? sent);
   if (!ipaddr.isValid(address)) return address;
   const parsed = ipaddr.process(address);
   if (parsed instanceof ipaddr.IPv4) return parsed.toString();

@@ -26,7 +26,7 @@ const usualTrials = {
   limits: { cpu: 600, cuda: 120, tensorrt: 600, webgpu: 120 },
 };
 
-/** Milliseconds in which a process ends by itself when it is told to; and when it has answered, which TensorRT writes its kernels in. */
+/** Milliseconds until SIGKILL: after SIGTERM, and after the answer, in which TensorRT stores its kernels. */
 const stopMs = 2000;
 const closeMs = 10_000;
 
@@ -77,7 +77,7 @@ async function trial(
     child.send(task, () => {});
     const [code, killed] = await once(child, 'close');
     signal.throwIfAborted();
-    if (rate !== undefined) return rate;
+    if (rate !== undefined && failure === undefined) return rate;
     throw new Error(failure ?? `its process ended with ${killed ?? code}`);
   } finally {
     clearTimeout(limit);
@@ -102,10 +102,10 @@ async function fastest(
     const step = { network: config.model, measured, batch: 1, step: at + 1, steps: candidates.length };
     start.onOpening?.(() => [{ ...step, seconds: (performance.now() - since) / 1000 }]);
     try {
-      // The first one has fetched it.
+      // The trial of cpu has fetched the network.
       const task = { config: aloneOn(config, measured), pull: pull && measured === 'cpu', memory };
       const rate = await trial(task, program, limits[measured], { observer, signal });
-      // As it is said, so that nothing else decides.
+      // Compared as displayed, with three digits, so that the log explains the choice.
       rates.push([measured, Number(rate.toPrecision(3))]);
     } catch (error) {
       signal.throwIfAborted();
@@ -124,13 +124,14 @@ async function fastest(
 
 /**
  * Measures the devices, each in a process of its own, and keeps the choice. Of starts at the same time one measures and the others wait;
- * where nothing can be kept each measures. Where none could be measured cpu is taken, whose opening says why. Rejects with the reason of
+ * where nothing can be kept each measures. `again`: also where a choice is kept. Where none could be measured cpu is taken, whose opening says why. Rejects with the reason of
  * `signal`.
  */
 export async function measureDevices(
   config: EngineConfig,
   question: DeviceQuestion,
   start: OpenOptions,
+  again = false,
   trials = usualTrials,
 ): Promise<DeviceChoice> {
   const { candidates, key, file } = question;
@@ -139,7 +140,7 @@ export async function measureDevices(
   let begun = false;
   const measure = async () => {
     begun = true;
-    const kept = await keptChoice(question);
+    const kept = again ? undefined : await keptChoice(question);
     if (kept) return kept;
     const chosen = await fastest(config, candidates, start, trials);
     if (!chosen) return none;
@@ -160,16 +161,22 @@ export async function measureDevices(
 }
 
 /**
- * The settings with the device that CUTOUT_DEVICE=auto stands for: the one that was kept, else the fastest as it is measured now, which
- * is then kept. Rejects with the reason of `signal`, or as `openEngine` does.
+ * The settings with the device that CUTOUT_DEVICE=auto stands for: the one that was kept, else or with `again` the fastest as it is
+ * measured now, which is then kept. Rejects with the reason of `signal`, or as `openEngine` does.
  */
-export async function chooseDevice(config: EngineConfig, start: OpenOptions): Promise<EngineConfig> {
+export async function chooseDevice(
+  config: EngineConfig,
+  start: OpenOptions,
+  again = false,
+): Promise<EngineConfig> {
   if (!config.auto) return config;
   const question = await deviceQuestion(config);
-  return decided(config, (await keptChoice(question)) ?? (await measureDevices(config, question, start)));
+  const measures = again && question.candidates.length > 1;
+  const known = measures ? undefined : await keptChoice(question);
+  return decided(config, known ?? (await measureDevices(config, question, start, again)));
 }
 
-/** The next start measures again. Where the folder cannot be written, what was kept stays. */
+/** Deletes the kept choice: the next start measures again. Where the folder cannot be written, what was kept stays. */
 export async function forgetChoice(config: EngineConfig): Promise<void> {
   await rm((await deviceQuestion(config)).file, { force: true }).catch(() => {});
 }

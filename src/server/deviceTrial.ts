@@ -12,7 +12,7 @@ const measuredMs = 2000;
 const say = (message: TrialMessage) =>
   new Promise<void>((resolve) => process.send?.(message, undefined, undefined, () => resolve()));
 
-/** Images a second of an engine, with as many in progress as it takes at a time, after one of each. */
+/** Images a second of an engine, with as many in progress as it takes at a time, after one warm-up image for each of them. */
 async function imagesPerSecond({ engine, network, threads }: OpenedEngine, signal: AbortSignal) {
   const drawn = await (await drawnPixels())();
   const { width, height } = drawn;

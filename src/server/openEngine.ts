@@ -294,6 +294,21 @@ async function loadNetworks(
   return { info, second, subjectTypes: types.found, reload };
 }
 
+/** A network's files in the form that is named, was chosen before, or is measured now; the engine has no network before and after. */
+async function settledForm(
+  network: ReturnType<typeof choiceOf>,
+  engine: Engine,
+  config: EngineConfig,
+  start: OpenOptions & { readonly room: MemoryRoom },
+): Promise<LocatedNetwork> {
+  const { choices, kept, manifest } = network;
+  const known = choices.length === 1 ? choices[0] : await kept.read();
+  if (known) return locate(manifest, known, config);
+  // Imported only if needed, because images and preparation are large.
+  const { measurePrecision } = await import('./measurePrecision.ts');
+  return locate(manifest, await measurePrecision(network, engine, config, start), config);
+}
+
 /** Opens the engine on the device of the settings. */
 async function openOn(config: EngineConfig, start: OpenOptions): Promise<OpenedEngine> {
   const { observer, signal } = start;
@@ -315,21 +330,11 @@ async function openOn(config: EngineConfig, start: OpenOptions): Promise<OpenedE
   signal.addEventListener('abort', giveUp, { once: true });
   try {
     signal.throwIfAborted();
-    const settle = async (network: typeof found, pull: boolean) => {
-      const { choices, kept, manifest } = network;
-      const settled = choices.length === 1 ? choices[0] : await kept.read();
-      if (settled) return locate(manifest, settled, config);
-      // Imported only if needed, because images and preparation are large.
-      const { measurePrecision } = await import('./measurePrecision.ts');
-      return locate(
-        manifest,
-        await measurePrecision(network, engine, config, { ...start, pull, room }),
-        config,
-      );
-    };
-    const first = await settle(found, start.pull);
+    const form = (network: typeof found, pull: boolean) =>
+      settledForm(network, engine, config, { ...start, pull, room });
+    const first = await form(found, start.pull);
     // What is fetched later is measured by the start after that.
-    const second = foundSecond && (await settle(foundSecond, start.pull && config.secondModel !== 'auto'));
+    const second = foundSecond && (await form(foundSecond, start.pull && config.secondModel !== 'auto'));
     const networks = { first, second };
     // ONNX Runtime's version is known once its library is loaded.
     const loaded = await loadNetworks(engine, networks, config, {

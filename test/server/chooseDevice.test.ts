@@ -68,11 +68,12 @@ function stage(t: ExecutionContext, plays: Readonly<Record<string, Play>>, limit
   const stopping = new AbortController();
   const observer = { notice: (text: string) => void notices.push(text), progress: () => {} };
   const limits = { cpu: 60, cuda: 60, tensorrt: 60, webgpu: limit };
-  const measure = (key = 'a', given = file) =>
+  const measure = (key = 'a', given = file, again = false) =>
     measureDevices(
       config,
       { candidates, alone: '', key, file: given },
       { pull: true, observer, signal: stopping.signal },
+      again,
       { program, limits },
     );
   const played = () => {
@@ -108,6 +109,8 @@ test('a faster GPU wins, once: the choice is kept for its key', async (t) => {
   t.is(played().length, 3);
   await measure('another key');
   t.is(played().length, 6);
+  await measure('another key', undefined, true);
+  t.is(played().length, 9, 'measured again');
 });
 
 test('of two that give the same figure the processor is taken', async (t) => {
@@ -196,7 +199,12 @@ const noWebgpu =
 unless(noWebgpu)('a choice that cannot be opened any more fails the start, and is forgotten', async (t) => {
   const data = temporaryFolder(t);
   const drivers = path.join(data, 'nothing.json');
+  const { VK_DRIVER_FILES: before } = process.env;
   process.env['VK_DRIVER_FILES'] = drivers;
+  t.teardown(() => {
+    if (before === undefined) delete process.env['VK_DRIVER_FILES'];
+    else process.env['VK_DRIVER_FILES'] = before;
+  });
   const { engine } = loadConfig({
     CUTOUT_DATA_DIR: data,
     CUTOUT_MODELS_DIR: modelsFolder(path.join(data, 'models')),

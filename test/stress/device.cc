@@ -15,6 +15,7 @@
 #include "native/backend_contract.h"
 #include "pipeline/cpu_backend.h"
 #include "pipeline/device_backend.h"
+#include "pipeline/edge_runs.h"
 #include "stress/device/host_device.h"
 #include "stress/device/job.h"
 
@@ -201,12 +202,33 @@ void copied_once() {
   if (after.to_host != before.to_host) fail("copies", 0, "something comes back with a mask");
 }
 
-/// Of a job's image a third of its bytes comes back, or also all of them: where it was reduced, is
-/// very small, or has more edge than there is room for.
+/// Runs of 32 pixels of a row that are neither opaque nor transparent throughout.
+std::uint32_t mixed_runs(const DeviceJob& job, const DeviceResult& result) {
+  std::uint32_t mixed = 0;
+  for (int y = 0; y < job.height; ++y) {
+    for (int left = 0; left < job.width; left += 32) {
+      int opaque = 0;
+      int transparent = 0;
+      const int right = std::min(left + 32, job.width);
+      for (int x = left; x < right; ++x) {
+        const std::size_t pixel =
+            static_cast<std::size_t>(y) * static_cast<std::size_t>(job.width) +
+            static_cast<std::size_t>(x);
+        const std::uint8_t alpha = result.pixels[4 * pixel + 3];
+        opaque += alpha == 255 ? 1 : 0;
+        transparent += alpha == 0 ? 1 : 0;
+      }
+      if (opaque != right - left && transparent != right - left) ++mixed;
+    }
+  }
+  return mixed;
+}
+
+/// Of a job's image a third of its bytes comes back; also, or alone, all of them where it was
+/// reduced, is very small, or has more edge than there is room for.
 void brought_back(unsigned jobs) {
   Host host;
   unsigned thirds = 0;
-  unsigned whole = 0;
   for (unsigned seed = 0; seed < jobs; ++seed) {
     const DeviceJob job(seed);
     DeviceResult result;
@@ -218,16 +240,36 @@ void brought_back(unsigned jobs) {
     constexpr std::size_t kOfAnswer = 400;  // with the summary
     const std::size_t image = result.pixels.size();
     const bool reduced = job.reduced_width != job.width || job.reduced_height != job.height;
-    if (copied <= image / 3 + kOfAnswer && !reduced && image > 3 * kOfAnswer) {
-      ++thirds;
-    } else if (copied >= image && copied <= image + image / 3 + kOfAnswer) {
-      ++whole;
-    } else {
-      fail("bytes", seed, "neither a third of the image comes back nor all of it");
-    }
+    std::array<std::byte, 1> block{};
+    const EdgeRunsBlock edges(job.width, job.height);
+    const bool fits = !reduced && edges.bytes() != 0 &&
+                      mixed_runs(job, result) <= edges.runs(block.data()).capacity;
+    const std::size_t most = fits ? image / 3 : reduced ? image : image + image / 3;
+    if (copied > most + kOfAnswer || (!fits && copied < image))
+      fail("bytes", seed, "not what has to come back");
+    if (fits) ++thirds;
   }
-  if (thirds < jobs / 8 || whole < jobs / 8)
+  if (thirds < jobs / 8 || thirds > jobs - jobs / 8)
     fail("bytes", jobs, "the images do not come back in both ways");
+}
+
+/// A block whose states name a run that is not there leaves the pixels as they were.
+void damaged_block() {
+  constexpr int kSide = 64;
+  const EdgeRunsBlock edges(kSide, kSide);
+  std::vector<std::byte> block(edges.bytes());
+  std::vector<std::uint8_t> pixels(4 * kSide * kSide, 7);
+  const std::vector<std::uint8_t> before = pixels;
+  const ImageView view{pixels.data(), kSide, kSide, 4 * kSide};
+  const cuda::EdgeRuns runs = edges.runs(block.data());
+  *runs.count = 1;
+  runs.states[0] = cuda::EdgeRuns::kTransparent;
+  runs.states[5] = cuda::EdgeRuns::kFirst + 1;
+  if (edges.write(block.data(), view, HiddenColour::kClear, pool()) || pixels != before)
+    fail("block", 0, "a run that is not there was written");
+  runs.states[5] = cuda::EdgeRuns::kFirst;
+  if (!edges.write(block.data(), view, HiddenColour::kClear, pool()) || pixels[0] != 0)
+    fail("block", 0, "a block was refused");
 }
 
 /// What jobs take while a session is opened is not reserved for the session again.
@@ -380,6 +422,7 @@ int main(int argc, char** argv) {
   reused();
   copied_once();
   brought_back(jobs / 2 + 20);
+  damaged_block();
   reserved_once();
   budgeted();
   expect_nothing_held("jobs");

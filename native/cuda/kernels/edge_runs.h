@@ -8,8 +8,7 @@
 namespace cutout::cuda {
 
 /// Gathers what a matte changed of an image but its alphas of 0 and 255: the runs of a row that are
-/// neither opaque nor transparent throughout. Whoever has the image as it was makes the others
-/// again.
+/// neither opaque nor transparent throughout. The host restores the others from the image it sent.
 ///
 /// | limit     |                                                                                      |
 /// |-----------|--------------------------------------------------------------------------------------|

@@ -11,7 +11,7 @@ import { findFor, secondModelOf } from '../../models/locate.ts';
 import { type PrecisionChoice, refusedText } from '../../models/precision.ts';
 import { type SourceState, verifySource } from '../../models/verify.ts';
 import { abortedByStop } from '../../ops/stopSignals.ts';
-import { chooseDevice, forgetChoice } from '../../server/chooseDevice.ts';
+import { chooseDevice } from '../../server/chooseDevice.ts';
 import { knownDevice } from '../../server/deviceQuestion.ts';
 import { commit, version } from '../../server/installation.ts';
 import { choiceOf, librariesOf, threadsOf } from '../../server/openEngine.ts';
@@ -81,12 +81,11 @@ class Doctor {
     const { engine: config, limits } = this.#config;
     if (!measures || !config.auto) return knownDevice(config);
     const { signal, release } = abortedByStop();
-    const measured = await this.#try(async () => {
-      await forgetChoice(config);
-      return withProgress(this.#dependencies.err, config.model, (observer) =>
-        chooseDevice(config, { pull: false, memory: limits.memory, observer, signal }),
-      );
-    }).finally(release);
+    const measured = await this.#try(() =>
+      withProgress(this.#dependencies.err, config.model, (observer) =>
+        chooseDevice(config, { pull: false, memory: limits.memory, observer, signal }, true),
+      ),
+    ).finally(release);
     signal.throwIfAborted();
     return measured ?? knownDevice(config);
   }
@@ -141,6 +140,7 @@ class Doctor {
       measured,
       install,
       warnings: this.warnings,
+      // Finding the network fails twice where the device is looked for too.
       problems: [...new Set(this.problems)],
     };
   }
