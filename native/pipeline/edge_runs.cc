@@ -18,7 +18,7 @@ constexpr std::size_t kStates = kAlignment;  // where they begin
 constexpr std::size_t kCount = kStates - sizeof(std::uint32_t);
 static_assert(sizeof(cuda::AlphaSummary) <= kCount);
 
-constexpr std::size_t kGrain = 16;  // rows that a thread writes at a time
+constexpr std::size_t kWrittenRows = 16;  // that a thread writes at a time
 
 std::size_t states_of(int width, int height) {
   return static_cast<std::size_t>(cuda::ceil_div(width, EdgeRuns::kRun)) *
@@ -65,7 +65,7 @@ bool EdgeRunsBlock::write(std::byte* block, ImageView pixels, HiddenColour hidde
       }
     }
   };
-  pool.parallel_for(static_cast<std::size_t>(height_), kGrain,
+  pool.parallel_for(static_cast<std::size_t>(height_), kWrittenRows,
                     [&](std::size_t begin, std::size_t last) {
                       for (std::size_t y = begin; y < last; ++y) write_row(static_cast<int>(y));
                     });

@@ -187,11 +187,27 @@ bool is_drawing(ConstImageView rgba, int first, int end, int step, std::uint64_t
          residuals > kMuch * all.fresh * static_cast<std::uint64_t>(step);
 }
 
-/// The filters that are tried, in order of preference; effort 1 uses Average alone, which is the
-/// best one for most photographs.
+/// The filters that are tried, in order of preference.
 constexpr std::array kFilters = {png::Filter::kNone, png::Filter::kUp, png::Filter::kSub,
                                  png::Filter::kAverage, png::Filter::kPaeth};
-constexpr std::array kFastFilters = {png::Filter::kAverage};
+
+/// The filter of a strip at effort 1: Average, which is the best one for most photographs, or one
+/// that leaves less than half of its residuals in two rows, as in gradients. `trial` is
+/// scratch for a row.
+std::span<const png::Filter> fast_filter(ConstImageView rgba, int first, int end, Bytes& trial) {
+  constexpr std::size_t kUsual = 3;
+  static_assert(kFilters[kUsual] == png::Filter::kAverage);
+  std::array<std::uint64_t, kFilters.size()> sums{};
+  for (int y = first + (end - first + 3) / 4; y < end; y += std::max((end - first) / 2, 1)) {
+    for (std::size_t i = 1; i < kFilters.size(); ++i) {
+      sums[i] += png::filter_row(kFilters[i], rgba.row(y), rgba.row(y - 1),
+                                 static_cast<std::size_t>(rgba.width) * 4, 4, trial.data());
+    }
+  }
+  const auto best =
+      static_cast<std::size_t>(std::min_element(sums.begin() + 1, sums.end()) - sums.begin());
+  return std::span(kFilters).subspan(2 * sums[best] < sums[kUsual] ? best : kUsual, 1);
+}
 
 /// Filters one row of `size` bytes into `out` (`size` + 1 bytes, the filter type first) with that
 /// of `filters` which leaves the smallest residuals, and returns their sum. `trial` is scratch for
@@ -252,7 +268,9 @@ void encode_strip(ConstImageView rgba, const PngOptions& options, const Strips& 
     return scratch.filtered.data() + static_cast<std::size_t>(y - first) * strips.row;
   };
   const bool fast = options.effort <= png::kMinEffort;
-  const auto filters = fast ? std::span<const png::Filter>(kFastFilters) : kFilters;
+  // An alpha alone is a quarter of the bytes.
+  const std::span<const png::Filter> filters =
+      fast && !options.alpha_only ? fast_filter(rgba, first, end, scratch.trial) : kFilters;
   std::uint64_t residuals = 0;
   for (int y = first; y < end; ++y) {
     prefetch_row(rgba, std::min(y + 1, rgba.height - 1));

@@ -30,6 +30,9 @@ const usualTrials = {
 const stopMs = 2000;
 const closeMs = 10_000;
 
+/** The process was ended from outside, so the device may still work. */
+class KilledError extends Error {}
+
 /**
  * Has a process measure a device, because it can open one library of ONNX Runtime only, and a provider may crash or hang. Resolves with
  * images a second when the process has ended; rejects with the reason of `signal`, or with what is wrong with the device.
@@ -78,6 +81,8 @@ async function trial(
     const [code, killed] = await once(child, 'close');
     signal.throwIfAborted();
     if (rate !== undefined && failure === undefined) return rate;
+    // Something else ended it, as where memory is short: that says nothing of the device.
+    if (failure === undefined && killed === 'SIGKILL') throw new KilledError('its process was killed');
     throw new Error(failure ?? `its process ended with ${killed ?? code}`);
   } finally {
     clearTimeout(limit);
@@ -86,16 +91,20 @@ async function trial(
   }
 }
 
-/** Measures the devices one after the other; those that fail are left out, and of equal ones the first is taken. */
+/**
+ * Measures the devices one after the other; those that fail are left out, and of equal ones the first is taken. The choice lasts
+ * unless a process was killed from outside.
+ */
 async function fastest(
   config: EngineConfig,
   candidates: DeviceQuestion['candidates'],
   start: OpenOptions,
   { program, limits }: typeof usualTrials,
-): Promise<DeviceChoice | undefined> {
+): Promise<{ readonly chosen: DeviceChoice; readonly lasts: boolean } | undefined> {
   const { pull, memory = 'auto', observer, signal } = start;
   const rates: (readonly [EngineConfig['device'], number])[] = [];
   const leftOut: string[] = [];
+  let lasts = true;
   observer.notice(`Measuring which device is the fastest: ${candidates.join(', ')}.`);
   for (const [at, measured] of candidates.entries()) {
     const since = performance.now();
@@ -110,6 +119,7 @@ async function fastest(
     } catch (error) {
       signal.throwIfAborted();
       leftOut.push(measured);
+      lasts &&= !(error instanceof KilledError);
       observer.notice(
         `The device ${measured} is left out: ${error instanceof Error ? error.message : String(error)}`,
       );
@@ -119,7 +129,8 @@ async function fastest(
   if (!best) return undefined;
   const figures = rates.map(([device, rate]) => `${device} ${rate}`).join(', ');
   const without = leftOut.length > 0 ? `; ${leftOut.join(', ')} failed` : '';
-  return { device: best[0], because: `measured with ${config.model}: ${figures} images/s${without}` };
+  const because = `measured with ${config.model}: ${figures} images/s${without}`;
+  return { chosen: { device: best[0], because }, lasts };
 }
 
 /**
@@ -142,8 +153,13 @@ export async function measureDevices(
     begun = true;
     const kept = again ? undefined : await keptChoice(question);
     if (kept) return kept;
-    const chosen = await fastest(config, candidates, start, trials);
-    if (!chosen) return none;
+    const found = await fastest(config, candidates, start, trials);
+    if (!found) return none;
+    const { chosen, lasts } = found;
+    if (!lasts) {
+      observer.notice('A process was killed while it measured, so the next start measures again.');
+      return chosen;
+    }
     const content = `${JSON.stringify({ key, ...chosen })}\n`;
     await writeAtomically(file, content, 'replace', { prefix: UNFINISHED }).catch(() => unkept());
     return chosen;
@@ -176,7 +192,11 @@ export async function chooseDevice(
   return decided(config, known ?? (await measureDevices(config, question, start, again)));
 }
 
-/** Deletes the kept choice: the next start measures again. Where the folder cannot be written, what was kept stays. */
-export async function forgetChoice(config: EngineConfig): Promise<void> {
-  await rm((await deviceQuestion(config)).file, { force: true }).catch(() => {});
+/** Deletes the kept choice; returns what follows from that, as the end of a sentence. */
+export async function forgetChoice(config: EngineConfig): Promise<string> {
+  const { file } = await deviceQuestion(config);
+  return rm(file, { force: true }).then(
+    () => 'the next start measures again',
+    () => `the choice in ${file} cannot be deleted: delete it, or set CUTOUT_DEVICE`,
+  );
 }

@@ -380,10 +380,8 @@ export async function openEngine(settings: EngineConfig, start: OpenOptions): Pr
     return await openOn(config, start);
   } catch (error) {
     if (config.device !== 'cpu' && !start.signal.aborted) {
-      await forgetChoice(settings);
-      start.observer.notice(
-        `${config.device} was the fastest and cannot be opened: the next start measures again.`,
-      );
+      const next = await forgetChoice(settings);
+      start.observer.notice(`${config.device} was the fastest and cannot be opened: ${next}.`);
     }
     throw error;
   }

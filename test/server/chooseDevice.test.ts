@@ -137,6 +137,15 @@ test('devices that fail, crash or do not end are left out, and said', async (t) 
   );
 });
 
+test('a process that is killed from outside says nothing of its device: nothing is kept', async (t) => {
+  const { measure, played, notices, file } = stage(t, { cpu: 10, cuda: 'SIGKILL' });
+  t.like(await measure(), { device: 'cpu', because: 'measured with u2netp: cpu 10 images/s; cuda failed' });
+  t.false(existsSync(file));
+  t.regex(notices.join('\n'), /killed while it measured, so the next start measures again/);
+  await measure();
+  t.is(played().length, 4);
+});
+
 test('a device that hangs once it has answered counts, and is ended', async (t) => {
   const { measure, played } = stage(t, { cpu: 1, webgpu: 'hangs after its answer' });
   t.is((await measure()).device, 'webgpu');
