@@ -83,12 +83,12 @@ void Deflater::compress(std::span<const std::uint8_t> in, RowLayout layout, int 
   writer_ = BitWriter(buffer_.data());
   sequences_.clear();
   block_begin_ = literal_begin_ = tokens_ = 0;
-  costs_ = effort_ == kMinEffort ? BitCosts{} : guess_costs(in);  // at no cost every run is taken
+  if (effort_ != kMinEffort) costs_ = guess_costs(in);
   if (effort_ == kMinEffort) {
-    parse_pixels<false>();
+    parse_runs();
   } else if (effort_ < kFirstChainEffort) {
     latest_pair_.assign(std::size_t{1} << kPairBits, 0);
-    parse_pixels<true>();
+    parse_pixels();
   } else {
     latest_pair_.assign(std::size_t{1} << kPairBits, 0);
     head_.assign(std::size_t{1} << kChainBits, 0);
@@ -191,9 +191,43 @@ class PixelStarts {
 
 }  // namespace
 
-/// Searches at the starts of pixels only: with kHash for a repetition of the pixel before and at
-/// the latest position with the same two pixels, else for repetitions alone, at every fourth pixel.
-template <bool kHash>
+/// The first byte of a match at `at` when the equal bytes before it are added, as far as no
+/// sequence covers them.
+std::size_t Deflater::begin_of(std::size_t at, std::size_t distance) const {
+  const std::uint8_t* bytes = in_.data();
+  while (at > literal_begin_ && at > distance && bytes[at - 1] == bytes[at - 1 - distance]) --at;
+  return at;
+}
+
+/// The distance of a repetition of the pixel before, which is there; 1 where all its bytes are
+/// equal.
+std::size_t Deflater::run_distance(std::size_t at) const {
+  const std::uint8_t* here = in_.data() + at;
+  const std::uint64_t pair = load64(here);
+  return here[0] == here[-1] && pair == std::rotl(pair, 8) ? 1 : layout_.pixel;
+}
+
+/// Takes every repetition of the pixel before that is found at every fourth pixel.
+void Deflater::parse_runs() {
+  const std::uint8_t* bytes = in_.data();
+  const std::size_t size = in_.size();
+  const std::size_t pixel = layout_.pixel;
+  PixelStarts starts(layout_);
+  for (std::size_t at = starts.first(); at + kPairBytes <= size; at = starts.from_start(at)) {
+    const std::size_t end = std::min(starts.row_end(), size - kPairBytes + 1);
+    at = std::max(at, pixel + starts.first());
+    while (at < end && load64(bytes + at) != load64(bytes + at - pixel)) at += 4 * pixel;
+    if (at >= end) continue;
+    const std::size_t distance = run_distance(at);
+    const std::size_t begin = begin_of(at, distance);
+    const std::size_t matched = at + extent(at, distance, kPairBytes, size);
+    add_match(begin, matched - begin, distance);
+    at = starts.from(matched);
+  }
+}
+
+/// Searches at the starts of pixels only: for a repetition of the pixel before and at the latest
+/// position with the same two pixels.
 void Deflater::parse_pixels() {
   const std::uint8_t* bytes = in_.data();
   const std::size_t size = in_.size();
@@ -204,21 +238,14 @@ void Deflater::parse_pixels() {
   std::size_t misses = 0;
   for (;; at = starts.from_start(at)) {
     if (at + kPairBytes > size) break;
-    if constexpr (kHash) {
-      if (at - literal_begin_ + tokens_ >= kBlockTokens) end_block(at, false);
-    } else {
-      const std::size_t end = std::min(starts.row_end(), size - kPairBytes + 1);
-      at = std::max(at, pixel + starts.first());
-      while (at < end && load64(bytes + at) != load64(bytes + at - pixel)) at += 4 * pixel;
-      if (at >= end) continue;
-    }
+    if (at - literal_begin_ + tokens_ >= kBlockTokens) end_block(at, false);
     const std::uint64_t pair = load64(bytes + at);
     std::size_t distance = 0;
     std::size_t length = 0;
     if (at >= pixel && pair == load64(bytes + at - pixel)) {
-      distance = bytes[at] == bytes[at - 1] && pair == std::rotl(pair, 8) ? 1 : pixel;
+      distance = run_distance(at);
       length = extent(at, distance, kPairBytes, size);
-    } else if constexpr (kHash) {
+    } else {
       std::uint32_t& latest = latest_pair_[pair_hash(pair)];
       const std::size_t candidate = latest;
       latest = static_cast<std::uint32_t>(at + 1);
@@ -230,11 +257,7 @@ void Deflater::parse_pixels() {
       }
     }
     if (length != 0) {
-      std::size_t begin = at;
-      while (begin > literal_begin_ && begin > distance &&
-             bytes[begin - 1] == bytes[begin - 1 - distance]) {
-        --begin;
-      }
+      const std::size_t begin = begin_of(at, distance);
       length += at - begin;
       const std::size_t first = std::min(length, kMaxMatch);
       int spare = -costs_.length[first] -

@@ -55,13 +55,15 @@ class Deflater {
     int gain = 0;  // bits saved against literals
   };
 
-  template <bool kHash>
+  void parse_runs();
   void parse_pixels();
   void parse_chains();
   Found search(std::size_t at);
   void insert(std::size_t at);
   [[nodiscard]] std::size_t extent(std::size_t at, std::size_t distance, std::size_t known,
                                    std::size_t most) const;
+  [[nodiscard]] std::size_t begin_of(std::size_t at, std::size_t distance) const;
+  [[nodiscard]] std::size_t run_distance(std::size_t at) const;
   void literal_bits_until(std::size_t at, std::size_t length);
   void add_match(std::size_t at, std::size_t length, std::size_t distance);
   void end_block(std::size_t end, bool last);

@@ -68,7 +68,7 @@ export function runtimeCommand(dependencies: RuntimeCommandDependencies): Comman
   const names = Object.keys(runtimes) as RuntimeName[];
   const name = new Argument('<name>', 'runtime').choices(names);
   const isThere = (each: RuntimeName) => existsSync(runtimeFolder(runtimesDir, each));
-  /** Where a runtime is, or what is wrong. */
+  /** Returns where a runtime is, or what is wrong with it. */
   const stateOf = (each: RuntimeName): string => {
     try {
       return findRuntime(runtimesDir, each) ? runtimeFolder(runtimesDir, each) : 'not installed';

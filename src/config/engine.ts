@@ -81,7 +81,7 @@ export const engineSettings = {
 
 export type EngineConfig = Omit<Values<typeof engineSettings>, 'modelsDir' | 'device'> & {
   readonly modelsDir: string;
-  /** Where the setting is auto: cpu until it is chosen (src/server/chooseDevice.ts). */
+  /** The device is cpu until it is chosen, where the setting is auto (src/server/chooseDevice.ts). */
   readonly device: Exclude<Values<typeof engineSettings>['device'], 'auto'>;
   /** Whether the setting is auto and the device is not chosen yet. */
   readonly auto: boolean;

@@ -18,7 +18,7 @@ export class InMemoryRateLimit extends RateLimit {
   readonly #milliseconds: number;
   readonly #clock: Clock;
   readonly #most: number;
-  /** By name, in the order in which they began, which is that in which they expire. */
+  /** The windows by name, in the order in which they began and expire. */
   readonly #windows = new Map<string, Window>();
 
   /** Of more than `most` windows the oldest is forgotten, although it has not expired: for names that strangers choose. */
